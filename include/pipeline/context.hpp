@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <pipeline/json.hpp>
 
@@ -70,6 +71,17 @@ class StepContext {
   /// An attempt may be killed while it writes: write to another name, then rename.
   const std::string& checkpoint() const { return checkpoint_; }
 
+  /// Number of this process, from 0, among all of a step with StepOptions::nodes. Results are those
+  /// of the first process of a node; the others' are discarded.
+  unsigned rank() const { return rank_; }
+  unsigned world_size() const { return world_size_; }  ///< Number of those processes.
+  unsigned local_rank() const { return local_rank_; }  ///< Among the processes of its node.
+  unsigned node_rank() const { return node_rank_; }
+  /// Addresses of all nodes, in order; none for a step without nodes.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  /// A port that is free at the first address, for rank 0 to listen on.
+  unsigned port() const { return port_; }
+
   StepContext(const StepContext&) = delete;
   StepContext& operator=(const StepContext&) = delete;
 
@@ -78,6 +90,8 @@ class StepContext {
   std::string pipeline_, step_, run_id_;
   unsigned attempt_ = 1;
   std::string code_, scratch_, checkpoint_;
+  unsigned rank_ = 0, world_size_ = 1, local_rank_ = 0, node_rank_ = 0, port_ = 0;
+  std::vector<std::string> addresses_;
   std::stop_token stop_;
 };
 

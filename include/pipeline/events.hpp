@@ -96,7 +96,8 @@ struct StepLog {
   std::string step;
   unsigned attempt;
   Stream stream;
-  std::string line;  ///< Without its line break; secrets are masked.
+  std::string line;                   ///< Without its line break; secrets are masked.
+  std::optional<unsigned> rank = {};  ///< Of the process, in a step with nodes.
 };
 /// The line that a running step rewrites, such as a progress bar, each time with its last state.
 /// The log has the whole output; StepLog has the line once a line end follows it.

@@ -12,6 +12,7 @@
 #include <pipeline/duration.hpp>
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
+#include <pipeline/nodes.hpp>
 #include <pipeline/service.hpp>
 #include <pipeline/settings.hpp>
 
@@ -24,6 +25,8 @@ struct Output {
   std::string file_name;
   bool metrics = false;  ///< Whether its numbers are recorded as metrics; for JSON and CSV.
   bool temp = false;     ///< Whether it is removed when no step of the run needs it any more.
+  /// Whether it is a folder with what each node of the step has written, by the node's number.
+  bool from_all_nodes = false;
   Output(const char* output) : Output(std::string(output)) {}
   Output(std::string output) : Output(output, output) {}
   Output(std::string output, std::string file)
@@ -39,6 +42,12 @@ struct Output {
   Output as_temp() const {
     Output same = *this;
     same.temp = true;
+    return same;
+  }
+  /// Returns a copy with `from_all_nodes`.
+  Output of_all_nodes() const {
+    Output same = *this;
+    same.from_all_nodes = true;
     return same;
   }
 };
@@ -113,6 +122,9 @@ struct StepOptions {
   /// Containers that run beside each attempt, by the name under which the step reaches them:
   /// `{{"db", {.image = "postgres:16", .ready = {.port = 5432}}}}`.
   std::map<std::string, ServiceSpec> services = {};
+  /// Makes each attempt several processes that start and end together: `{.count = 2, .processes =
+  /// pl::per_gpu}`.
+  NodesSpec nodes = {.count = 0};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};

@@ -14,6 +14,7 @@
 #include <pipeline/duration.hpp>
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
+#include <pipeline/nodes.hpp>
 #include <pipeline/rare.hpp>
 #include <pipeline/service.hpp>
 #include <pipeline/settings.hpp>
@@ -23,10 +24,20 @@ namespace pipeline {
 /// A text with placeholders, such as `--data ${inputs.data}`. Parsed once, filled in for each
 /// attempt.
 struct Template {
-  enum class Placeholder { input, output, parameter, run_id, step_name, environment, checkpoint };
+  enum class Placeholder {
+    input,
+    output,
+    parameter,
+    run_id,
+    step_name,
+    environment,
+    checkpoint,
+    node_rank,
+    node_count
+  };
   struct Reference {
     Placeholder placeholder;
-    std::string name;  ///< Empty for run_id, step_name and checkpoint.
+    std::string name;  ///< Empty for run_id, step_name, checkpoint, node_rank and node_count.
     bool operator==(const Reference&) const = default;
   };
   std::vector<std::variant<std::string, Reference>> parts = {};
@@ -105,6 +116,9 @@ struct OutputSpec {
   std::string file_name = {};  ///< Last component of that path. Default: the output's name.
   bool metrics = false;        ///< A JSON or CSV file; its numbers are stored as metrics.
   bool temp = false;           ///< Removed when no step of the run needs it any more.
+  /// With StepSpec::nodes: a folder with what each node has written, by its number. Otherwise the
+  /// output is that of the first node.
+  bool from_all_nodes = false;
 };
 
 /// A C++ program whose functions are steps: the files that are needed to start it again.
@@ -227,6 +241,8 @@ struct StepSpec {
   std::filesystem::path publish_to = {};
   /// Whether the step has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
+  /// Set if each attempt is several processes, on one node or more.
+  NodesSpec nodes = {.count = 0};
   /// Names under which outputs are published on success, keyed by output.
   StringMap publish = {};
   /// Line of the source file, counted from 1; 0: unknown.

@@ -70,7 +70,7 @@ class Document:
             step["after"] = names_of(options.pop("after"))
         if "when" in options:
             step["when"] = as_condition(options.pop("when")).text
-        for key in ("checkpoint", "publish", "publish_to", "allow_failure", "max_parallel", "uses", "services", "wait", "run_on", "version"):
+        for key in ("checkpoint", "publish", "publish_to", "allow_failure", "max_parallel", "uses", "services", "nodes", "wait", "run_on", "version"):
             if key in options:
                 step[key] = plain(options.pop(key))
         step.update(common(options))

@@ -203,6 +203,9 @@ void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o, "A step of the run (default: all, each line after its step's name)");
   app.add_flag("-f,--follow", o.logs.follow, "Continue until the step, or the run, ends");
+  app.add_option("--rank", o.logs.rank,
+                 "Only the lines of this process of a step with `nodes`, without their ranks")
+      ->type_name("N");
   add_state(app, o);
 }
 

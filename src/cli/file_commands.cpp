@@ -1,5 +1,6 @@
 // Commands that read a pipeline file and need no engine: validate, render, schema.
 #include <algorithm>
+#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/render_manifests.hpp"
@@ -16,6 +17,7 @@
 #include "dsl/document.hpp"
 #include "engine/graph/selection.hpp"
 #include "gpu/step_checks.hpp"
+#include "orchestrators/nodes.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/yaml_writer.hpp"
 
@@ -106,6 +108,16 @@ json to_json(const docker::ImagePlan& plan) {
   return entry;
 }
 
+/// Returns the steps with nodes, of a matrix the first instance.
+std::vector<const StepSpec*> steps_with_nodes(const std::vector<const StepSpec*>& steps) {
+  std::vector<const StepSpec*> found;
+  std::set<std::string> matrices;
+  for (const auto* step : steps)
+    if (step->nodes && (!step->instance || matrices.insert(step->instance->of).second))
+      found.push_back(step);
+  return found;
+}
+
 }  // namespace
 
 core::ExitCode validate_command(Context& context) {
@@ -126,17 +138,22 @@ core::ExitCode validate_command(Context& context) {
         if (!context.options().json) context.note(std::string(text) + "\n");
       });
   if (context.options().json) {
-    context.print_json(json{{"valid", true},
-                            {"file", pipeline.file.string()},
-                            {"pipeline", pipeline.name},
-                            {"steps", pipeline.steps.size()},
-                            {"outputs", outputs},
-                            {"warnings", driver::warnings_json(warnings, pipeline)}});
+    json said{{"valid", true},
+              {"file", pipeline.file.string()},
+              {"pipeline", pipeline.name},
+              {"steps", pipeline.steps.size()},
+              {"outputs", outputs},
+              {"warnings", driver::warnings_json(warnings, pipeline)}};
+    for (const auto* step : steps_with_nodes(steps))
+      said["nodes"][step->name] = orchestrators::nodes_text(*step);
+    context.print_json(said);
   } else {
     context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) +
                   ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name +
                   ", " + counted(pipeline.steps.size(), "step") + ", " +
                   counted(outputs, "output") + "\n");
+    for (const auto* step : steps_with_nodes(steps))
+      context.print("  " + step->name + " has " + orchestrators::nodes_text(*step) + "\n");
   }
   return core::ExitCode::ok;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "cli/commands.hpp"
@@ -18,6 +19,7 @@
 #include "driver/recorded_steps.hpp"
 #include "driver/session.hpp"
 #include "model/structured_line.hpp"
+#include "orchestrators/nodes.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -36,22 +38,33 @@ class LogPrinter {
         step_(std::move(step)),
         attempt_(attempt),
         prefix_(form.named ? "[" + for_terminal(step_, false) + "] " : ""),
-        shows_partial_(form.partial && !context.options().json) {}
+        shows_partial_(form.partial && !context.options().json && !context.options().logs.rank) {}
 
   void operator()(std::string_view bytes) {
     std::string text;
-    lines_.feed(bytes, [&](std::string_view whole) { text += end_of(whole, "\n"); });
+    lines_.feed(bytes, [&](std::string_view whole) {
+      if (const auto wanted = of_rank(whole)) text += end_of(*wanted, "\n");
+    });
     if (shows_partial_) text += partial();
     if (!text.empty()) context_.write(text);
   }
   void finish() {
-    if (lines_.rest().empty()) return;
+    const auto rest = of_rank(lines_.rest());
+    if (lines_.rest().empty() || !rest) return;
     const bool as_it_is = !context_.options().json && !context_.out().live && prefix_.empty();
-    context_.write(end_of(lines_.rest(), as_it_is ? "" : "\n"));
+    context_.write(end_of(*rest, as_it_is ? "" : "\n"));
     lines_.clear();
   }
 
  private:
+  /// Returns the line, without its rank if a rank is wanted; nothing for a line of another one.
+  std::optional<std::string_view> of_rank(std::string_view whole) const {
+    const auto& wanted = context_.options().logs.rank;
+    if (!wanted) return whole;
+    const auto found = orchestrators::rank_of_line(whole);
+    return found && found->first == *wanted ? std::optional(found->second) : std::nullopt;
+  }
+
   /// Returns the text for an unfinished line: on a terminal its last state in a line that is
   /// rewritten, else the new bytes. A line that may turn out to be structured data is held back.
   std::string partial() {

@@ -76,6 +76,7 @@ struct InitOptions {
 
 struct LogsOptions {
   bool follow = false;
+  std::optional<unsigned> rank = {};  ///< Only the lines of this process of a step with nodes.
 };
 
 struct MetricsOptions {

@@ -72,7 +72,8 @@ struct Lines {
   }
   std::string operator()(const event::StepLog& e) const {
     if (!detail.metrics && model::LastValues().take(e.line)) return "";
-    return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
+    const auto name = e.rank ? e.step + "/" + std::to_string(*e.rank) : e.step;
+    return tag(paint, name, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
            for_terminal(model::shown_line(e.line), paint.on) + "\n";
   }
   std::string operator()(const event::StepProgress&) const {

@@ -8,6 +8,7 @@
 #include "dsl/declaration.hpp"
 #include "model/value_builder.hpp"
 #include "settings/settings.hpp"
+#include "spec/nodes_reader.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
 #include "spec/services_reader.hpp"
@@ -176,9 +177,11 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input);
   for (const auto& output : step.outputs) {
     auto& written = outputs[output.name] = output.file_name;
-    if (output.metrics || output.temp) written = {{"file", output.file_name}};
+    if (output.metrics || output.temp || output.from_all_nodes)
+      written = {{"file", output.file_name}};
     if (output.metrics) written["metrics"] = true;
     if (output.temp) written["temp"] = true;
+    if (output.from_all_nodes) written["from"] = "all";
   }
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));
@@ -208,6 +211,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   if (options.max_parallel) add(map, "max_parallel", json(options.max_parallel));
   add_some(map, "uses", json(options.uses));
   add_some(map, "services", spec::services_document(options.services));
+  if (options.nodes) add(map, "nodes", spec::nodes_document(options.nodes));
   if (options.run_on)
     add(map, "run_on",
         json(*options.run_on == RunOn::failure  ? "failure"

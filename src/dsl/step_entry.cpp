@@ -18,6 +18,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/text.hpp"
 #include "core/user_environment.hpp"
 #include "dsl/array_folder.hpp"
 #include "dsl/declaration.hpp"
@@ -48,6 +49,7 @@ class Run final : public detail::StepRun {
     code_ = fs::current_path();
     scratch_ = fs::path(core::variable("PIPE_FAILURE_FILE")).parent_path();
     checkpoint_ = core::variable("PIPE_CHECKPOINT");
+    if (!core::variable("PIPE_NODE_COUNT").empty()) read_nodes();
     stop_ = std::move(stop);
   }
 
@@ -74,7 +76,10 @@ class Run final : public detail::StepRun {
   }
 
   std::string output(std::size_t i) const override {
-    return required(core::variable_name("PIPE_OUTPUT_", declaration_.outputs.at(i).name));
+    const auto& name = declaration_.outputs.at(i).name;
+    // The processes of a node share the folder of its outputs.
+    if (local_rank_ > 0) return scratch_ + "/discarded-" + name;
+    return required(core::variable_name("PIPE_OUTPUT_", name));
   }
 
   void doing(const char* what, std::size_t index) override {
@@ -92,6 +97,20 @@ class Run final : public detail::StepRun {
   }
 
  private:
+  void read_nodes() {
+    const auto number = [](const char* name) {
+      return static_cast<unsigned>(std::max(0, std::atoi(required(name).c_str())));
+    };
+    rank_ = number("RANK");
+    world_size_ = number("WORLD_SIZE");
+    local_rank_ = number("LOCAL_RANK");
+    node_rank_ = number("PIPE_NODE_RANK");
+    port_ = number("MASTER_PORT");
+    const auto all = required("PIPE_NODE_ADDRESSES");
+    for (const auto address : core::split(all, ','))
+      addresses_.emplace_back(address);
+  }
+
   const detail::Declaration& declaration_;
   const char* doing_ = "";
   std::size_t index_ = 0;

@@ -52,6 +52,7 @@ json convert(const event::StepLog& e) {
                  {"step", e.step},
                  {"attempt", e.attempt},
                  {"stream", e.stream == Stream::out ? "stdout" : "stderr"}};
+  if (e.rank) object["rank"] = *e.rank;
   if (const auto structured = parse_structured(e.line)) object["data"] = *structured;
   object["line"] = shown_line(e.line);
   return object;

@@ -79,9 +79,11 @@ Event step_started(const json& object) {
 }
 
 Event step_log(const json& object) {
-  return event::StepLog{
+  event::StepLog e{
       object.at("step").get<std::string>(), core::integer_of<unsigned>(object.at("attempt")),
       text_of(object, "stream") == "stderr" ? Stream::err : Stream::out, text_of(object, "line")};
+  if (object.contains("rank")) e.rank = core::integer_of<unsigned>(object.at("rank"));
+  return e;
 }
 
 Event step_progress(const json& object) {

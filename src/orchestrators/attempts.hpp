@@ -58,6 +58,7 @@ struct AttemptInput {
 struct AttemptOutput {
   std::string name;
   std::string file_name;
+  bool from_all_nodes = false;
 };
 
 /// Receives a step's output. Lines may arrive in pieces.
@@ -87,6 +88,24 @@ struct ShellRequest {
   std::string id = {};             ///< Unique among all shells: a valid run identifier.
   std::string image = {};  ///< Image of the container to have: identifier or reference; empty: the
                            ///< step's.
+};
+
+/// Where the processes of an attempt with nodes reach one another.
+struct NodeAddresses {
+  std::vector<std::string> nodes;  ///< Names or IP addresses, by the node's number.
+  /// The first of as many consecutive free ports as the attempt has processes.
+  unsigned port = 0;
+  std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
+};
+
+/// One of the processes of an attempt with nodes: an attempt for the orchestrator, beside others
+/// with the same run, step and number.
+struct NodeProcess {
+  unsigned rank = 0, ranks = 1;  ///< Number among all processes, and how many they are.
+  unsigned node = 0, nodes = 1;
+  unsigned local_rank = 0, local_ranks = 1;  ///< Number among the processes of its node.
+  std::size_t gpus_of_node = 0;              ///< GPUs that its node has.
+  const NodeAddresses* addresses = nullptr;  ///< Never null.
 };
 
 /// An attempt of a step as data: everything that determines its start.
@@ -121,6 +140,8 @@ struct AttemptSpec {
   /// so, it is joined, otherwise started; its folders may contain files.
   bool joins = false;
   std::optional<ShellRequest> shell = {};  ///< For orchestrators with Capabilities::shells.
+  /// Set for a process of a step with nodes. `outputs` is then its node's folder.
+  std::optional<NodeProcess> process = {};
 };
 
 /// The reports of a running attempt, and the source that stops it.
@@ -176,6 +197,16 @@ class AttemptRunner {
   virtual async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) {
     (void)attempt;
     co_return std::vector<std::string>{};
+  }
+
+  /// Prepares what the processes of an attempt with nodes need to reach one another, before the
+  /// first of them is run. The default: processes of this machine, on free ports.
+  virtual async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
+                                                   unsigned ranks);
+  /// Removes that, once the last of them has ended.
+  virtual async::Task<> disconnect_nodes(const Attempt& attempt) {
+    (void)attempt;
+    co_return;
   }
 
   /// Waits for removals that earlier run() calls have begun; call it before the destruction.

@@ -14,6 +14,7 @@
 #include "core/shell_prelude.hpp"
 #include "core/text.hpp"
 #include "core/user_environment.hpp"
+#include "orchestrators/nodes.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/shell_line.hpp"
 
@@ -82,6 +83,10 @@ std::string value_of(const Template::Reference& reference, const AttemptSpec& at
     case Template::Placeholder::run_id: return attempt.run_id;
     case Template::Placeholder::step_name: return attempt.step.name;
     case Template::Placeholder::checkpoint: return layout.checkpoint;
+    case Template::Placeholder::node_rank:
+      return std::to_string(attempt.process ? attempt.process->node : 0);
+    case Template::Placeholder::node_count:
+      return std::to_string(std::max<unsigned>(1, attempt.step.nodes.count));
     case Template::Placeholder::environment:
       if (auto found = attempt.environment.find(reference.name); found != attempt.environment.end())
         return found->second;
@@ -253,6 +258,7 @@ StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
     variables[core::variable_name("PIPE_PARAM_", name)] = text;
     variables[core::same_case_variable_name("PIPE_PARAM_", name)] = text;
   }
+  if (attempt.process) variables.merge(node_variables(attempt));
   if (attempt.shell) {
     if (!attempt.step.program) variables["PIPE_COMMAND"] = quoted(command_of(attempt, layout));
     if (const auto kind = core::variable("TERM"); attempt.shell->has_terminal && !kind.empty())

@@ -21,7 +21,8 @@ const Strings step_keys{"description",   "matrix",  "command",      "parameters"
                         "environment",   "secrets", "settings",     "retry",      "timeout",
                         "stalled_after", "cache",   "orchestrator", "shell",      "version",
                         "checkpoint",    "publish", "repeat",       "publish_to", "allow_failure",
-                        "max_parallel",  "uses",    "wait",         "services",   "notebook"};
+                        "max_parallel",  "uses",    "wait",         "services",   "notebook",
+                        "nodes"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -51,6 +52,10 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
       {"kubernetes", "write `settings: {kubernetes: {...}}`"},
       {"resources", "write `settings: {resources: {...}}`"},
       {"gpus", "write `settings: {resources: {gpus: ...}}`"},
+      {"num_nodes", "write `nodes: 2`"},
+      {"replicas", "write `nodes: 2`"},
+      {"num_parallel", "write `nodes: 2`"},
+      {"nproc_per_node", "write `nodes: {processes: gpus}`, or a number of them"},
       {"sidecars", "write `services: {NAME: {image: IMAGE, ready: {port: PORT}}}`"}};
   if (&allowed != &pipeline_keys)
     return settings::report_unknown_keys(map, allowed, place, diagnostics, others);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "settings/decode.hpp"
+#include "spec/keys.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -31,12 +32,39 @@ std::optional<OutputSpec> meant_output(const core::Value& written) {
   return meant;
 }
 
+/// The values of an output besides its name and file.
+struct OutputFlags {
+  bool metrics = false, temp = false, from_all_nodes = false;
+};
+
+/// @param keys the allowed ones
+OutputFlags read_flags(const core::Value& map, const std::vector<std::string>& keys,
+                       settings::Diagnostics& diagnostics) {
+  OutputFlags flags;
+  settings::report_unknown_keys(map, keys, "an output", diagnostics);
+  if (const core::Value* flag = map.find("metrics"))
+    flags.metrics = settings::read_bool("metrics", *flag, diagnostics).value_or(false);
+  if (const core::Value* flag = map.find("temp"))
+    flags.temp = settings::read_bool("temp", *flag, diagnostics).value_or(false);
+  const core::Value* from = map.find("from");
+  if (from) flags.from_all_nodes = read_word("from", *from, {"first", "all"}, diagnostics) == "all";
+  if (flags.metrics && flags.temp)
+    settings::report(diagnostics, "contradiction",
+                     "a `temp` output has no metrics: they are read again when it is reused",
+                     map.find("temp")->span, {},
+                     "let the step write its metrics to an output of their own");
+  if (flags.metrics && flags.from_all_nodes)
+    settings::report(diagnostics, "contradiction",
+                     "an output `from: all` is a folder, which has no metrics", from->span, {},
+                     "let the first node write the metrics to an output of their own");
+  return flags;
+}
+
 }  // namespace
 
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics) {
   std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
-  const auto add = [&](const core::Value& name, const core::Value& file, bool metrics = false,
-                       bool temp = false) {
+  const auto add = [&](const core::Value& name, const core::Value& file, OutputFlags flags = {}) {
     if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
       const auto meant = meant_output(name);
       settings::report(diagnostics, "bad-name",
@@ -68,35 +96,36 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
                            "' have the same file name '" + file.scalar + "'",
                        file.span);
     if (other->second != name.scalar || is_new)
-      step.outputs.push_back({name.scalar, file.scalar, metrics, temp});
+      step.outputs.push_back(
+          {name.scalar, file.scalar, flags.metrics, flags.temp, flags.from_all_nodes});
   };
   if (value.kind == core::Value::Kind::list)
-    for (const core::Value& item : value.items) add(item, item);
+    for (const core::Value& item : value.items) {
+      const core::Value* name = item.find("name");
+      if (!name || !item.find("from")) {
+        add(item, item);
+        continue;
+      }
+      static const std::vector<std::string> keys{"name", "file", "metrics", "temp", "from"};
+      const core::Value* file = item.find("file");
+      add(*name, file ? *file : *name, read_flags(item, keys, diagnostics));
+    }
   else if (value.kind == core::Value::Kind::map)
     for (const auto& [name, file] : value.members) {
       const core::Value* written = &file;
-      bool metrics = false, temp = false;
+      OutputFlags flags;
       if (file.kind == core::Value::Kind::map) {
-        static const std::vector<std::string> keys{"file", "metrics", "temp"};
-        settings::report_unknown_keys(file, keys, "an output", diagnostics);
-        if (const core::Value* flag = file.find("metrics"))
-          metrics = settings::read_bool("metrics", *flag, diagnostics).value_or(false);
-        if (const core::Value* flag = file.find("temp"))
-          temp = settings::read_bool("temp", *flag, diagnostics).value_or(false);
-        if (metrics && temp)
-          settings::report(diagnostics, "contradiction",
-                           "a `temp` output has no metrics: they are read again when it is reused",
-                           file.find("temp")->span, {},
-                           "let the step write its metrics to an output of their own");
+        static const std::vector<std::string> keys{"file", "metrics", "temp", "from"};
+        flags = read_flags(file, keys, diagnostics);
         written = file.find("file");
       }
       const bool is_named = written && written->kind != core::Value::Kind::null;
-      add(name, is_named ? *written : name, metrics, temp);
+      add(name, is_named ? *written : name, flags);
     }
   else
     settings::report_type(
         diagnostics, "outputs",
-        "a list of names, or a map of names to file names or {file, metrics, temp}", value);
+        "a list of names, or a map of names to file names or {file, metrics, temp, from}", value);
 }
 
 void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics) {

@@ -15,6 +15,7 @@
 #include "settings/contradictions.hpp"
 #include "spec/data_reader.hpp"
 #include "spec/include.hpp"
+#include "spec/nodes_reader.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/retry_checks.hpp"
 #include "spec/services_reader.hpp"
@@ -28,8 +29,8 @@ using Parameters = std::map<std::string, Json>;
 
 constexpr std::string_view opening = "${params.";
 constexpr std::size_t max_filled = 1 << 20;
-constexpr std::array filled_keys{"settings",      "retry",      "timeout", "cache",
-                                 "stalled_after", "publish_to", "wait",    "services"};
+constexpr std::array filled_keys{"settings",   "retry", "timeout",  "cache", "stalled_after",
+                                 "publish_to", "wait",  "services", "nodes"};
 
 /// Returns a parameter, or a member of one; null if only the run will know it.
 const nlohmann::json& parameter_named(const std::string& name, const Parameters& parameters) {
@@ -154,14 +155,18 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
     const auto publish_to = own.publish_to;
     const auto wait = own.wait;
     const auto services = own.services;
+    const auto nodes = own.nodes;
     inherit(own, pipeline);
     for (const auto& [key, value] : body.members) {
       take(own, key.scalar, spec);
       if (key.scalar == "publish_to") spec.publish_to = publish_to;
       if (key.scalar == "wait") spec.wait = wait;
       if (key.scalar == "services") spec.services = services;
+      if (key.scalar == "nodes") spec.nodes = nodes;
     }
     if (const auto* written = body.find("services")) check_services(spec, *written, diagnostics_);
+    if (const auto* written = step.body->find("nodes"); written && spec.nodes)
+      check_nodes(spec, *written, diagnostics_);
     if (const auto* retry = body.find("retry"))
       check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                   diagnostics_);

@@ -33,9 +33,10 @@ struct Defaults {
   std::optional<bool> cache;
   std::optional<Duration> cache_max_age;  ///< With `cache`, as `cache_until`.
   std::string cache_until;
-  std::filesystem::path publish_to;  ///< Of a step only, as `wait` and `services`.
+  std::filesystem::path publish_to;  ///< Of a step only, as `wait`, `services` and `nodes`.
   std::string wait;
   std::map<std::string, ServiceSpec> services;
+  NodesSpec nodes{.count = 0};
 };
 
 struct FileScope;

@@ -174,6 +174,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   for (const auto& output : spec.outputs) names.outputs.push_back(output.name);
   for (const auto& parameter : spec.parameters) names.parameters.push_back(parameter.first);
   names.values = &spec.parameters;
+  names.has_nodes = step.body->find("nodes") != nullptr;
   for (const auto& variable : spec.environment) names.environment.push_back(variable.first);
   std::sort(names.inputs.begin(), names.inputs.end());
   std::sort(names.outputs.begin(), names.outputs.end());

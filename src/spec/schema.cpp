@@ -2,6 +2,7 @@
 
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/settings.hpp"
+#include "spec/nodes_reader.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/repeat.hpp"
@@ -156,14 +157,23 @@ json step_schema() {
                                             "metrics of the run.")},
                       {"temp", described({{"type", "boolean"}},
                                          "Whether it is removed when no step of the run needs it "
-                                         "any more.")}}},
+                                         "any more.")},
+                      {"from", described({{"enum", {"first", "all"}}},
+                                         "In a step with `nodes`: whose output it is. `all`: a "
+                                         "folder with one entry for each node, `0`, `1`, ... "
+                                         "Default: first.")}}},
                     {"additionalProperties", false}};
+  json of_nodes = output;
+  of_nodes["properties"]["name"] = described(name, "The output's name.");
+  of_nodes["required"] = {"name", "from"};
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
-  properties["command"] = described(std::move(command),
-                                    "What is executed: a list as it stands, a text by `shell`. "
-                                    "Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
-                                    "${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
+  properties["command"] =
+      described(std::move(command),
+                "What is executed: a list as it stands, a text by `shell`. "
+                "Filled in: ${inputs.X}, ${outputs.X}, ${params.X}, "
+                "${env.X}, ${run.id}, ${step.name}, and with `nodes` ${node.rank}, "
+                "${node.count}; `$${` is a literal `${`.");
   properties["description"] = described(text(), "What the step is for.");
   properties["parameters"] =
       described(any_of({map_of(own_parameter()), list_of(text()), {{"const", "all"}}}),
@@ -234,6 +244,7 @@ json step_schema() {
       "Units of named limits that the step holds while it runs, `{license: 1}`. A profile "
       "sets how many this machine has for all runs: `limits: {license: 2}`.");
   properties["services"] = services_schema();
+  properties["nodes"] = nodes_schema();
   properties["publish_to"] = described(
       text(),
       "Folder that receives copies of the outputs when the step has succeeded or is reused: "
@@ -244,7 +255,7 @@ json step_schema() {
                                  "yes` was said, and fails after `no`. Such a step is not reused, "
                                  "unless it has `cache: true`.");
   properties["outputs"] = described(
-      any_of({list_of(name), map_of(any_of({file, output}))}),
+      any_of({list_of(any_of({name, std::move(of_nodes)})), map_of(any_of({file, output}))}),
       "Files or folders that the step writes: a list of names, or a map of names to file names or "
       "to `{file: NAME, metrics: true}`: the numbers in such a JSON or CSV file are metrics of the "
       "run. `temp: true`: it is removed when no step of the run needs it any more.");

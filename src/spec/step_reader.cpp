@@ -14,6 +14,7 @@
 #include "spec/include.hpp"
 #include "spec/keys.hpp"
 #include "spec/limits_reader.hpp"
+#include "spec/nodes_reader.hpp"
 #include "spec/notebook_reader.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/placeholders.hpp"
@@ -118,6 +119,8 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
           settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
     } else if (key.scalar == "services") {
       defaults.services = read_services(value, diagnostics_);
+    } else if (key.scalar == "nodes") {
+      defaults.nodes = read_nodes(value, diagnostics_);
     } else if (key.scalar == "code") {
       if (value.kind == core::Value::Kind::scalar) {
         if (auto pattern =
@@ -213,6 +216,14 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
   check_variables(step, diagnostics_);
   if (const auto* written = body.find("services")) check_services(spec, *written, diagnostics_);
+  const auto from_all = std::ranges::find_if(spec.outputs, &OutputSpec::from_all_nodes);
+  if (from_all != spec.outputs.end() && !body.find("nodes") && !has_misspelt(body, "nodes"))
+    settings::report(diagnostics_, "contradiction",
+                     "the output '" + from_all->name + "' of '" + spec.name +
+                         "' is `from: all`, and the step has no `nodes`",
+                     body.find("outputs")->span, {}, "write `nodes: 2`, or leave `from` out");
+  if (const auto* written = body.find("nodes"); written && spec.nodes && step.filled_keys.empty())
+    check_nodes(spec, *written, diagnostics_);
   return step;
 }
 
@@ -319,6 +330,7 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.publish_to = own.publish_to;
   spec.wait = own.wait;
   spec.services = std::move(own.services);
+  spec.nodes = std::move(own.nodes);
   if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
     check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                 diagnostics_);

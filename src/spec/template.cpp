@@ -28,11 +28,12 @@ constexpr std::array group_names{
 };
 constexpr const char* allowed_text =
     "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}, "
-    "${checkpoint}";
+    "${checkpoint}; with `nodes`: ${node.rank}, ${node.count}";
 
 /// Returns every reference that the step may use, for suggestions.
 std::vector<std::string> all_names(const TemplateNames& names) {
   std::vector<std::string> all{"run.id", "step.name", "checkpoint"};
+  if (names.has_nodes) all.insert(all.end(), {"node.rank", "node.count"});
   for (const Group& group : group_names)
     for (const auto& name : names.*group.names)
       all.push_back(std::string(group.prefix) + "." + name);
@@ -44,6 +45,10 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
   if (expression == "run.id") return Template::Reference{Template::Placeholder::run_id, ""};
   if (expression == "step.name") return Template::Reference{Template::Placeholder::step_name, ""};
   if (expression == "checkpoint") return Template::Reference{Template::Placeholder::checkpoint, ""};
+  const bool is_node_rank = expression == "node.rank";
+  if (names.has_nodes && (is_node_rank || expression == "node.count"))
+    return Template::Reference{
+        is_node_rank ? Template::Placeholder::node_rank : Template::Placeholder::node_count, ""};
   const auto dot = expression.find('.');
   const auto prefix = expression.substr(0, dot);
   const auto name = dot == std::string_view::npos ? std::string_view{} : expression.substr(dot + 1);

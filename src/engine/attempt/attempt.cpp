@@ -21,6 +21,7 @@
 #include "engine/attempt/failure_advice.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
+#include "engine/attempt/ranks.hpp"
 #include "engine/attempt/secret_mask.hpp"
 #include "engine/attempt/stall_watch.hpp"
 #include "engine/attempt/step_log.hpp"
@@ -36,28 +37,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds slow_storing{5};
-
-/// The attempt's own folder; removed or reused at destruction.
-class WorkFolder {
- public:
-  WorkFolder(WorkFolders& folders, const std::string& name,
-             const orchestrators::Capabilities& place, bool joins)
-      : folders_(folders),
-        place_(place),
-        path_(joins ? folders.join(name) : folders.take(name, place)) {}
-  ~WorkFolder() { folders_.give_back(path_, place_, succeeded); }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const char* name) const { return path_ / name; }
-
-  bool succeeded = false;
-
- private:
-  WorkFolders& folders_;
-  const orchestrators::Capabilities& place_;
-  fs::path path_;
-};
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
   return {FailureKind::missing_output,
@@ -91,11 +70,7 @@ class AttemptRun {
         metrics_(services_.store, run_id(), step.name, which.number),
         log_(
             services_.store.paths().log_file(which.log_name), secret_values(),
-            [this](Stream stream, std::string line) {
-              metrics_.line(line);
-              context_.run.events.emit(
-                  event::StepLog{step_.name, which_.number, stream, std::move(line)});
-            },
+            [this](Stream stream, std::string line) { take_line(stream, std::move(line)); },
             [this](std::string row) {
               context_.run.events.emit(
                   event::StepProgress{step_.name, which_.number, std::move(row)});
@@ -148,6 +123,13 @@ class AttemptRun {
     bool has_timed_out;
   };
 
+  void take_line(Stream stream, std::string line) {
+    event::StepLog log{step_.name, which_.number, stream, std::move(line)};
+    if (step_.nodes) ranks_.take(log);
+    if (log.rank.value_or(0) == 0) metrics_.line(log.line);
+    context_.run.events.emit(log);
+  }
+
   /// Stores the code, and checks and lays out the inputs. The outcome has a failure if the user's
   /// data has changed.
   async::Task<Prepared> prepare() {
@@ -189,7 +171,8 @@ class AttemptRun {
   bool collect(const Execution& execution) {
     report_memory_kills();
     log_.finish();
-    outcome_.log_tail = log_.tail();
+    const auto* of_rank = outcome_.result.failure ? ranks_.tail_of_failed() : nullptr;
+    outcome_.log_tail = of_rank ? *of_rank : log_.tail();
     const bool is_linked = has_linked_folder();
     if (!is_linked)
       determine_failure(execution.has_timed_out);
@@ -257,14 +240,18 @@ class AttemptRun {
   async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
                             core::CancelSource& source) {
     if (!step_.stalled_after) {
-      outcome_.result = co_await orchestrator().run(attempt);
+      outcome_.result = co_await run_sessions(attempt);
       co_return;
     }
     async::JoinableTask watch(context_.run.executor, report_stalls(attempt, silence, source));
-    outcome_.result = co_await async::finally(orchestrator().run(attempt), [&] {
+    outcome_.result = co_await async::finally(run_sessions(attempt), [&] {
       silence.end();
       return watch.join();
     });
+  }
+
+  async::Task<orchestrators::AttemptResult> run_sessions(const orchestrators::Attempt& attempt) {
+    return step_.nodes ? ranks_.run(orchestrator(), attempt) : orchestrator().run(attempt);
   }
 
   async::Task<> report_stalls(const orchestrators::Attempt& attempt, StallWatch& silence,
@@ -295,7 +282,8 @@ class AttemptRun {
   async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
     std::vector<std::string> lines;
     try {
-      lines = co_await orchestrator().waits_of(attempt);
+      auto waits = step_.nodes ? ranks_.waits() : orchestrator().waits_of(attempt);
+      lines = co_await std::move(waits);
     } catch (const std::exception& error) {
       core::log::info("cannot find out what '" + step_.name + "' waits for: " + error.what());
     }
@@ -315,7 +303,8 @@ class AttemptRun {
 
   std::vector<orchestrators::AttemptOutput> output_names() const {
     std::vector<orchestrators::AttemptOutput> names;
-    for (const auto& output : step_.outputs) names.push_back({output.name, output.file_name});
+    for (const auto& output : step_.outputs)
+      names.push_back({output.name, output.file_name, output.from_all_nodes});
     return names;
   }
 
@@ -365,7 +354,9 @@ class AttemptRun {
                           "raise `resources.memory`"});
     } else if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal) {
       failure->kind = FailureKind::out_of_memory;
-      failure->message = "ran out of memory: " + killed + ", and it " + failure->message;
+      failure->message = step_.nodes
+                             ? failure->message + "; ran out of memory: " + killed
+                             : "ran out of memory: " + killed + ", and it " + failure->message;
     }
   }
 
@@ -476,6 +467,7 @@ class AttemptRun {
   AttemptInputs inputs_;
   MetricLog metrics_;
   StepLogWriter log_;
+  Ranks ranks_;  ///< Of a step with nodes.
   AttemptOutcome outcome_;
   std::optional<Failure> stalled_;  ///< Set if the attempt was ended because it had stalled.
 };

@@ -39,4 +39,26 @@ class WorkFolders {
       spare_;  ///< Keyed by the orchestrator's name.
 };
 
+/// The attempt's own folder; removed or reused at destruction.
+class WorkFolder {
+ public:
+  WorkFolder(WorkFolders& folders, const std::string& name,
+             const orchestrators::Capabilities& place, bool joins)
+      : folders_(folders),
+        place_(place),
+        path_(joins ? folders.join(name) : folders.take(name, place)) {}
+  ~WorkFolder() { folders_.give_back(path_, place_, succeeded); }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const char* name) const { return path_ / name; }
+
+  bool succeeded = false;
+
+ private:
+  WorkFolders& folders_;
+  const orchestrators::Capabilities& place_;
+  std::filesystem::path path_;
+};
+
 }  // namespace pipeline::engine

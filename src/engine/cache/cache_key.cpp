@@ -33,6 +33,8 @@ std::string_view placeholder_name(Template::Placeholder placeholder) {
     case Template::Placeholder::step_name: return "step.name";
     case Template::Placeholder::environment: return "env.";
     case Template::Placeholder::checkpoint: return "checkpoint";
+    case Template::Placeholder::node_rank: return "node.rank";
+    case Template::Placeholder::node_count: return "node.count";
   }
   return "";
 }
@@ -62,8 +64,9 @@ std::optional<std::string> users_value(const StepSpec& step, const std::string& 
 /// Returns true if a change of the value is shown to the user. For `code train.py`, whose value is
 /// a digest, only the fact that it changed is shown.
 bool has_readable_value(const std::string& name) {
-  return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
-         name == "version" || name == "cache until" || name.starts_with("output ") ||
+  return name.starts_with("parameter ") || name == "command" || name == "gpus" || name == "nodes" ||
+         name == "processes" || name == "version" || name == "cache until" ||
+         name.starts_with("output ") ||
          (name.starts_with("service ") && !name.ends_with(" command"));
 }
 
@@ -252,8 +255,14 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   }
   if (const auto gpus = settings::gpu_request(step.settings->resources); gpus.wanted())
     parts.push_back({"gpus", text_of(gpus)});
+  if (step.nodes) {
+    const auto processes = step.nodes.processes;
+    parts.push_back({"nodes", std::to_string(step.nodes.count)});
+    parts.push_back({"processes", processes == per_gpu ? "gpus" : std::to_string(processes)});
+  }
   for (const auto& output : step.outputs)
-    parts.push_back({"output " + output.name, output.file_name});
+    parts.push_back({"output " + output.name,
+                     output.file_name + (output.from_all_nodes ? " of all nodes" : "")});
   for (const auto& [name, value] : environment)
     parts.push_back({"variable " + name, core::sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});

@@ -30,6 +30,8 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
                        {},
                        "ask for a number of them: `gpu_count: " +
                            std::to_string(request.devices.size()) + "`"});
+    // Each node has as many: all or none are reserved.
+    if (step->nodes) request.count *= step->nodes.count;
     if (place.on_this_machine) requests.emplace_back(step, std::move(request));
   }
   refuse(wrong, pipeline);
@@ -82,6 +84,9 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
   }
   auto& shortage = std::get<gpu::Shortage>(result);
   const auto message = "step '" + step->name + "' " + shortage.message;
+  if (step->nodes.count > 1)
+    shortage.notes.push_back("it has " + std::to_string(step->nodes.count) + " nodes with " +
+                             gpu::gpus(request.second.count / step->nodes.count) + " each");
   if (shortage.of_machine) {
     auto advice = shortage.notes;
     if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);

@@ -6,6 +6,7 @@
 #include "core/quantity.hpp"
 #include "engine/data/download.hpp"
 #include "engine/run/dry_starter.hpp"
+#include "orchestrators/nodes.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -91,6 +92,7 @@ class Planner final : public DryStarter {
     if (decision.action != Decision::Action::reuse)
       for (const auto& [name, service] : step.services)
         plan.notes.push_back("beside it runs the service " + name + " (" + service.image + ")");
+    if (step.nodes) plan.notes.push_back("has " + orchestrators::nodes_text(step));
     plan.environment = decision.environment.description;
     if (!decision.environment.ready) plan.build = decision.environment.reason;
     if (step.matrix) {

@@ -67,6 +67,38 @@ std::vector<core::Diagnostic> check_services(const RunContext& context,
   return found.all();
 }
 
+/// Reports steps with nodes whose orchestrator cannot run so many processes as one step.
+std::vector<core::Diagnostic> check_nodes(const RunContext& context,
+                                          const std::vector<const StepSpec*>& steps) {
+  std::map<std::string, std::vector<const StepSpec*>> without, with_one;
+  for (const auto* step : steps) {
+    if (!step->nodes) continue;
+    const auto& place = context.services.routes.capabilities_of(*step);
+    if (!place.traits.runs_nodes)
+      without[place.name].push_back(step);
+    else if (!place.traits.runs_processes_of_node && step->nodes.processes != 1)
+      with_one[place.name].push_back(step);
+  }
+  model::Findings found;
+  for (const auto& [orchestrator, some] : without)
+    found.add(some, {"no-nodes",
+                     "has `nodes`, and the orchestrator '" + orchestrator +
+                         "' runs one process for a step",
+                     {},
+                     {},
+                     "run it with `--orchestrator local` or `--orchestrator docker`, or leave "
+                     "`nodes` out"});
+  for (const auto& [orchestrator, some] : with_one)
+    found.add(some, {"no-nodes",
+                     "has several processes on each node, and the orchestrator '" + orchestrator +
+                         "' starts one on each",
+                     {},
+                     {},
+                     "leave `processes` out and let `torchrun train.py` start them: it reads "
+                     "their number and the addresses from PET_* (docs/nodes.md)"});
+  return found.all();
+}
+
 /// Reads the steps' data and code away from the loop, where large files would delay signals.
 void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
@@ -133,6 +165,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await gpus.check(steps, services.pipeline);
   refuse(check_limits(context, steps), services.pipeline);
   refuse(check_services(context, steps), services.pipeline);
+  refuse(check_nodes(context, steps), services.pipeline);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

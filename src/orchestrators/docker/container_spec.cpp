@@ -177,9 +177,14 @@ void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& pl
   place.gpu_access->give(body, settings::gpu_request(attempt.step.settings->resources), names);
 }
 
+json endpoint_at(const std::string& address) {
+  return {{"IPAMConfig", {{"IPv4Address", address}}}};
+}
+
 std::string container_name(const AttemptSpec& attempt) {
   return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number) +
          // A shell is not an attempt, and there may be several.
+         (attempt.process ? "-" + std::to_string(attempt.process->rank) : "") +
          (attempt.shell ? "-shell-" + std::to_string(::getpid()) : "");
 }
 
@@ -187,11 +192,13 @@ StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& p
   // Without the label of the state folder, so that no run takes it for a dead driver's.
   if (attempt.shell)
     return {{"pipe.shell", std::to_string(::getpid())}, {"pipe.step", attempt.step.name}};
-  return {{"pipe.run", attempt.run_id},
-          {"pipe.step", attempt.step.name},
-          {"pipe.attempt", std::to_string(attempt.number)},
-          {"pipe.pipeline", attempt.pipeline},
-          {"pipe.state", place.owner}};
+  StringMap labels{{"pipe.run", attempt.run_id},
+                   {"pipe.step", attempt.step.name},
+                   {"pipe.attempt", std::to_string(attempt.number)},
+                   {"pipe.pipeline", attempt.pipeline},
+                   {"pipe.state", place.owner}};
+  if (attempt.process) labels[rank_label] = std::to_string(attempt.process->rank);
+  return labels;
 }
 
 std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
@@ -236,6 +243,8 @@ json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   host["Init"] = true;  // Forwards SIGTERM, and reaps processes that a step leaves.
   if (const auto network = first_network(docker, place); !network.empty())
     host["NetworkMode"] = network;
+  if (!place.address.empty() && host["NetworkMode"] == place.network)
+    config["NetworkingConfig"]["EndpointsConfig"][place.network] = endpoint_at(place.address);
   if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;
   if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);
   if (const auto size = shared_memory(attempt, place)) host["ShmSize"] = *size;

@@ -31,7 +31,8 @@ struct ContainerOptions {
                            ///< users may not use them: a volume replaces the mounts, and files are
                            ///< copied.
   Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
-  std::string network = {};  ///< Network of the attempt's services; empty: it has none.
+  std::string network = {};  ///< Network of the attempt's services or nodes; empty: it has none.
+  std::string address = {};  ///< In that network; empty: the engine chooses.
   docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
   bool gate = false;  ///< nvidia-smi must find these GPUs before the command starts.
 
@@ -41,7 +42,12 @@ struct ContainerOptions {
   }
 };
 
-/// Returns `pipe-RUN-STEP-ATTEMPT`.
+/// Label with the rank of a process of a step with nodes.
+inline constexpr const char* rank_label = "pipe.rank";
+
+/// Returns what gives a container this address in a network.
+nlohmann::json endpoint_at(const std::string& address);
+/// Returns `pipe-RUN-STEP-ATTEMPT`, with `-RANK` for a process of a step with nodes.
 std::string container_name(const AttemptSpec& attempt);
 /// Returns the labels that identify this attempt's container.
 StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place);

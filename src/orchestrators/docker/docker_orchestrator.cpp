@@ -25,6 +25,7 @@
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/init_program.hpp"
+#include "orchestrators/docker/node_network.hpp"
 #include "orchestrators/docker/open_folders.hpp"
 #include "orchestrators/docker/service_network.hpp"
 #include "orchestrators/docker/service_spec.hpp"
@@ -124,9 +125,10 @@ class DockerOrchestrator : public Orchestrator {
 
   /// Containers of another machine show nothing here.
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
-    const std::vector<std::string> labels{"pipe.run=" + attempt.run_id,
-                                          "pipe.step=" + attempt.step.name,
-                                          "pipe.attempt=" + std::to_string(attempt.number)};
+    std::vector<std::string> labels{"pipe.run=" + attempt.run_id, "pipe.step=" + attempt.step.name,
+                                    "pipe.attempt=" + std::to_string(attempt.number)};
+    if (attempt.process)
+      labels.push_back(rank_label + ("=" + std::to_string(attempt.process->rank)));
     const auto& arguments = attempt.step.settings->docker.run_args;
     const auto init = arguments.find("init");
     const bool has_init = init == arguments.end() || *init->second == true;
@@ -144,6 +146,21 @@ class DockerOrchestrator : public Orchestrator {
           lines.push_back(std::move(line));
     }
     co_return lines;
+  }
+
+  async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
+                                           unsigned ranks) override {
+    if (attempt.step.settings->docker.network == "host")
+      co_return co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
+    const auto place = place_of_network(attempt);
+    co_await remove_services(engine_, labels_of(attempt, place));  // Those of a dead driver.
+    co_return co_await make_node_network(engine_, attempt, place, nodes);
+  }
+
+  async::Task<> disconnect_nodes(const Attempt& attempt) override {
+    const auto executor = co_await asio::this_coro::executor;
+    removals_.begin(executor,
+                    remove_services(engine_, labels_of(attempt, place_of_network(attempt))));
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
@@ -171,6 +188,10 @@ class DockerOrchestrator : public Orchestrator {
     place.owner = owner();
     place.user = co_await caller();
     place.program = image.program;
+    if (attempt.process && !attempt.process->addresses->network.empty()) {
+      place.network = attempt.process->addresses->network;
+      place.address = attempt.process->addresses->nodes.at(attempt.process->node);
+    }
     co_await users_.find(attempt, place);
     if (!attempt.gpus.empty()) {
       auto* access = place.gpu_access = co_await gpu_access();
@@ -287,6 +308,20 @@ class DockerOrchestrator : public Orchestrator {
   }
 
  private:
+  ContainerOptions place_of_network(const Attempt& attempt) {
+    ContainerOptions place;
+    place.owner = owner();
+    place.network = container_name(attempt);
+    return place;
+  }
+
+  static std::vector<std::string> labels_of(const Attempt& attempt, const ContainerOptions& place) {
+    std::vector<std::string> labels;
+    for (const auto& [name, value] : container_labels(attempt, place))
+      labels.push_back(name + "=" + value);
+    return labels;
+  }
+
   /// Removes the containers that could not be removed when their attempts ended, as while the
   /// engine was away. Throws if one of them still runs: it may be an earlier attempt of the same
   /// step, and it has GPUs that count as free within its own run.

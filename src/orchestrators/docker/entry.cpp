@@ -6,7 +6,10 @@ Entry docker_entry() {
   return {.name = "docker",
           .help = "in containers",
           .settings = "docker",
-          .traits = {.uses_images = true, .needs_engine = true, .runs_on_engine = true},
+          .traits = {.uses_images = true,
+                     .needs_engine = true,
+                     .runs_on_engine = true,
+                     .runs_nodes = true},
           .setting_outside_key = [](const StepSpec& step) -> std::string {
             return step.settings->docker.volumes.items().empty() ? "" : "docker.volumes";
           }};

@@ -72,7 +72,7 @@ async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Atte
       }
       const auto& docker = attempt.step.settings->docker;
       if (!place.network.empty() && first_network(docker, place) != place.network)
-        co_await join_network(engine, place.network, made.id);
+        co_await join_network(engine, place.network, made.id, place.address);
       made.gated = place.gate;
       made.usable = true;
       made.copies = place.elsewhere;

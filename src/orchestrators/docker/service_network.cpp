@@ -76,8 +76,10 @@ async::Task<> make_network(EngineApi& engine, json body) {
                      "prune` removes networks that nobody uses"});
 }
 
-async::Task<> join_network(EngineApi& engine, std::string network, std::string container) {
+async::Task<> join_network(EngineApi& engine, std::string network, std::string container,
+                           std::string address) {
   json body{{"Container", std::move(container)}};
+  if (!address.empty()) body["EndpointConfig"] = endpoint_at(address);
   co_await engine.call("POST", "/networks/" + net::url_encode(network) + "/connect",
                        std::move(body));
 }

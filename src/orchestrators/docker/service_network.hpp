@@ -14,7 +14,9 @@ namespace pipeline::orchestrators::docker_engine {
 async::Task<> make_network(docker::EngineApi& engine, nlohmann::json body);
 
 /// Connects a container that has not been started with another network.
-async::Task<> join_network(docker::EngineApi& engine, std::string network, std::string container);
+/// @param address in that network; empty: the engine chooses
+async::Task<> join_network(docker::EngineApi& engine, std::string network, std::string container,
+                           std::string address);
 
 /// Removes the services with these labels, and their networks, whose other containers are being
 /// removed meanwhile.

@@ -144,4 +144,15 @@ std::optional<std::uint64_t> LimitGroup::kills() const {
 
 bool LimitGroup::counts_kills() const { return kills().has_value(); }
 
+std::shared_ptr<LimitGroup> LimitGroups::take(const ControlGroups& where, const std::string& name,
+                                              const ResourceSettings& resources) {
+  std::erase_if(groups_, [](const auto& known) { return known.second.expired(); });
+  auto& known = groups_[name];
+  auto group = known.lock();
+  if (!group)
+    known = group =
+        std::make_shared<LimitGroup>(where, name, resources.memory, resources.cpu_count);
+  return group;
+}
+
 }  // namespace pipeline::orchestrators::local

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +55,17 @@ class LimitGroup {
   std::filesystem::path memory_;
   std::vector<std::filesystem::path> folders_;
   std::vector<core::Descriptor> members_;
+};
+
+/// The groups that are in use, by name: the processes of a node share one.
+class LimitGroups {
+ public:
+  /// Returns the group of this name, or creates it. It ends with the last process that has it.
+  std::shared_ptr<LimitGroup> take(const ControlGroups& where, const std::string& name,
+                                   const ResourceSettings& resources);
+
+ private:
+  std::map<std::string, std::weak_ptr<LimitGroup>> groups_;
 };
 
 }  // namespace pipeline::orchestrators::local

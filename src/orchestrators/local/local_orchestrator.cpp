@@ -47,6 +47,7 @@ void kill_strays(const Attempt& attempt) {
   std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
                                  "PIPE_STEP_NAME=" + attempt.step.name,
                                  "PIPE_ATTEMPT=" + std::to_string(attempt.number)};
+  if (attempt.process) marks.push_back("RANK=" + std::to_string(attempt.process->rank));
   std::error_code error;
   for (auto& entry : fs::directory_iterator("/proc", error)) {
     pid_t pid = 0;
@@ -119,6 +120,7 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
       options_(std::move(options)),
       groups_(find_control_groups()),
       capabilities_{.name = "local",
+                    .traits = entry_of("local").traits,
                     .gpus = true,
                     .explicit_devices = true,
                     .shells = true,
@@ -380,15 +382,15 @@ ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Works
   return process;
 }
 
-std::optional<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt) const {
+std::shared_ptr<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt) {
   const auto& resources = attempt.step.settings->resources;
   if (!(resources.memory && capabilities_.memory_limits) &&
       !(resources.cpu_count && capabilities_.cpu_limits))
-    return std::nullopt;
-  return std::optional<LimitGroup>(
-      std::in_place, groups_,
-      "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number),
-      resources.memory, resources.cpu_count);
+    return nullptr;
+  auto name =
+      "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+  if (attempt.process) name += "-node-" + std::to_string(attempt.process->node);
+  return limits_.take(groups_, name, resources);
 }
 
 async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
@@ -440,6 +442,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
                                         });
   result.usage = end.usage;
   if (limits) limits->measure(result.usage);
+  // Processes that share the group are counted by the last one.
+  if (limits.use_count() > 1) result.usage.peak_memory.reset();
   if (!end.start_error) result.began = end.began, result.ended = end.ended;
   if (end.pipe_held) kill_strays(attempt);
   const bool may_be_killed = !end.stopped && !end.start_error && (!end.exited || end.code != 0);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -58,8 +59,9 @@ class LocalOrchestrator : public Orchestrator {
   /// The process of the step's command, which may have no program.
   ProcessOptions process_of(const Attempt& attempt, const Workspace& workspace,
                             const HostContext& in);
-  /// Returns the group that holds the attempt's limits, if it has any that can be held.
-  std::optional<LimitGroup> limits_of(const Attempt& attempt) const;
+  /// Returns the group that holds the attempt's limits, if it has any that can be held. Shared,
+  /// because the processes of a node have one.
+  std::shared_ptr<LimitGroup> limits_of(const Attempt& attempt);
   usage::MemoryKills kills_so_far();
   /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
@@ -69,6 +71,7 @@ class LocalOrchestrator : public Orchestrator {
   ProcessReaper reaper_;
   OrchestratorOptions options_;
   ControlGroups groups_;
+  LimitGroups limits_;
   Capabilities capabilities_;
   VirtualEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.

@@ -376,6 +376,24 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
   EXPECT_THAT(error_of(pipeline), HasSubstr("'at_least' is 3, and this gathers 2"));
 }
 
+TEST_F(Builder, makes_nodes_and_their_outputs_as_the_file_does) {
+  Pipeline pipeline{"nodes", {.root = folder_.path()}};
+  pipeline.add(command("train", {"train", "${node.rank}", "${outputs.model}", "${outputs.shards}"},
+                       {.outputs = {"model", Output("shards").of_all_nodes()},
+                        .nodes = {.count = 2, .processes = per_gpu, .done = NodesDone::first},
+                        .resources = {.gpu_count = 4}}));
+  pipeline.add(command("echo", {"echo"}));
+  const auto spec = dsl::build(pipeline);
+  const auto& nodes = spec.steps.at(0).nodes;
+  EXPECT_EQ(nodes.count, 2);
+  EXPECT_EQ(nodes.processes, per_gpu);
+  EXPECT_EQ(nodes.done, NodesDone::first);
+  EXPECT_EQ(nodes.visible, VisibleGpus::node);
+  EXPECT_FALSE(spec.steps.at(0).outputs.at(0).from_all_nodes);
+  EXPECT_TRUE(spec.steps.at(0).outputs.at(1).from_all_nodes);
+  EXPECT_FALSE(spec.steps.at(1).nodes);
+}
+
 TEST(Yaml, texts_that_look_like_something_else_are_quoted) {
   Pipeline pipeline{"yaml"};
   pipeline.add(command("echo", {"echo", "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""}));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/file.hpp"
 
@@ -39,6 +41,30 @@ TEST(CacheKey, has_what_services_are_and_not_how_they_are_looked_after) {
   EXPECT_NE(key_of(parts()), key_of(before)) << "its value is the step's";
   step.services.clear();
   EXPECT_EQ(differences(before, parts()).size(), 2u);
+}
+
+TEST(CacheKey, has_the_numbers_of_nodes_and_processes_of_a_step_that_has_them) {
+  StepSpec step;
+  step.outputs.push_back({"shards", "shards"});
+  const auto parts = [&] { return key_parts("p", step, {}, {}, "image"); };
+  const auto before = parts();
+  EXPECT_TRUE(std::ranges::none_of(before, [](const auto& part) {
+    return part.name == "nodes" || part.name == "processes" || part.value.ends_with("nodes");
+  }));
+  step.nodes = {.count = 2};
+  const auto two = parts();
+  EXPECT_EQ(differences(before, two), (std::vector<std::string>{"new nodes", "new processes"}));
+  step.nodes.done = NodesDone::first;
+  step.nodes.visible = VisibleGpus::own;
+  EXPECT_EQ(key_of(parts()), key_of(two)) << "how it ends and which GPUs are seen change no result";
+  step.nodes.processes = per_gpu;
+  EXPECT_EQ(differences(two, parts()), std::vector<std::string>{"processes: 1 -> gpus"});
+  step.nodes = {.count = 3};
+  EXPECT_EQ(differences(two, parts()), std::vector<std::string>{"nodes: 2 -> 3"});
+  step.nodes.count = 2;
+  step.outputs[0].from_all_nodes = true;
+  EXPECT_EQ(differences(two, parts()),
+            std::vector<std::string>{"output shards: shards -> shards of all nodes"});
 }
 
 TEST(CodeParts, of_code_that_cannot_be_read_are_an_error_for_every_step_that_has_it) {

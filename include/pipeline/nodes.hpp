@@ -1,0 +1,34 @@
+/// @file
+/// The nodes of a step that is many processes, which start and end together.
+#pragma once
+
+#include <cstdint>
+
+namespace pipeline {
+
+/// Which processes must succeed for a step with nodes to succeed.
+enum class NodesDone : std::uint8_t {
+  all,    ///< All of them. The default.
+  first,  ///< That of rank 0, whose success ends the others.
+};
+
+/// Which GPUs of its node a process sees.
+enum class VisibleGpus : std::uint8_t {
+  node,  ///< All of them: the process takes the one of its local rank. The default.
+  own,   ///< An equal share of them.
+};
+
+/// The value of NodesSpec::processes for one process on each GPU of a node.
+inline constexpr std::uint16_t per_gpu = 0;
+
+/// The nodes that a step has at the same time, and the processes on each. Small, because every step
+/// has one.
+struct NodesSpec {
+  std::uint16_t count = 1;      ///< 0: the step is one process, as most are.
+  std::uint16_t processes = 1;  ///< Of each node; or `per_gpu`.
+  NodesDone done = NodesDone::all;
+  VisibleGpus visible = VisibleGpus::node;
+  explicit operator bool() const { return count > 0; }
+};
+
+}  // namespace pipeline

@@ -1,0 +1,29 @@
+/// @file
+/// The network of an attempt with nodes, in which the address of each container is known before the
+/// container exists.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "docker/engine_api.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+
+namespace pipeline::orchestrators::docker_engine {
+
+/// The port of rank 0; the ranks' own follow it. Each container has all ports to itself.
+inline constexpr unsigned node_port = 29500;
+
+/// Returns addresses of the subnet (`172.18.0.0/16`) besides its gateway. Throws EnvironmentError
+/// if the subnet is no IPv4 subnet or too small.
+std::vector<std::string> addresses_in(std::string_view subnet, std::string_view gateway,
+                                      unsigned count);
+
+/// Creates the network `place.network`, from which remove_services() removes it. Throws
+/// EnvironmentError.
+async::Task<NodeAddresses> make_node_network(docker::EngineApi& engine, const Attempt& attempt,
+                                             const ContainerOptions& place, unsigned nodes);
+
+}  // namespace pipeline::orchestrators::docker_engine

@@ -1,0 +1,313 @@
+#include "orchestrators/gang.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "async/task_group.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "orchestrators/failure_of.hpp"
+#include "orchestrators/layout.hpp"
+#include "orchestrators/nodes.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+namespace fs = std::filesystem;
+using TimePoint = std::chrono::steady_clock::time_point;
+
+unsigned processes_of(const NodesSpec& nodes, std::size_t gpus) {
+  if (nodes.processes != per_gpu) return nodes.processes;
+  return std::max(1U, static_cast<unsigned>(gpus / nodes.count));
+}
+
+/// Returns whether the step has left the folder as it was: what is behind a link is not the step's.
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() == fs::file_type::directory;
+}
+
+/// Moves a file, or a folder that may be read-only, into another folder of the file system.
+void move_entry(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  const int why = errno;
+  struct stat status {};
+  const bool is_closed = why == EACCES && ::lstat(from.c_str(), &status) == 0 &&
+                         S_ISDIR(status.st_mode) && ::chmod(from.c_str(), 0700) == 0;
+  if (!is_closed || ::rename(from.c_str(), to.c_str()) != 0)
+    throw core::system_error("cannot move " + from.string() + " to " + to.string(), why);
+  ::chmod(to.c_str(), status.st_mode & 07777);
+}
+
+template <class T>
+void add(std::optional<T>& sum, const std::optional<T>& value) {
+  if (value) sum = sum.value_or(T{}) + *value;
+}
+
+void add(core::Usage& sum, const core::Usage& usage) {
+  add(sum.user, usage.user);
+  add(sum.system, usage.system);
+  add(sum.peak_memory, usage.peak_memory);
+  add(sum.memory_limit, usage.memory_limit);
+  add(sum.read, usage.read);
+  add(sum.written, usage.written);
+  add(sum.memory_kills, usage.memory_kills);
+}
+
+/// Returns `rank 3 of 4, on node 1, GPU 5`.
+std::string title_of(const AttemptSpec& spec) {
+  const auto& process = *spec.process;
+  std::string title = "rank " + std::to_string(process.rank) + " of " +
+                      std::to_string(process.ranks) + ", on node " + std::to_string(process.node);
+  const auto* gpus = &spec.gpus;
+  const bool has_one_of_many = gpus->size() == process.local_ranks && gpus->size() > 1;
+  for (std::size_t i = 0; i < gpus->size(); ++i)
+    if (!has_one_of_many || i == process.local_rank)
+      title += ", GPU " + std::to_string((*gpus)[i].index);
+  return title;
+}
+
+}  // namespace
+
+RankLog::RankLog(LogSink& log, unsigned rank) : log_(log), prefix_(rank_prefix(rank)) {}
+
+void RankLog::write(Stream stream, std::string_view bytes) {
+  lines_[static_cast<int>(stream)].feed(bytes, [&](std::string_view line) { pass(stream, line); });
+}
+
+void RankLog::finish() {
+  for (const auto stream : {Stream::out, Stream::err}) {
+    auto& lines = lines_[static_cast<int>(stream)];
+    if (!lines.rest().empty()) pass(stream, lines.rest());
+    lines.clear();
+  }
+}
+
+void RankLog::pass(Stream stream, std::string_view line) {
+  log_.write(stream, prefix_ + std::string(line) + "\n");
+}
+
+Gang::Member::Member(const Attempt& whole, AttemptSpec spec, core::CancelSource& stop)
+    : log(whole.io.log, spec.process->rank),
+      attempt{std::move(spec),
+              {.log = log, .cancel = stop, .replace_checkpoint = whole.io.replace_checkpoint}} {}
+
+Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
+    : runner_(runner),
+      attempt_(attempt),
+      spec_(attempt.step.nodes),
+      processes_(processes_of(spec_, attempt.gpus.size())) {}
+
+async::Task<AttemptResult> Gang::run() {
+  AttemptResult refused;
+  try {
+    addresses_ = co_await runner_.connect_nodes(attempt_, spec_.count, spec_.count * processes_);
+  } catch (const core::EnvironmentError& error) {
+    refused.failure = failure_of(error);
+  }
+  if (refused.failure) co_return refused;
+  std::exception_ptr error;
+  try {
+    make_members();
+    co_await run_members();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  co_await runner_.disconnect_nodes(attempt_);
+  for (const auto& member : members_)
+    if (!error) error = member.error;
+  if (error) std::rethrow_exception(error);
+  co_return result();
+}
+
+async::Task<std::vector<std::string>> Gang::waits() const {
+  std::vector<std::string> lines;
+  for (const auto& member : members_) {
+    if (member.has_ended) continue;
+    auto own = co_await runner_.waits_of(member.attempt);
+    for (auto& line : own)
+      lines.push_back(rank_prefix(member.attempt.process->rank) + std::move(line));
+  }
+  co_return lines;
+}
+
+void Gang::make_members() {
+  const auto ranks = spec_.count * processes_;
+  for (unsigned rank = 0; rank < ranks; ++rank) {
+    const NodeProcess process{.rank = rank,
+                              .ranks = ranks,
+                              .node = rank / processes_,
+                              .nodes = spec_.count,
+                              .local_rank = rank % processes_,
+                              .local_ranks = processes_,
+                              .gpus_of_node = attempt_.gpus.size() / spec_.count,
+                              .addresses = &addresses_};
+    auto& member = members_.emplace_back(attempt_, spec_of(process), stop_);
+    member.attempt.io.on_began = [this, &member](std::chrono::milliseconds ago) {
+      begin(member, ago);
+    };
+  }
+}
+
+std::vector<AssignedGpu> Gang::gpus_of(const NodeProcess& process) const {
+  auto first = process.node * process.gpus_of_node;
+  auto count = process.gpus_of_node;
+  if (spec_.visible == VisibleGpus::own) {
+    count /= process.local_ranks;
+    first += process.local_rank * count;
+  }
+  const auto from = attempt_.gpus.begin() + static_cast<std::ptrdiff_t>(first);
+  return {from, from + static_cast<std::ptrdiff_t>(count)};
+}
+
+fs::path Gang::outputs_of(unsigned node) const {
+  if (node == 0) return attempt_.outputs;
+  return attempt_.outputs.parent_path() / "nodes" / std::to_string(node) / "outputs";
+}
+
+AttemptSpec Gang::spec_of(const NodeProcess& process) const {
+  AttemptSpec spec = attempt_;
+  spec.outputs = outputs_of(process.node);
+  if (process.rank > 0)
+    spec.scratch = attempt_.outputs.parent_path() / "nodes" / std::to_string(process.node) /
+                   ("scratch." + std::to_string(process.local_rank));
+  for (const auto& folder : {spec.outputs, spec.scratch}) core::make_folders(folder);
+  spec.gpus = gpus_of(process);
+  spec.process = process;
+  return spec;
+}
+
+async::Task<> Gang::run_members() {
+  const core::CancelSource::Listener from_outside(
+      attempt_.io.cancel, [this](core::StopLevel level) { stop_.stop(level); });
+  async::TaskGroup group(co_await asio::this_coro::executor);
+  for (auto& member : members_) group.spawn(run_member(member));
+  co_await group.join();
+}
+
+async::Task<> Gang::run_member(Member& member) {
+  try {
+    member.result = co_await runner_.run(member.attempt);
+    member.log.finish();
+  } catch (...) {
+    member.error = std::current_exception();
+  }
+  end(member);
+}
+
+/// The attempt has begun when all of its processes have.
+void Gang::begin(Member& member, std::chrono::milliseconds ago) {
+  if (std::exchange(member.has_begun, true) || ++begun_ < members_.size()) return;
+  if (attempt_.io.on_began) attempt_.io.on_began(ago);
+}
+
+void Gang::end(Member& member) {
+  member.has_ended = true;
+  const bool has_failed = member.error || member.result.failure;
+  const bool is_enough = spec_.done == NodesDone::first && member.attempt.process->rank == 0;
+  if (is_over_ || !(has_failed || is_enough)) return;
+  is_over_ = true;
+  if (has_failed && stop_.level() == core::StopLevel::none)
+    failed_rank_ = member.attempt.process->rank;
+  stop_.stop(core::StopLevel::graceful);
+}
+
+/// The process whose end was seen first need not be the one that failed first: a process that loses
+/// its peer fails at almost the same time.
+const Gang::Member* Gang::first_failed() const {
+  if (!failed_rank_) return nullptr;
+  const auto time_of = [](const Member& member) {
+    return member.result.ended.value_or(TimePoint::min());
+  };
+  const Member* first = &members_[*failed_rank_];
+  for (const auto& member : members_) {
+    const auto& failure = member.result.failure;
+    if (failure && failure->kind != FailureKind::cancelled && time_of(member) < time_of(*first))
+      first = &member;
+  }
+  return first;
+}
+
+AttemptResult Gang::result() {
+  AttemptResult whole;
+  const auto& main = members_.front().result;
+  whole.image = main.image;
+  whole.node = main.node;
+  whole.exit_code = main.exit_code;
+  whole.signal = main.signal;
+  whole.remove_checkpoint = main.remove_checkpoint;
+  std::vector<std::function<void()>> cleanups;
+  for (auto& [log, attempt, has_begun, has_ended, result, error] : members_) {
+    add(whole.usage, result.usage);
+    if (result.began) whole.began = std::min(whole.began.value_or(*result.began), *result.began);
+    if (result.ended) whole.ended = std::max(whole.ended.value_or(*result.ended), *result.ended);
+    whole.moved_in = std::max(whole.moved_in, result.moved_in);
+    whole.moved_out = std::max(whole.moved_out, result.moved_out);
+    if (result.cleanup) cleanups.push_back(std::move(result.cleanup));
+    whole.gpus.insert(whole.gpus.end(), result.gpus.begin(), result.gpus.end());
+  }
+  if (!cleanups.empty())
+    whole.cleanup = [cleanups = std::move(cleanups)] {
+      for (const auto& clean_up : cleanups) clean_up();
+    };
+  if (const auto* failed = first_failed()) {
+    take_failure(*failed, whole);
+  } else if (attempt_.io.cancel.level() != core::StopLevel::none) {
+    const auto stopped = std::ranges::find_if(
+        members_, [](const Member& member) { return member.result.failure.has_value(); });
+    if (stopped != members_.end()) whole.failure = stopped->result.failure;
+  }
+  if (!whole.failure) whole.failure = gather_outputs();
+  return whole;
+}
+
+void Gang::take_failure(const Member& member, AttemptResult& result) {
+  const auto& spec = member.attempt;
+  failed_rank_ = spec.process->rank;
+  result.failure = member.result.failure;
+  result.exit_code = member.result.exit_code;
+  result.signal = member.result.signal;
+  if (members_.size() > 1)
+    result.failure->message = title_of(spec) + ", " + result.failure->message;
+  if (spec.process->rank == 0 || !is_folder(attempt_.scratch)) return;
+  // The engine reads the step's own description of its failure from the attempt's folder.
+  std::error_code none;
+  const auto file = attempt_.scratch / failure_file_name;
+  fs::remove(file, none);
+  if (is_folder(spec.scratch)) fs::rename(spec.scratch / failure_file_name, file, none);
+}
+
+std::optional<Failure> Gang::gather_outputs() const {
+  for (const auto& output : attempt_.output_names) {
+    if (!output.from_all_nodes) continue;
+    if (auto failure = gather(output)) return failure;
+  }
+  return std::nullopt;
+}
+
+/// Moves what each node has written into a folder in place of the first node's.
+std::optional<Failure> Gang::gather(const AttemptOutput& output) const {
+  const auto folder = attempt_.outputs.parent_path() / "nodes" / ("all." + output.name);
+  core::make_folders(folder);
+  for (unsigned node = 0; node < spec_.count; ++node) {
+    const auto own = outputs_of(node);
+    const auto from = own / output.file_name;
+    std::error_code hidden;
+    if (!is_folder(own) || fs::symlink_status(from, hidden).type() == fs::file_type::not_found)
+      return Failure{FailureKind::missing_output,
+                     "succeeded, but its node " + std::to_string(node) +
+                         " did not write the output '" + output.name + "', which is `from: all`",
+                     {"each node must write a file or folder at ${outputs." + output.name +
+                      "}; an output without `from: all` is the first node's"},
+                     {}};
+    move_entry(from, folder / std::to_string(node));
+  }
+  move_entry(folder, attempt_.outputs / output.file_name);
+  return std::nullopt;
+}
+
+}  // namespace pipeline::orchestrators

@@ -1,0 +1,171 @@
+#include "orchestrators/nodes.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned first_port = 10'000, end_of_ports = 65'536;
+constexpr std::chrono::minutes kept_for{1};
+
+/// Ports that free_ports() has returned, and when. Used on the loop's thread only.
+std::map<unsigned, Clock::time_point>& given_ports() {
+  static std::map<unsigned, Clock::time_point> given;
+  return given;
+}
+
+/// Returns the first port that the kernel gives to connections.
+unsigned first_of_connections() {
+  unsigned first = 32'768;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
+  return first;
+}
+
+bool is_free(unsigned port) {
+  const core::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  // Without this, connections that have just ended would occupy it.
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return socket &&
+         ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         ::listen(socket.get(), 1) == 0;
+}
+
+bool are_free(unsigned first, unsigned count) {
+  const auto& given = given_ports();
+  const auto next = given.lower_bound(first);
+  if (next != given.end() && next->first < first + count) return false;
+  for (unsigned port = first; port < first + count; ++port)
+    if (!is_free(port)) return false;
+  return true;
+}
+
+std::string tensorflow_config(const NodeProcess& process) {
+  auto workers = nlohmann::json::array();
+  for (unsigned rank = 0; rank < process.ranks; ++rank)
+    workers.push_back(process.addresses->nodes.at(rank / process.local_ranks) + ":" +
+                      std::to_string(process.addresses->port + rank));
+  return nlohmann::json{{"cluster", {{"worker", std::move(workers)}}},
+                        {"task", {{"type", "worker"}, {"index", process.rank}}}}
+      .dump();
+}
+
+/// Adds the options of `torchrun`, which starts the processes of a node that has one of pipe's.
+void add_torchrun(const NodeProcess& process, const std::string& id, StringMap& variables) {
+  variables["PET_NNODES"] = std::to_string(process.nodes);
+  variables["PET_NPROC_PER_NODE"] = std::to_string(std::max<std::size_t>(1, process.gpus_of_node));
+  variables["PET_NODE_RANK"] = std::to_string(process.node);
+  variables["PET_MASTER_ADDR"] = process.addresses->nodes.front();
+  variables["PET_MASTER_PORT"] = std::to_string(process.addresses->port);
+  variables["PET_RDZV_ID"] = id;
+}
+
+}  // namespace
+
+StringMap node_variables(const AttemptSpec& attempt) {
+  const auto& process = *attempt.process;
+  const auto& main = process.addresses->nodes.front();
+  const auto port = std::to_string(process.addresses->port);
+  const auto node = std::to_string(process.node), nodes = std::to_string(process.nodes);
+  const auto rank = std::to_string(process.rank), ranks = std::to_string(process.ranks);
+  // No process of another attempt can join with it.
+  const auto id = attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+  std::string addresses;
+  for (const auto& address : process.addresses->nodes)
+    addresses += (addresses.empty() ? "" : ",") + address;
+  StringMap variables{{"MASTER_ADDR", main},
+                      {"MASTER_PORT", port},
+                      {"RANK", rank},
+                      {"WORLD_SIZE", ranks},
+                      {"LOCAL_RANK", std::to_string(process.local_rank)},
+                      {"LOCAL_WORLD_SIZE", std::to_string(process.local_ranks)},
+                      {"NODE_RANK", node},
+                      {"NNODES", nodes},
+                      {"GROUP_RANK", node},
+                      {"JAX_COORDINATOR_ADDRESS", main + ":" + port},
+                      {"JAX_NUM_PROCESSES", ranks},
+                      {"JAX_PROCESS_ID", rank},
+                      {"TF_CONFIG", tensorflow_config(process)},
+                      {"PIPE_NODE_RANK", node},
+                      {"PIPE_NODE_COUNT", nodes},
+                      {"PIPE_NODE_ADDRESSES", std::move(addresses)},
+                      {"PIPE_RENDEZVOUS_ID", id}};
+  if (process.local_ranks == 1) add_torchrun(process, id, variables);
+  return variables;
+}
+
+std::string nodes_text(const StepSpec& step) {
+  const auto counted = [](std::size_t count, const std::string& one, const char* several = "s") {
+    return std::to_string(count) + " " + one + (count == 1 ? "" : several);
+  };
+  const auto gpus = settings::gpu_request(step.settings->resources);
+  const std::size_t nodes = step.nodes.count;
+  const std::size_t processes = step.nodes.processes == per_gpu ? gpus.count : step.nodes.processes;
+  if (processes == 0) return counted(nodes, "node") + " with a process for each GPU";
+  auto text = counted(nodes, "node") + " with " + counted(processes, "process", "es") +
+              " each: " + counted(nodes * processes, "process", "es");
+  if (gpus.count > 0) text += " and " + counted(nodes * gpus.count, "GPU");
+  return text + " in all";
+}
+
+unsigned free_ports(unsigned count) {
+  auto& given = given_ports();
+  std::erase_if(given, [](const auto& port) { return Clock::now() - port.second > kept_for; });
+  static std::minstd_rand random{std::random_device{}()};
+  const auto end = std::max(first_of_connections(), first_port + 1);
+  constexpr int max_tries = 1000;
+  for (int tries = 0; tries < max_tries && count < end_of_ports - first_port; ++tries) {
+    // Below the ports of connections; above them for a machine that has given all those away.
+    const bool is_above = end - first_port <= count || tries >= max_tries / 2;
+    const auto last = (is_above ? end_of_ports : end) - count;
+    const auto first = std::uniform_int_distribution<unsigned>(first_port, last)(random);
+    if (!are_free(first, count)) continue;
+    for (unsigned port = first; port < first + count; ++port) given[port] = Clock::now();
+    return first;
+  }
+  throw core::EnvironmentError("this machine has no " + std::to_string(count) +
+                                   " consecutive free ports, which the step's processes need to "
+                                   "reach one another",
+                               {"let the step have fewer `processes`, or run fewer steps at once"});
+}
+
+std::string rank_prefix(unsigned rank) { return "[" + std::to_string(rank) + "] "; }
+
+std::optional<std::pair<unsigned, std::string_view>> rank_of_line(std::string_view line) {
+  unsigned rank = 0;
+  if (!line.starts_with('[')) return std::nullopt;
+  const auto [end, error] = std::from_chars(line.data() + 1, line.data() + line.size(), rank);
+  const auto length = static_cast<std::size_t>(end - line.data());
+  if (error != std::errc() || !line.substr(length).starts_with("] ")) return std::nullopt;
+  return std::pair(rank, line.substr(length + 2));
+}
+
+async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt*/, unsigned nodes,
+                                                        unsigned ranks) {
+  NodeAddresses addresses;
+  addresses.nodes.assign(nodes, "127.0.0.1");
+  addresses.port = free_ports(ranks);
+  co_return addresses;
+}
+
+}  // namespace pipeline::orchestrators

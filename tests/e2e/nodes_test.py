@@ -1,0 +1,164 @@
+"""A step with nodes: its processes start together, find each other, fail together and give one result."""
+
+import json
+import os
+import signal
+import unittest
+
+from gpu_local_test import UUIDS, GpuTest
+from support import PipeTest, wait_until
+
+# Adds the ranks up over sockets, as a framework does: rank 0 listens at MASTER_ADDR:MASTER_PORT, and the others connect to it.
+SUM = """
+import json, os, socket, time
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+main = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+def connect():
+    for _ in range(600):
+        try:
+            return socket.create_connection(main)
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit("nobody listens")
+if rank == 0:
+    server = socket.create_server(main)
+    peers = [server.accept()[0] for _ in range(world - 1)]
+    total = rank + sum(int(peer.recv(100)) for peer in peers)
+    for peer in peers:
+        peer.sendall(str(total).encode())
+else:
+    peer = connect()
+    peer.sendall(str(rank).encode())
+    total = int(peer.recv(100))
+print("total", total, flush=True)
+"""
+WRITE = SUM + """
+open(os.environ["PIPE_OUTPUT_MODEL"], "w").write(f"{total} of {rank}\\n") if os.environ["LOCAL_RANK"] == "0" else None
+os.makedirs(os.environ["PIPE_OUTPUT_SHARDS"], exist_ok=True)
+open(os.environ["PIPE_OUTPUT_SHARDS"] + f"/{rank}", "w").write(os.environ["NODE_RANK"])
+"""
+# Waits for SIGTERM, and says so.
+WAIT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9))); print('waits', flush=True); time.sleep(600)"
+
+
+class Local(PipeTest):
+    orchestrator = "local"
+
+    def log(self, step: str, *words) -> str:
+        return self.pipe("logs", "latest", step, *words).out
+
+    def test_they_find_each_other_and_give_one_result(self):
+        self.write("train.py", WRITE)
+        self.pipeline({
+            "train": {"command": "python3 train.py", "nodes": {"count": "${params.nodes}", "processes": 2}, "outputs": ["model", {"name": "shards", "from": "all"}]},
+            "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": "train.model", "shards": "train.shards"}},
+        }, parameters={"nodes": 2})
+        result = self.run_pipe()
+        self.assertEqual(self.log("show"), "6 of 0\n0/0:0\n0/1:0\n1/2:1\n1/3:1\n")
+        lines = {(event["rank"], event["line"]) for event in result.events("step_log") if event["step"] == "train"}
+        self.assertEqual(lines, {(rank, "total 6") for rank in range(4)})
+        self.assertEqual(sorted(self.log("train").splitlines()), [f"[{rank}] total 6" for rank in range(4)])
+        self.assertEqual(self.log("train", "--rank", "3"), "total 6\n")
+        self.assertEqual(self.run_pipe().steps(), {"train": "cached", "show": "cached"})
+        self.assertEqual(self.run_pipe("--param", "nodes=1").steps()["train"], "succeeded")
+        self.assertIn("1 of 0", self.log("show"))
+
+    def test_the_terminal_names_the_rank_of_a_line(self):
+        self.pipeline({"train": {"command": "echo hello from ${node.rank} of ${node.count}", "nodes": 2}})
+        shown = self.pipe("run", "pipeline.yaml", "--orchestrator", "local", "--output", "plain").text
+        self.assertIn("train/0", shown)
+        self.assertRegex(shown, r"train/1\S* .*hello from 1 of 2")
+
+    def test_the_first_that_fails_ends_the_others(self):
+        self.write("train.py", f"import os, sys\nif os.environ['RANK'] == '2':\n    print('no such batch', flush=True); sys.exit(3)\n{WAIT}\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3}})
+        result = self.run_pipe(code=1)
+        failure = result.failure("train")
+        self.assertEqual(failure["kind"], "exit_code", failure)
+        self.assertEqual(failure["message"], "rank 2 of 3, on node 2, exited with code 3")
+        self.assertEqual(failure["details"], ["no such batch"])
+        log = self.log("train").splitlines()
+        for line in ("[0] told to end", "[1] told to end", "[2] no such batch"):
+            self.assertIn(line, log)
+
+    def test_a_rank_that_is_killed_is_named_and_none_outlives_it(self):
+        self.write("train.py", "import os\nprint('pid', os.getpid(), flush=True)\n" + WAIT)
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2}}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        pids = wait_until(lambda: self.pids(4), "four processes")
+        os.kill(pids[1], signal.SIGKILL)
+        failure = self.finish(run).failure("train")
+        self.assertEqual(failure["kind"], "signal", failure)
+        self.assertIn("rank 1 of 4, on node 0, ", failure["message"])
+        for pid in pids.values():
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), pids)
+
+    def pids(self, number: int) -> dict[int, int]:
+        """The processes by rank, once there are so many."""
+        lines = [line.split() for line in self.log("train").splitlines() if " pid " in line]
+        return {int(line[0][1:-1]): int(line[2]) for line in lines} if len(lines) == number else {}
+
+    def test_ctrl_c_ends_all_of_them(self):
+        self.write("train.py", "import os\nprint('pid', os.getpid(), flush=True)\n" + WAIT)
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        pids = wait_until(lambda: self.pids(3), "three processes")
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(run).steps(), {"train": "cancelled"})
+        for pid in pids.values():
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), pids)
+
+    def test_a_retry_has_another_rendezvous(self):
+        self.pipeline({"train": {"command": "echo id $PIPE_RENDEZVOUS_ID port $MASTER_PORT; test $PIPE_ATTEMPT = 2", "nodes": 2, "retry": {"max_retries": 1}}})
+        result = self.run_pipe()
+        said = {event["attempt"]: event["line"] for event in result.events("step_log") if event["line"].startswith("id ")}
+        self.assertTrue(said[1].split()[1].endswith("-train-1") and said[2].split()[1].endswith("-train-2"), said)
+        self.assertNotEqual(said[1].split()[3], said[2].split()[3])
+
+    def test_the_success_of_rank_0_may_be_enough(self):
+        self.write("train.py", f"import os\nif os.environ['RANK'] != '0':\n    {WAIT.split('; ', 1)[0]}\n    import time; time.sleep(600)\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "done": "first"}}})
+        self.assertEqual(self.run_pipe().steps(), {"train": "succeeded"})
+
+    def test_it_is_refused_where_a_step_is_one_process(self):
+        self.pipeline({"train": {"command": ["train"], "nodes": 2, "orchestrator": "kubernetes"}})
+        refused = self.pipe("validate", "pipeline.yaml")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("'train' has `nodes`, and the orchestrator 'kubernetes' runs one process for a step", refused.text)
+
+
+class Gpus(GpuTest):
+    def test_all_nodes_have_theirs_at_once_and_a_process_each(self):
+        """Three times four processes on four GPUs: none of the gangs ever holds GPUs of another."""
+        hold = self.write("hold.py", "import os, time\nseen = os.environ['CUDA_VISIBLE_DEVICES'].split(',')\nprint(os.environ['RANK'], *seen, flush=True)\ntime.sleep(0.5)\n")
+        steps = {f"train{i}": {"command": ["python3", hold.name], "nodes": {"count": 2, "processes": "gpus"}, "settings": {"resources": {"gpu_count": 2}}} for i in range(3)}
+        self.pipeline(steps)
+        result = self.run_pipe()
+        for name in steps:
+            lines = dict(event["line"].split(" ", 1) for event in result.events("step_log") if event["step"] == name)
+            self.assertEqual(set(lines), set("0123"), lines)
+            self.assertEqual((lines["0"], lines["2"]), (lines["1"], lines["3"]), "a process sees all GPUs of its node")
+            self.assertEqual(sorted(f"{lines['0']} {lines['2']}".split()), UUIDS)
+        log = json.loads(self.pipe("show", "latest", "--output", "json").out)
+        times = sorted((attempt["started"], attempt["ended"]) for step in log["steps"] for attempt in step.get("attempts", []))
+        for (_, ended), (started, _) in zip(times, times[1:]):
+            self.assertLessEqual(ended, started)
+
+    def test_each_process_may_have_its_own(self):
+        self.pipeline({"train": {"command": "echo $RANK $CUDA_VISIBLE_DEVICES", "nodes": {"count": 2, "processes": "gpus", "visible": "own"},
+                                 "settings": {"resources": {"gpu_count": 2}}}})
+        lines = sorted(event["line"] for event in self.run_pipe().events("step_log"))
+        self.assertEqual([line.split()[0] for line in lines], list("0123"))
+        self.assertEqual(sorted(line.split()[1] for line in lines), UUIDS)
+
+    def test_more_than_the_machine_has_are_refused(self):
+        self.pipeline({"train": {"command": ["train"], "nodes": 3, "settings": {"resources": {"gpu_count": 2}}}})
+        result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("it has 3 nodes with 2 GPUs each", result.text)
+        valid = self.pipe("validate", "pipeline.yaml")
+        self.assertIn("train has 3 nodes with 1 process each: 3 processes and 6 GPUs in all", valid.text)
+
+
+if __name__ == "__main__":
+    unittest.main()
