@@ -39,7 +39,8 @@ std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) 
   return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings);
 }
 
-/// Throws InputError if `--until` leaves out a step that another option names.
+/// Throws InputError if `--step`, also called `--until`, leaves out a step that another option
+/// names.
 void check_selected(PipelineSource& source, const std::string& until, const std::string& option,
                     const std::vector<std::string>& names) {
   if (until.empty() || names.empty()) return;
@@ -48,8 +49,8 @@ void check_selected(PipelineSource& source, const std::string& until, const std:
     if (std::ranges::none_of(engine::steps_called(source.pipeline(), name), [&](std::size_t i) {
           return std::ranges::binary_search(selected, i);
         }))
-      throw core::InputError(option + " " + name + ": --until " + until + " leaves out this step",
-                             "leave out --until, or write `--until " + name + "`");
+      throw core::InputError(option + " " + name + ": --step " + until + " leaves out this step",
+                             "leave out --step, or write `--step " + name + "`");
 }
 
 /// Returns true if a process listens on the socket, even if it does not respond.

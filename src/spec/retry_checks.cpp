@@ -30,12 +30,28 @@ void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Sett
            "write the first attempt's limit as `settings.resources.memory`");
 }
 
+/// Reports a time between retries of a step that has none. Defaults may leave the number to steps.
+void check_delay(const RetrySettings& retry, const core::Value& written,
+                 settings::Diagnostics& diagnostics) {
+  const auto* delay = written.find("delay");
+  if (!delay) delay = written.find("backoff");
+  const bool is_unreadable = written.find("max_retries") && !retry.max_retries;
+  const bool has_retries = is_unreadable || retry.max_retries.value_or(0) > 0 ||
+                           !retry.on.items().empty() || retry.stalled == true ||
+                           retry.max_infrastructure_retries.value_or(0) > 0;
+  if (delay && !has_retries)
+    settings::report(diagnostics, "missing-key",
+                     "there is no retry to wait for: `max_retries` is 0 unless it is given",
+                     delay->span, {"as in `retry: {max_retries: 3, delay: 5s}`"});
+}
+
 }  // namespace
 
 void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,
                  const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics) {
   if (const auto* on_oom = written.find("on_oom"))
     check_on_oom(retry.on_oom, *on_oom, asked, diagnostics);
+  if (asked) check_delay(retry, written, diagnostics);
   const auto& never = retry.never.items();
   if (const auto* on = written.find("on"); on && retry.max_retries == 0U)
     settings::report(diagnostics, "contradiction",

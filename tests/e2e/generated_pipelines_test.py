@@ -139,7 +139,8 @@ class Generator:
             step["matrix"] = {key: values for key, values in step["matrix"].items() if key not in ("include", "exclude") or self.random.random() < 0.1}
         if not step.get("matrix") or isinstance(step["matrix"], str):
             step.pop("matrix", None)
-        step.get("retry", {}).pop("delay", None)
+        for key in ("delay", "backoff"):
+            step.get("retry", {}).pop(key, None)
 
     def pipeline(self) -> dict:
         document = self.value(self.schema)

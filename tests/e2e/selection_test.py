@@ -72,7 +72,7 @@ class Selection(PipeTest):
             for option in ("--force", "--from"):
                 refused = self.pipe(command, "pipeline.yaml", "-o", "local", option, "report", "--until", "train")
                 self.assertEqual(refused.code, 2, refused)
-                self.assertIn(f"{option} report: --until train leaves out this step", refused.err)
+                self.assertIn(f"{option} report: --step train leaves out this step", refused.err)
 
     def test_force_of_a_resumed_run_keeps_what_it_has_done(self):
         self.pipeline({"train": {"command": f"echo ran >> {self.folder / 'train.log'}"},

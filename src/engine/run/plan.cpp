@@ -31,6 +31,8 @@ class NewestRun {
     const auto found = statuses_.find(step);
     if (found == statuses_.end()) return "never run before";
     if (found->second == StepStatus::failed) return "failed in run " + run_;
+    if (found->second == StepStatus::succeeded || found->second == StepStatus::cached)
+      return "its result of run " + run_ + " was removed";
     return "did not succeed in run " + run_;
   }
 

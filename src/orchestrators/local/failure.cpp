@@ -1,3 +1,5 @@
+#include "orchestrators/local/failure.hpp"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -5,8 +7,8 @@
 
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
+#include "gpu/errors.hpp"
 #include "orchestrators/crash_advice.hpp"
-#include "orchestrators/local/local_orchestrator.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -119,6 +121,19 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
                             " usually means that a process in it was killed by " +
                             signal_name(end.code - 128));
   return failure;
+}
+
+void explain(Failure& failure, const ProcessEnd& end, const ProcessOptions& process,
+             const std::string& last_output, bool has_gpus) {
+  if (failure.kind != FailureKind::cancelled)
+    if (const auto trouble = gpu::gpu_trouble_in_log(last_output, has_gpus)) {
+      failure.hints.push_back(trouble->cause);
+      failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
+    }
+  // The file exists, so the program named in its first line does not.
+  if (end.start_error == ENOENT)
+    failure.hints.push_back("the interpreter that the first line of " + process.program.string() +
+                            " names is not there");
 }
 
 std::vector<std::string> ignored_settings(const Settings& settings,

@@ -14,10 +14,6 @@
 
 namespace pipeline::orchestrators::local {
 
-/// Returns why it is not known which packages these are before a run, which may start programs of
-/// the pipeline's and build packages; empty if it is known.
-std::string unknown_to_look(const python_packages::PythonRequirements& asked);
-
 struct InstallerFolders {
   std::filesystem::path target;     ///< The environment, which must not exist; unused by resolve().
   std::filesystem::path cache;      ///< pipe's own: see cache_folder().

@@ -16,10 +16,11 @@
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
-#include "gpu/errors.hpp"
 #include "orchestrators/failure_of.hpp"
+#include "orchestrators/local/failure.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/installer.hpp"
+#include "orchestrators/local/requirement_files.hpp"
 #include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/terminal_process.hpp"
 #include "orchestrators/local/workspace.hpp"
@@ -100,20 +101,6 @@ std::string host_key(const StepSpec& step, const std::string& path,
       : *settings.python_package_installer == PackageInstaller::uv ? "uv"
                                                                    : "pip");
   return key;
-}
-
-/// Adds what the process has printed of GPUs, and what the error at its start means.
-void explain(Failure& failure, const ProcessEnd& end, const ProcessOptions& process,
-             const std::string& last_output, bool has_gpus) {
-  if (failure.kind != FailureKind::cancelled)
-    if (const auto trouble = gpu::gpu_trouble_in_log(last_output, has_gpus)) {
-      failure.hints.push_back(trouble->cause);
-      failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
-    }
-  // The file exists, so the program named in its first line does not.
-  if (end.start_error == ENOENT)
-    failure.hints.push_back("the interpreter that the first line of " + process.program.string() +
-                            " names is not there");
 }
 
 /// Below the state folder: the lock files of reapers, by run.

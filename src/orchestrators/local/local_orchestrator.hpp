@@ -86,17 +86,6 @@ class LocalOrchestrator : public Orchestrator {
   std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
 };
 
-/// Returns the settings that a process does not support, one sentence each.
-std::vector<std::string> ignored_settings(const Settings& settings,
-                                          const Capabilities& capabilities);
-
-/// Returns the failure and advice for a program that could not be started.
-Failure not_found(const std::string& name, const std::string& path,
-                  const std::filesystem::path& code);
-
-/// Returns the failure for the end of a process; nothing for success.
-std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, const StepSpec& step);
-
 }  // namespace pipeline::orchestrators::local
 
 namespace pipeline::orchestrators {
