@@ -9,8 +9,6 @@
 namespace pipeline::spec {
 namespace {
 
-using nlohmann::json;
-
 constexpr unsigned max_nodes = 4096, max_processes = 1024;
 constexpr const char* nodes_example = "as in `nodes: 2` or `nodes: {count: 2, processes: gpus}`";
 
@@ -132,25 +130,26 @@ void check_nodes(const StepSpec& step, const core::Value& written,
                      "let a step without `nodes` use the service");
 }
 
-json nodes_document(const NodesSpec& nodes) {
-  json document{{"count", nodes.count}};
-  document["processes"] = nodes.processes == per_gpu ? json("gpus") : json(nodes.processes);
+nlohmann::json nodes_document(const NodesSpec& nodes) {
+  nlohmann::json document{{"count", nodes.count}};
+  document["processes"] =
+      nodes.processes == per_gpu ? nlohmann::json("gpus") : nlohmann::json(nodes.processes);
   if (nodes.done == NodesDone::first) document["done"] = "first";
   if (nodes.visible == VisibleGpus::own) document["visible"] = "own";
   return document;
 }
 
-json nodes_schema() {
-  const auto described = [](json schema, const char* text) {
+nlohmann::json nodes_schema() {
+  const auto described = [](nlohmann::json schema, const char* text) {
     schema["description"] = text;
     return schema;
   };
-  const json filled{{"type", "string"}, {"pattern", "^\\$\\{params\\..+\\}$"}};
+  const nlohmann::json filled{{"type", "string"}, {"pattern", "^\\$\\{params\\..+\\}$"}};
   const auto number = [&](unsigned max) {
-    return json{{"type", "integer"}, {"minimum", 1}, {"maximum", max}};
+    return nlohmann::json{{"type", "integer"}, {"minimum", 1}, {"maximum", max}};
   };
-  const json count{{"anyOf", {number(max_nodes), filled}}};
-  json map{
+  const nlohmann::json count{{"anyOf", {number(max_nodes), filled}}};
+  nlohmann::json map{
       {"type", "object"},
       {"properties",
        {{"count", described(count, "Number of nodes. Default: 1.")},

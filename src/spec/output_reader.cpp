@@ -125,7 +125,7 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
   else
     settings::report_type(
         diagnostics, "outputs",
-        "a list of names, or a map of names to file names or {file, metrics, temp, from}", value);
+        "a list of names, or a map of names to file names or {file, metrics, temp}", value);
 }
 
 void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics) {

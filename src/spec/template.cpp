@@ -28,7 +28,7 @@ constexpr std::array group_names{
 };
 constexpr const char* allowed_text =
     "allowed: ${inputs.X}, ${outputs.X}, ${params.X}, ${env.X}, ${run.id}, ${step.name}, "
-    "${checkpoint}; with `nodes`: ${node.rank}, ${node.count}";
+    "${checkpoint}";
 
 /// Returns every reference that the step may use, for suggestions.
 std::vector<std::string> all_names(const TemplateNames& names) {
@@ -84,6 +84,8 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
   problem.message = "unknown name '" + std::string(expression) + "' in ${...}";
   problem.suggestion = core::did_you_mean(expression, all_names(names));
   problem.notes.push_back(allowed_text);
+  if (names.has_nodes || prefix == "node")
+    problem.notes.push_back("in a step with `nodes` also ${node.rank} and ${node.count}");
   if (core::is_variable_name(expression))
     problem.notes.push_back("for a variable of the shell write $" + std::string(expression) +
                             " or $${" + std::string(expression) + "}");

@@ -29,7 +29,7 @@ TEST(NodeNetwork, that_is_too_small_or_not_known_is_an_error) {
 TEST(NodeContainer, has_its_rank_and_its_address) {
   StepSpec step;
   step.name = "train";
-  step.command = {{{{"train"}}}};
+  step.command.arguments.push_back({{std::string("train")}});
   step.nodes = {.count = 2};
   const NodeAddresses addresses{{"10.0.0.2", "10.0.0.3"}, node_port, "pipe-r1-train-1"};
   AttemptSpec attempt{.step = step,
