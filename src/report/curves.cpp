@@ -36,6 +36,14 @@ std::pair<std::size_t, std::size_t> positions_in(std::span<const store::MetricPo
   return {first == 0 ? 0 : first - 1, std::min(end + 1, points.size())};
 }
 
+/// Returns the parameters of the run, and those of the step in their place.
+json parameters_of(const store::RunRecord& run, const std::string& of_step) {
+  auto all = core::parse_json(run.parameters), own = core::parse_json(of_step);
+  if (!all.is_object()) all = json::object();
+  if (own.is_object()) all.update(own);
+  return all;
+}
+
 }  // namespace
 
 void add_curve(std::span<const store::MetricPoint> points, const CurveRange& range,
@@ -91,8 +99,7 @@ json curves_of(store::RunStore& store, const std::vector<store::RunRecord>& runs
                {"step", metric.step},
                {"last", store::number_json(metric.last.value)},
                {"points", metric.points}};
-    if (auto values = core::parse_json(parameters[{run->id, metric.step}]); values.is_object())
-      entry["p"] = std::move(values);
+    entry["p"] = parameters_of(*run, parameters[{run->id, metric.step}]);
     add_curve(store.metrics().points(metric), range, each, entry);
     list.push_back(std::move(entry));
   }

@@ -54,8 +54,9 @@ const std::map<std::string, json>& RunValues::parameters() {
   for (auto& [name, value] : found)
     if (!value.is_null()) parameters_.emplace(name, std::move(value));
   const auto own = core::parse_json(run_.parameters);
-  if (own.is_object() && !is_step_)  // A step's parameters contain those of the run.
-    for (const auto& [name, value] : own.items()) parameters_[name] = value;
+  if (!own.is_object()) return parameters_;
+  for (const auto& [name, value] : own.items())
+    if (!is_step_ || !parameters_.contains(name)) parameters_[name] = value;
   return parameters_;
 }
 

@@ -27,8 +27,11 @@ function comparePage(head, main) {
       view.show(metrics);
       follow = () => view.show(metrics);
     }
-    const differing = found.rows.filter((row) => row.differs), equal = found.rows.filter((row) => !row.differs);
+    // Values of a matrix's instances are many, and stand in the leaderboard: they are folded.
+    const isInstance = (row) => row.group === "metric" ? row.name.split(".").length > 2 : /^[^:]*\.[^:]*: /.test(row.name);
+    const differs = found.rows.filter((row) => row.differs), equal = found.rows.filter((row) => !row.differs), instances = differs.filter(isInstance), differing = differs.length > 20 ? differs.filter((row) => !instances.includes(row)) : differs;
     main.append(el("h2", {}, "What differs"), differing.length ? tableOf("What differs", differing) : el("p", {}, "Nothing: all values are equal."));
+    if (differing.length < differs.length) main.append(el("details", { class: "fold" }, el("summary", {}, count(instances.length, "value") + " of instances"), tableOf("What differs in instances", instances)));
     if (equal.length) main.append(el("details", { class: "fold" }, el("summary", {}, count(equal.length, "value") + " equal in all"), tableOf("What is equal", equal)));
   });
   return listen({}, { runs: () => follow() });

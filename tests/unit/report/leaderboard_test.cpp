@@ -24,8 +24,10 @@ class LeaderboardTest : public testing::Test {
   }
   core::TemporaryFolder folder;
   store::RunStore store{folder.path() / "state"};
-  store::RunRecord run{
-      .id = "r1", .pipeline = "p", .parameters = R"({"c": 9})", .status = RunStatus::failed};
+  store::RunRecord run{.id = "r1",
+                       .pipeline = "p",
+                       .parameters = R"({"c": 9, "seed": 1})",
+                       .status = RunStatus::failed};
 };
 
 TEST_F(LeaderboardTest, a_condition_is_about_the_step) {
@@ -40,7 +42,7 @@ TEST_F(LeaderboardTest, a_condition_is_about_the_step) {
   const auto& row = found["rows"][0];
   EXPECT_EQ(row["step"], "train.c-2");
   EXPECT_EQ(row["b"], "train");
-  EXPECT_EQ(row["p"], nlohmann::json({{"c", 2}}));
+  EXPECT_EQ(row["p"], nlohmann::json({{"c", 2}, {"seed", 1}}));
   EXPECT_EQ(row["m"], nlohmann::json({{"loss", 0.25}}));
   EXPECT_EQ(found["low"], nlohmann::json({"loss"}));
   EXPECT_THROW(leaderboard_of_steps(store, {run}, "params.c >"), core::InputError);
