@@ -62,7 +62,7 @@ class QueueTest(Refused):
         node = nodes()[0]["metadata"]["name"]
         label = f"test-{self.mark}"
         self.write_steps({"wait": {"command": "sleep 3", "timeout": "10s", "settings": {
-            "kubernetes": {"node_selectors": {label: "yes"}, "autoscaling": True, "pod_startup_timeout": "2m"}}}})
+            "kubernetes": {"node_selectors": {label: "yes"}, "autoscaling": True}}}})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace)
         self.addCleanup(kubectl, "label", "node", node, f"{label}-")
 
