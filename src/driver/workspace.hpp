@@ -11,6 +11,7 @@
 #include <pipeline/spec.hpp>
 
 #include "async/await.hpp"
+#include "core/cancel.hpp"
 #include "driver/workspace_options.hpp"
 #include "remote_driver/driver_context.hpp"
 #include "store/artifact_store.hpp"
