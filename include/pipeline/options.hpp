@@ -178,6 +178,8 @@ struct PipelineOptions {
   std::string cache_until = {};
   std::vector<std::string> shell = {};
   std::vector<std::string> tags = {};
+  /// The metrics that say how good a run is: `.headline = {"evaluate.accuracy"}`.
+  std::vector<std::string> headline = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
   /// Webhooks that are called when a run has ended.
   std::vector<NotifySpec> notify = {};

@@ -269,6 +269,9 @@ struct PipelineSpec {
   /// How many units of each named limit the machine has, see StepSpec::uses; the profile's.
   std::map<std::string, unsigned> limits = {};
   std::vector<std::string> tags = {};
+  /// The metrics that say how good a run is, `STEP.METRIC`; at most 8. Default: those
+  /// of the steps after which no other step with metrics follows.
+  std::vector<std::string> headline = {};
   /// Webhooks that are called when a run has ended.
   std::vector<NotifySpec> notify = {};
   /// Every file that the spec was made from, such as requirements files; includes `file`.

@@ -6,7 +6,7 @@ processes, in containers or on a cluster; what has not changed is reused. docs/p
 
 from ._errors import PipelineError
 from ._handles import artifact, data, each, output
-from ._parts import Outputs, command, repeat, round_number, when
+from ._parts import Outputs, command, notebook, repeat, round_number, when
 from ._pipeline import Pipeline, Step, pipeline, step
 from ._results import LiveRun, Run, RunFailed, StepResult
 from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry
@@ -15,6 +15,6 @@ from .pipe_step import Codec, FileName, Metrics, Pickle, StepError, checkpoint, 
 __all__ = [
     "Codec", "DockerSettings", "FileName", "KubernetesSettings", "LiveRun", "Metrics", "Outputs", "Pickle",
     "Pipeline", "PipelineError", "ResourceSettings", "Retry", "Run", "RunFailed", "Step", "StepError",
-    "StepResult", "artifact", "checkpoint", "codec", "command", "data", "each", "log", "metric", "output",
-    "pipeline", "progress", "repeat", "round_number", "step", "stopping", "when",
+    "StepResult", "artifact", "checkpoint", "codec", "command", "data", "each", "log", "metric", "notebook",
+    "output", "pipeline", "progress", "repeat", "round_number", "step", "stopping", "when",
 ]

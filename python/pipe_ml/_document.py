@@ -32,7 +32,7 @@ class Document:
         self.declared: Dict[str, Place] = {"": place}
         self.root: Dict[str, Any] = {"name": trace.name}
         options = dict(options)
-        for key in ("description", "tags", "notify", "execution_mode", "include"):
+        for key in ("description", "tags", "headline", "notify", "execution_mode", "include"):
             if key in options:
                 self.root[key] = plain(options.pop(key))
         if trace.parameters:
@@ -54,7 +54,10 @@ class Document:
             step["matrix"] = matrix
         if node.repeat is not None:
             step["repeat"] = repeat_of(node)
-        step["command"] = self._command(node, options) if node.function is not None else plain(node.command)
+        if node.notebook:
+            step["notebook"] = node.notebook
+        else:
+            step["command"] = self._command(node, options) if node.function is not None else plain(node.command)
         parameters = self._parameters(node)
         if parameters:
             step["parameters"] = parameters
@@ -119,7 +122,7 @@ class Document:
         if path[:1] != ("steps",) or len(path) < 2:
             return find_option(self.declared[""], path) or self.places[""]
         inside = path[2:]
-        if inside[:1] and inside[0] not in ("command", "inputs", "outputs", "parameters", "matrix"):
+        if inside[:1] and inside[0] not in ("command", "notebook", "inputs", "outputs", "parameters", "matrix"):
             if found := find_option(self.declared.get(path[1], self.places[""]), inside) or find_option(self.places.get(path[1], self.places[""]), inside):
                 return found
         return self.places.get(path[1], self.places[""])

@@ -1,7 +1,8 @@
-"""Parts of a pipeline that are no functions: commands, conditions, rounds."""
+"""Parts of a pipeline that are no functions: commands, notebooks, conditions, rounds."""
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -44,13 +45,27 @@ class Outputs:
 def command(name: str, command: Union[str, Sequence[Any]], inputs: Optional[Mapping[str, Any]] = None, outputs: Union[None, Sequence[str], Mapping[str, Any]] = None,
             parameters: Any = None, **options: Unpack[CommandOptions]) -> Outputs:
     """Adds a step that is a command: a list as it stands, a text by a shell. ``${outputs.NAME}`` in it declares an output."""
+    node = _node("pl.command()", name, inputs, parameters, options)
+    node.command = _filled(command)
+    named = re.findall(r"\$\{outputs\.([A-Za-z0-9_-]+)\}", " ".join(map(str, [node.command] if isinstance(node.command, str) else node.command)))
+    return _add(node, list(dict.fromkeys(named)) if outputs is None else outputs)
+
+
+def notebook(name: str, file: Union[str, os.PathLike[str]], inputs: Optional[Mapping[str, Any]] = None, outputs: Union[Sequence[str], Mapping[str, Any]] = (), parameters: Any = None,
+             **options: Unpack[CommandOptions]) -> Outputs:
+    """Adds a step that executes a notebook: parameters and the paths of inputs and outputs are its variables; ``.notebook`` is the executed one."""
+    node = _node("pl.notebook()", name, inputs, parameters, options)
+    node.notebook = os.fspath(file)
+    return _add(node, {"notebook": os.path.basename(node.notebook), **(outputs if isinstance(outputs, Mapping) else {each: each for each in outputs})})
+
+
+def _node(what: str, name: str, inputs: Optional[Mapping[str, Any]], parameters: Any, options: Mapping[str, Any]) -> Node:
     from ._pipeline import STEP_ONLY, check_options
 
     place = callers_place()
-    trace = required("pl.command()")
+    required(what)
     check_options(options, "StepSettings", [*STEP_ONLY], place)
     node = Node(name, place, options)
-    node.command = _filled(command)
     if isinstance(parameters, Mapping):
         node.parameters = {key: None if isinstance(value, Parameter) and value._name == key else value for key, value in parameters.items()}
     else:
@@ -58,16 +73,18 @@ def command(name: str, command: Union[str, Sequence[Any]], inputs: Optional[Mapp
     mapped = isinstance(options.get("matrix"), Mapped)
     for key, value in (inputs or {}).items():
         node.inputs.append(Input(key, _source(value, mapped), "path"))
-    named = re.findall(r"\$\{outputs\.([A-Za-z0-9_-]+)\}", " ".join(map(str, [node.command] if isinstance(node.command, str) else node.command)))
-    node.outputs = dict(outputs) if isinstance(outputs, Mapping) else {each: each for each in (dict.fromkeys(named) if outputs is None else outputs)}
-    trace.add(node)
-    has_matrix = "matrix" in options
+    return node
+
+
+def _add(node: Node, outputs: Union[Sequence[str], Mapping[str, Any]]) -> Outputs:
+    node.outputs = dict(outputs) if isinstance(outputs, Mapping) else {each: each for each in outputs}
+    required("a step").add(node)
     handles: Dict[str, Artifact] = {}
     from pathlib import Path
 
     for key in node.outputs:
         details = (node, node.name, key, Path, "path")
-        handles[key] = Mapped(*details, root=node.name) if has_matrix else Artifact(*details)
+        handles[key] = Mapped(*details, root=node.name) if "matrix" in node.options else Artifact(*details)
     return Outputs(node, handles)
 
 

@@ -146,7 +146,7 @@ class Pipeline(Generic[P]):
 
     def document(self) -> Document:
         """Returns the document that the pipeline's function declares."""
-        with tracing(self.name) as trace:
+        with tracing(self.name, self._options) as trace:
             self._function(**self._parameters(trace.parameters))
         self._nodes = trace.names
         if not trace.nodes:

@@ -331,6 +331,10 @@ class StepSettings(TypedDict, total=False):
     caller."""
     max_parallel: int
     """Of a step with a matrix: how many of its instances run at the same time."""
+    nodes: Union[int, str, Mapping[str, Any]]
+    """Makes the step several processes, which start together, fail together and give one result: `2`, or `{count: 2, processes:
+    gpus}`. Each finds the others by the variables of torchrun, JAX and TensorFlow, such as RANK and MASTER_ADDR.
+    `settings.resources` are those of each node. Outputs are those of the first node, or with `from: all` those of all nodes."""
     orchestrator: str
     """Where this step runs, if elsewhere than the run (`--orchestrator`)."""
     publish: Mapping[str, str]
@@ -383,6 +387,9 @@ class PipelineSettings(TypedDict, total=False):
     caller."""
     execution_mode: str
     """What happens to other steps when one has failed. Default: continue_on_failure."""
+    headline: Sequence[str]
+    """The metrics that say how good a run is, as `STEP.METRIC`, at most 8: reports, pages and `pipe metrics` begin with them.
+    Default: those of the last steps with metrics."""
     notify: Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
     """Webhooks that are called when a run has ended. One that fails is reported and fails no run."""
     retry: Retry

@@ -47,7 +47,8 @@ class Node:
         self.declared: Optional[Place] = None  # the line of its decorator
         self.function: Optional[Callable[..., Any]] = None
         self.command: Union[None, str, Sequence[Any]] = None
-        self.parameters: Any = None  # of a command, as in YAML
+        self.notebook = ""  # its path, in place of a command
+        self.parameters: Any = None  # of a command or notebook, as in YAML
         self.inputs: List[Input] = []
         self.values: List[Value] = []
         self.axes: List[Axis] = []
@@ -69,8 +70,9 @@ class Rounds:
 
 
 class Trace:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
+        self.options = options
         self.nodes: List[Node] = []
         self.names: Dict[str, Node] = {}
         self.parameters: Dict[str, Parameter] = {}
@@ -94,6 +96,14 @@ class Trace:
         self.nodes.append(node)
 
 
+def requirements(options: Mapping[str, Any]) -> str:
+    """Returns the Python requirements that the options of a step or pipeline name; a text, in which packages can be found."""
+    docker: Dict[str, Any] = {}
+    for part in (options.get("settings", {}).get("docker"), options.get("docker")):
+        docker.update(part if isinstance(part, Mapping) else {})
+    return str(docker.get("requirements") or "")
+
+
 _current: List[Trace] = []
 
 
@@ -110,8 +120,8 @@ def required(what: str) -> Trace:
 class tracing:
     """Collects the steps that are called inside of it."""
 
-    def __init__(self, name: str) -> None:
-        self.trace = Trace(name)
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.trace = Trace(name, options)
 
     def __enter__(self) -> Trace:
         _current.append(self.trace)
@@ -350,7 +360,7 @@ class Call:
         handles = []
         for name, kind in _annotations.outputs_of(annotation):
             codec = codec_at(kind, f"the result '{name}' of step '{node.name}'", place)
-            if codec == "joblib" and "skops" in str(node.options.get("docker", "")):
+            if codec == "joblib" and "skops" in (requirements(node.options) or requirements(required("a step").options)):
                 codec = "skops"
             if name in node.outputs:
                 raise PipelineError(f"step '{node.name}' has two results '{name}'", place, 'name each: tuple[Annotated[A, "first"], Annotated[B, "second"]]')

@@ -9,6 +9,9 @@
 //          runs a step's command in a container of an engine (init.hpp)
 //        pipe-agent ready PORT [PATH]
 //          looks whether a service can be used (ready.hpp)
+//        pipe-agent probe FILE port PORT [PATH] | probe FILE run PROGRAM [ARGUMENT...]
+//        pipe-agent needed FOLDER
+//          looks after a service in its container (services.hpp)
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
@@ -17,6 +20,8 @@
 //          --gpus                      samples the pod's GPUs
 //          --stalled-after MS          reports the waits of the step's processes after so many
 //                                      milliseconds without output
+//          --services FOLDER COUNT     starts the command once so many services are ready, and
+//                                      tells them its end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
 //          --checkpoint                runs the stager beside the step, and when the step has
@@ -44,6 +49,7 @@
 
 #include "agent/init.hpp"
 #include "agent/ready.hpp"
+#include "agent/services.hpp"
 #include "agent/shell.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
@@ -153,6 +159,8 @@ int install(const char* path) {
 struct Options {
   const char* stop_file = nullptr;
   const char *stager = nullptr, *document = nullptr;
+  const char* services = nullptr;  ///< Folder of the services; null: there are none.
+  int service_count = 0;
   bool has_gpus = false, has_checkpoint = false;
   long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
 };
@@ -330,6 +338,11 @@ int run(char** command, const Options& options) {
   signal(SIGPIPE, SIG_IGN);
   const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (options.services && !pipeline::kubernetes_api::wait_for_services(
+                              options.services, options.service_count, signals)) {
+    write_end();
+    return 128 + SIGTERM;
+  }
   const pid_t pid = fork();
   if (signals < 0 || pid < 0) return 125;
   if (pid == 0) {
@@ -382,6 +395,10 @@ int main(int count, char** arguments) {
   if (strcmp(arguments[1], "ready") == 0)
     return pipeline::kubernetes_api::look_if_ready(arguments[2],
                                                    count > 3 ? arguments[3] : nullptr);
+  if (strcmp(arguments[1], "probe") == 0 && count > 4)
+    return pipeline::kubernetes_api::probe_service(arguments[2], arguments + 3);
+  if (strcmp(arguments[1], "needed") == 0)
+    return pipeline::kubernetes_api::look_if_needed(arguments[2]);
   if (strcmp(arguments[1], "shell") == 0 && count > 3)
     return pipeline::kubernetes_api::run_shell(strcmp(arguments[2], "--terminal") == 0,
                                                arguments + 3);
@@ -391,13 +408,17 @@ int main(int count, char** arguments) {
     const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
     const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
     const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
-    const int values = collects ? 2 : has_gpus || has_checkpoint ? 0 : 1;
+    const bool has_services = strcmp(arguments[1], "--services") == 0;
+    const int values = collects || has_services ? 2 : has_gpus || has_checkpoint ? 0 : 1;
     if (count < values + 4) return 125;
     options.has_gpus |= has_gpus;
     options.has_checkpoint |= has_checkpoint;
     if (collects) {
       options.stager = arguments[2];
       options.document = arguments[3];
+    } else if (has_services) {
+      options.services = arguments[2];
+      options.service_count = atoi(arguments[3]);
     } else if (has_limit) {
       options.stalled_after = strtol(arguments[2], nullptr, 10);
     } else if (values == 1) {
@@ -407,5 +428,7 @@ int main(int count, char** arguments) {
     count -= values;
   }
   options.stop_file = arguments[1];
-  return run(arguments + 2, options);
+  const int code = run(arguments + 2, options);
+  if (options.services) pipeline::kubernetes_api::end_services(options.services);
+  return code;
 }

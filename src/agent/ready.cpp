@@ -18,6 +18,8 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 constexpr int longest_answer = 2000;  // Milliseconds.
+constexpr int longest_rest = 200;     // For a part of the answer after its status.
+constexpr int max_rest_parts = 16;    // A server may send without end.
 
 /// Returns a connection, or -1 with errno set.
 int connect_to(const sockaddr* address, socklen_t size) {
@@ -37,6 +39,14 @@ int connect_to(const sockaddr* address, socklen_t size) {
   close(connection);
   errno = error;
   return -1;
+}
+
+/// Reads what follows the status: a server whose answer is cut off may report an error.
+void read_rest(int connection) {
+  char part[4096];
+  pollfd news{connection, POLLIN, 0};
+  for (int i = 0; i < max_rest_parts && poll(&news, 1, longest_rest) > 0; ++i)
+    if (recv(connection, part, sizeof part, 0) <= 0) return;
 }
 
 /// Sends a request, and returns the status of the answer; 0: there is none.
@@ -59,6 +69,7 @@ int status_of(int connection, const char* port, const char* path) {
     if (count <= 0) break;
     got += static_cast<std::size_t>(count);
   }
+  read_rest(connection);
   int status = 0;
   return sscanf(answer, "HTTP/%*d.%*d %d", &status) == 1 ? status : 0;
 }

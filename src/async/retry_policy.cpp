@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace pipeline::async {
+namespace {
+
+/// A server that asks for more is asked again earlier.
+constexpr std::chrono::seconds longest_wanted{300};
+
+}  // namespace
 
 std::chrono::milliseconds Backoff::next(std::optional<std::chrono::seconds> wanted) {
   using std::chrono::milliseconds;
@@ -11,7 +17,7 @@ std::chrono::milliseconds Backoff::next(std::optional<std::chrono::seconds> want
   const auto longest = std::max(std::min(doubled, policy_.longest_pause), milliseconds(1));
   std::uniform_int_distribution<long long> chance(longest.count() / 2, longest.count());
   const milliseconds own(chance(random_));
-  return wanted ? std::max<milliseconds>(*wanted, own) : own;
+  return wanted ? std::max<milliseconds>(std::min(*wanted, longest_wanted), own) : own;
 }
 
 }  // namespace pipeline::async

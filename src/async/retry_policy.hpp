@@ -36,7 +36,7 @@ class Backoff {
   explicit Backoff(const RetryPolicy& policy, std::uint32_t seed = std::random_device{}())
       : policy_(policy), random_(seed) {}
   /// Returns the next pause.
-  /// @param wanted pause that the server asked for (Retry-After); if unset, the policy decides
+  /// @param wanted the server's wish (Retry-After), up to five minutes; unset: the policy decides
   std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
   /// Counts a try that no server has answered; to be called before exhausted().
   void was_unanswered() { ++unanswered_; }

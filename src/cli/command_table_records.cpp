@@ -41,13 +41,24 @@ void add_show_options(CLI::App& app, Options& o) {
   app.add_flag("--wide", o.show.wide,
                "Also where the steps' time went, what they have read and written, and their nodes");
   add_state(app, o);
+  app.remove_option(app.get_option("--output"));
+  app.add_option_function<std::string>(
+         "--output",
+         [&o](const std::string& format) {
+           o.json = format == "json";
+           o.show.html = format == "html";
+         },
+         "text, json for programs, or html for a cell of a notebook")
+      ->check(one_of({"text", "json", "html"}))
+      ->type_name("FORMAT");
 }
 
 constexpr CommandEntry show_row{
     "show", "Show a run: its steps, attempts, times and failures",
     "Examples:\n  pipe show\n  pipe show 20261121-0815\n"
     "  pipe show latest train    one step: each attempt, its phases and usage\n"
-    "  pipe show --wide",
+    "  pipe show --wide\n"
+    "  pipe show latest --output html    for a cell of a notebook: a report in a frame",
     add_show_options, show_command};
 
 void add_metrics_options(CLI::App& app, Options& o) {

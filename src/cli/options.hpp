@@ -85,6 +85,7 @@ struct MetricsOptions {
 
 struct ShowOptions {
   bool wide = false;  ///< Also phases, usage and nodes.
+  bool html = false;  ///< `--output html`.
 };
 
 struct NoteOptions {

@@ -5,7 +5,6 @@
 #include "core/quantity.hpp"
 #include "driver/session.hpp"
 #include "report/report.hpp"
-#include "templates/templates.hpp"
 
 namespace pipeline::cli {
 
@@ -20,9 +19,7 @@ core::ExitCode report_command(Context& context) {
     context.print_json(data);
     return core::ExitCode::ok;
   }
-  const auto page =
-      report::render_report(data, {templates::template_text("report/report.html", {}),
-                                   page_style(""), page_script({"report/report.js"})});
+  const auto page = report_page(data);
   const auto& out = options.copy_to;
   if (out == "-") {
     context.write(page);

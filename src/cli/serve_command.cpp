@@ -30,8 +30,8 @@ core::ExitCode serve_command(Context& context) {
   serve::Api api(
       store, context.artifacts(),
       {templates::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
-       page_script({"serve/live_log.js", "serve/chart.js", "serve/runs.js", "serve/compare.js",
-                    "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),
+       page_script({"serve/live_log.js", "serve/runs.js", "serve/leaderboard.js",
+                    "serve/compare.js", "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),
        templates::template_text("serve/icon.svg", {})});
   server.run(api, guard);
   return core::ExitCode::ok;

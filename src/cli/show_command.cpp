@@ -7,9 +7,11 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/failure_text.hpp"
+#include "cli/page_assets.hpp"
 #include "cli/progress.hpp"
 #include "cli/run_records.hpp"
 #include "cli/summary.hpp"
+#include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "driver/failed_outputs.hpp"
@@ -18,6 +20,7 @@
 #include "driver/run_model.hpp"
 #include "driver/session.hpp"
 #include "model/instance.hpp"
+#include "report/report.hpp"
 #include "report/run_values.hpp"
 #include "store/failures.hpp"
 #include "store/questions.hpp"
@@ -248,6 +251,17 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
   return text;
 }
 
+/// Returns the report of a run as an element of another page: a frame that shares nothing with it.
+std::string show_html(Context& context, store::RunStore& store, const store::RunRecord& run) {
+  constexpr std::size_t max_logs = 200'000, max_pictures = 500'000, max_points = 10'000;
+  auto limits = report::limits_for(run.steps);
+  limits.logs = std::min(limits.logs, max_logs);
+  limits.pictures = std::min(limits.pictures, max_pictures);
+  limits.curves.all_points = std::min(limits.curves.all_points, max_points);
+  const auto data = report::report_data(store, context.artifacts(), run, limits);
+  return report::framed_report(report_page(data), "Run " + run.id + " of " + run.pipeline);
+}
+
 }  // namespace
 
 core::ExitCode show_command(Context& context) {
@@ -257,6 +271,12 @@ core::ExitCode show_command(Context& context) {
   const auto status = status_of(drivers, run);
   const auto& options = context.options();
   const LogsCommand logs{options.name + " logs " + run.id, context.state_option(store.folder())};
+  if (options.show.html) {
+    if (!options.step.empty())
+      throw core::InputError("--output html shows a whole run", "leave out " + options.step);
+    context.write(show_html(context, store, run));
+    return core::ExitCode::ok;
+  }
   if (!options.step.empty()) {
     const auto step = driver::recorded_step(store, run, options.step);
     if (options.json)

@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 
 #include "core/error.hpp"
+#include "core/reading_stop.hpp"
 #include "core/regular_file.hpp"
 
 namespace pipeline::core {
@@ -100,6 +101,7 @@ Digest sha256_file(const std::filesystem::path& file) {
   char small[16384];
   std::unique_ptr<char[]> large;
   while (true) {
+    check_reading();
     char* buffer = large ? large.get() : small;
     const ssize_t count = ::read(descriptor, buffer, large ? read_size : sizeof small);
     if (count < 0 && errno == EINTR) continue;

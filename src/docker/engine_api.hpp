@@ -79,8 +79,10 @@ class EngineApi {
   /// documented with each call, all calls throw EnvironmentError if the engine cannot be reached.
   /// Calls that are not streams are retried within the limits when the engine is lost or responds
   /// with 429 or 5xx; then TransportError or EngineError is thrown.
+  /// @param run stops the calls with which a run is prepared, and which have no source of their
+  /// own: info(), system_info(), disk_usage() and inspect_image(); outlives the loop. Null: none
   EngineApi(asio::io_context& loop, Endpoint endpoint,
-            EngineLimits limits = limits_from_environment());
+            EngineLimits limits = limits_from_environment(), core::CancelSource* run = nullptr);
   ~EngineApi();
   const Endpoint& endpoint() const;
   const EngineLimits& limits() const;

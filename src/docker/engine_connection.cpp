@@ -246,8 +246,9 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
 
 async::Task<net::Response> EngineConnection::ask(std::string path) {
   auto prepared = request(path);
-  prepared.timeout = std::chrono::seconds(30);
+  prepared.timeout = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
   EngineCall call("ask the engine who it is", "GET", std::move(path));
+  call.cancel = run_;
   co_return co_await exchange(std::move(prepared), call);
 }
 

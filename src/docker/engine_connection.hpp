@@ -50,11 +50,19 @@ struct EngineCall {
 
 class EngineConnection {
  public:
-  EngineConnection(asio::io_context& loop, Endpoint endpoint, EngineLimits limits = {})
-      : loop_(loop), endpoint_(std::move(endpoint)), limits_(limits), http_(loop), infos_(loop) {}
+  /// @param run stops the lookups with which a run is prepared; null: none
+  EngineConnection(asio::io_context& loop, Endpoint endpoint, EngineLimits limits = {},
+                   core::CancelSource* run = nullptr)
+      : loop_(loop),
+        endpoint_(std::move(endpoint)),
+        limits_(limits),
+        run_(run),
+        http_(loop),
+        infos_(loop) {}
   const Endpoint& endpoint() const { return endpoint_; }
   const EngineLimits& limits() const { return limits_; }
   asio::io_context& loop() { return loop_; }
+  core::CancelSource* run() { return run_; }
 
   async::Task<const EngineInfo*> info();
   /// Returns the response if its status is below 300, or 304. Throws EngineError for other
@@ -85,6 +93,7 @@ class EngineConnection {
   asio::io_context& loop_;
   Endpoint endpoint_;
   EngineLimits limits_;
+  core::CancelSource* run_;
   std::unique_ptr<SshConnections>
       ssh_;  ///< Created when needed; outlives the client, which closes the connections.
   net::HttpClient http_;

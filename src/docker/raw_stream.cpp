@@ -47,8 +47,10 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
   } catch (const net::TransportError& error) {
     lost = error.what();
   }
+  const bool is_whole = head.find("\r\n\r\n") != head.npos;
   if (is_late) lost = "no answer came in time";
-  if (!lost && head.empty()) lost = "it has closed the connection";
+  if (!lost && head.size() >= max_stream_head) lost = "the head of its answer is too long";
+  if (!lost && !is_whole) lost = "it has closed the connection";
   if (lost) throw core::EnvironmentError("cannot " + what + ": " + *lost);
   const auto status = status_of(head);
   if (status != 101 && status != 200)

@@ -362,6 +362,7 @@ void DetachedStart::await_driver() {
 DetachedRun DetachedStart::start() {
   check();
   observer_.begin(workspace_.loop());
+  const auto forwarded = workspace_.run_stopped_by(observer_.cancel());
   prepare();
   hand_to_cluster();
   await_driver();

@@ -64,6 +64,7 @@ void lock_packages(Session& session, RunObserver& observer) {
   session.pipeline();
   require_engine(session);
   observer.begin(session.workspace.loop());
+  const auto forwarded = session.workspace.run_stopped_by(observer.cancel());
   session.workspace.await(lock_all(session, observer));
   observer.end();
   if (observer.cancel().level() != core::StopLevel::none) throw Interrupted();

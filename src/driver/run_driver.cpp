@@ -84,6 +84,7 @@ RunEnd RunDriver::run() {
                                   request_.mode == RunMode::take_over ? request_.run : "");
   auto settings = options();
   observer_.begin(workspace_.loop());
+  const auto forwarded = workspace_.run_stopped_by(observer_.cancel());
   std::optional<core::CancelSource::Listener> stop;
   if (request_.stop)
     stop.emplace(*request_.stop, [this](core::StopLevel level) { observer_.cancel().stop(level); });

@@ -92,7 +92,8 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
                                   .connection = workspace.options().connection,
                                   .artifacts = remote_store_.get(),
                                   .owner = detached ? detached->owner : "",
-                                  .images = detached ? &detached->images : nullptr});
+                                  .images = detached ? &detached->images : nullptr,
+                                  .run = &workspace.run_stop()});
       }) {}
 
 gpu::Machine& Session::machine() {

@@ -11,6 +11,7 @@
 #include <pipeline/spec.hpp>
 
 #include "async/await.hpp"
+#include "core/cancel.hpp"
 #include "driver/workspace_options.hpp"
 #include "remote_driver/driver_context.hpp"
 #include "store/artifact_store.hpp"
@@ -61,6 +62,12 @@ class Workspace {
   store::RunRecord find_run(store::RunStore& store, const std::string& name) const;
 
   asio::io_context& loop();
+  /// Stops the run of this process, from run_stopped_by() on: what asks a server for it gives up.
+  core::CancelSource& run_stop() { return run_stop_; }
+  /// Forwards the stops of `source` to run_stop() while the result lives.
+  core::CancelSource::Listener run_stopped_by(core::CancelSource& source) {
+    return {source, [this](core::StopLevel level) { run_stop_.stop(level); }};
+  }
   /// Runs the loop until the task has ended; returns its result or throws its exception.
   template <class T>
   T await(async::Task<T> task) {
@@ -73,6 +80,7 @@ class Workspace {
  private:
   WorkspaceOptions options_;
   Note note_;
+  core::CancelSource run_stop_;
   std::unique_ptr<asio::io_context> loop_;
   std::unique_ptr<store::RunStore> store_;
   std::unique_ptr<store::ArtifactStore> artifacts_;

@@ -293,6 +293,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   add(root, "name", json(pipeline.name()));
   if (!options.description.empty()) add(root, "description", json(options.description));
   add_some(root, "tags", json(options.tags));
+  add_some(root, "headline", json(options.headline));
   add_some(root, "notify", spec::notify_document(options.notify));
   if (options.execution_mode != ExecutionMode::continue_on_failure)
     add(root, "execution_mode",

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/reading_stop.hpp"
 
 namespace pipeline::file_tree {
 
@@ -234,6 +235,7 @@ core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned 
   const auto buffer = std::make_unique_for_overwrite<char[]>(buffer_size);
   std::uint64_t total = 0;
   while (true) {
+    core::check_reading();
     const ssize_t count = ::read(from.get(), buffer.get(), buffer_size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw core::system_error("cannot read " + source.string(), errno);

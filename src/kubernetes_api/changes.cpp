@@ -8,6 +8,9 @@ namespace {
 
 using nlohmann::json;
 
+/// A cluster's database refuses objects of more than 1.5 MiB.
+constexpr std::size_t max_event = std::size_t{4} << 20;
+
 /// Drops managedFields, which are not needed and make up half of an object.
 bool leave_out(int, json::parse_event_t event, json& parsed) {
   return event != json::parse_event_t::key ||
@@ -58,24 +61,25 @@ void Changes::end_list() {
   version_ = listed_version_;
 }
 
-void Changes::take_line(std::string_view line) {
-  if (line.empty() || error_) return;
-  if (!core::is_within(line, {})) return;
+bool Changes::take_line(std::string_view line) {
+  if (line.empty() || error_) return false;
+  if (!core::is_within(line, {.bytes = max_event})) return false;
   auto event = json::parse(line, leave_out, false);
   const auto type = text_at(event, "/type");
   if (!event.is_object() || !event.contains("object"))
-    return;  // The line is incomplete because the stream was interrupted; it will be sent again.
+    return false;  // The stream was interrupted within the line, which will be sent again.
   auto& object = event["object"];
   if (type == "ERROR") {
     error_.emplace(number_at(object, "/code"), text_at(object, "/reason"),
                    "the watch of " + path_ + " was ended: " + text_at(object, "/message"),
                    std::vector<std::string>());
-    return;
+    return true;
   }
   if (auto version = text_at(object, "/metadata/resourceVersion"); !version.empty())
     version_ = std::move(version);
   if (type == "ADDED" || type == "MODIFIED") report(Change::Kind::modified, object);
   if (type == "DELETED") report(Change::Kind::deleted, object);
+  return true;
 }
 
 }  // namespace pipeline::kubernetes_api

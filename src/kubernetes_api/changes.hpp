@@ -38,7 +38,8 @@ class Changes {
   void end_list();
 
   /// Takes a line of the stream. After an error of the server, further lines are ignored.
-  void take_line(std::string_view line);
+  /// @return false if it is no event
+  bool take_line(std::string_view line);
   /// Returns the error that the server sent within the stream.
   const std::optional<ApiError>& error() const { return error_; }
   void forget_error() { error_.reset(); }

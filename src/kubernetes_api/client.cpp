@@ -188,6 +188,7 @@ async::Task<json> Client::call(ApiCall call) {
   retry_policy.most_tries = call.max_tries.value_or(retry_policy.most_tries);
   if (call.max_unanswered) retry_policy = retry_policy.impatient(*call.max_unanswered);
   async::Backoff backoff(retry_policy);
+  if (!call.cancel) call.cancel = stop_;
   for (;;) {
     std::chrono::milliseconds pause{0};
     try {

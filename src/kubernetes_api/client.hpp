@@ -76,6 +76,8 @@ class Client {
 
   const ClusterAccess& access() const { return access_; }
   asio::io_context& loop() { return loop_; }
+  /// From now on, `cancel` stops calls that have no source of their own; null: nothing does.
+  void stop_calls_by(core::CancelSource* cancel) { stop_ = cancel; }
   const async::RetryPolicy& retry_policy() const { return retry_policy_; }
 
   /// Returns the request as it would be sent, with credentials.
@@ -112,6 +114,7 @@ class Client {
   asio::io_context& loop_;
   ClusterAccess access_;
   async::RetryPolicy retry_policy_;
+  core::CancelSource* stop_ = nullptr;
   Credentials credentials_;
   net::HttpClient http_;
   std::optional<std::pair<int, int>> version_;

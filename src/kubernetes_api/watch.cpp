@@ -61,8 +61,9 @@ async::Task<> Watch::follow(core::CancelSource& cancel) {
   call.cancel = &opening.source();
   call.on_open = [&opening] { opening.lift(); };
   call.on_body = [this](std::string_view bytes) {
-    has_received_ = true;
-    lines_.feed(bytes, [this](std::string_view line) { changes_.take_line(line); });
+    lines_.feed(bytes, [this](std::string_view line) {
+      if (changes_.take_line(line)) has_received_ = true;
+    });
   };
   lines_.clear();
   changes_.forget_error();
@@ -86,7 +87,10 @@ async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_li
         co_await list(cancel);
         if (on_listed) std::exchange(on_listed, {})();
       }
+      const auto opened = std::chrono::steady_clock::now();
       co_await follow(cancel);
+      const auto lasted = std::chrono::steady_clock::now() - opened;
+      has_received_ |= lasted > client_.retry_policy().longest_pause;
     } catch (const ApiError& error) {
       if (is_too_old(error))
         changes_.forget_version();
@@ -102,7 +106,8 @@ async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_li
       failed = true;
     }
     if (has_received_) backoff.reset();
-    if (!failed || stopped()) continue;
+    // A server, or what stands before it, may end each stream as soon as it has begun.
+    if ((!failed && has_received_) || stopped()) continue;
     // The first interruption is retried at once, repeated ones after a growing pause.
     co_await async::sleep(backoff.next(), &cancel);
   }

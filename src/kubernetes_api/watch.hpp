@@ -35,7 +35,7 @@ class Watch {
   std::string path_, selector_;
   Changes changes_;
   core::Lines lines_;
-  bool has_received_ = false;  ///< Whether bytes were received on this connection.
+  bool has_received_ = false;  ///< An event on this stream, or that it lasted.
 };
 
 }  // namespace pipeline::kubernetes_api

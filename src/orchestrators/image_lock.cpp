@@ -27,7 +27,8 @@ json to_json(const ImageLock& lock) {
                         {"reference", image.image.reference},
                         {"pull", image.image.pull},
                         {"program", image.image.program},
-                        {"agent", image.image.agent}});
+                        {"agent", image.image.agent},
+                        {"services", image.image.services}});
     }
     steps[step] = found - different.begin();
   }
@@ -42,8 +43,9 @@ ImageLock image_lock_of(const json& written) try {
                       each.value("packages", std::string()),
                       each.at("notices"),
                       {}};
-    image.image = {each.at("id"), each.at("reference"), each.at("pull"), each.at("program"),
-                   each.at("agent")};
+    image.image = {each.at("id"),    each.at("reference"),
+                   each.at("pull"),  each.at("program"),
+                   each.at("agent"), each.value("services", image.image.services)};
     images.push_back(std::move(image));
   }
   ImageLock lock;

@@ -20,6 +20,8 @@ struct PodImage {
       program;  ///< For a step with StepSpec::program: the command that starts the program there.
   std::string agent;  ///< The image with the agent that starts the step's command; if empty, pods
                       ///< find the agent among the run's files.
+  std::map<std::string, std::string> services = {};  ///< References of the images of the step's
+                                                     ///< services, by name.
   bool operator==(const PodImage&) const = default;
 };
 

@@ -7,6 +7,7 @@
 
 #include <pipeline/settings.hpp>
 
+#include "core/cancel.hpp"
 #include "orchestrators/image_lock.hpp"
 
 namespace pipeline::lockfile {
@@ -35,6 +36,7 @@ struct OrchestratorOptions {
   std::string owner;            ///< Owner of what is started, if it differs from owner_of().
   ImageLock* images = nullptr;  ///< Recorded images of the steps. If empty, prepare() fills it;
                                 ///< otherwise its images are used, and no engine is contacted.
+  core::CancelSource* run = nullptr;  ///< Stops the run, and outlives the loop. Null: none.
 };
 
 }  // namespace pipeline::orchestrators

@@ -173,7 +173,6 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
 
 async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path folder) {
   auto nodes = file_tree::scan_tree(folder);
-  file_tree::hash_tree(folder, nodes);
   std::uint64_t bytes = 0;
   for (const auto& node : nodes) bytes += node.bytes;
   if (bytes > max_files)
@@ -181,6 +180,7 @@ async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path
                                      ", more than the " + core::format_bytes(max_files) +
                                      " that a driver elsewhere fetches",
                                  {"name large files as inputs: they are no code then"});
+  file_tree::hash_tree(folder, nodes);
   auto digest = file_tree::tree_digest(nodes).hex();
   auto present = co_await artifacts_.store().find_tagged(key(head_name));
   if (present) head_.tag = std::move(present->tag);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -44,17 +45,19 @@ void add(const store::MetricRecord& metric, Headline& headline) {
   headline.instance = metric.step;
 }
 
+using MetricName = std::pair<std::string, std::string>;  // Of a step, without its instance.
+
+/// Returns the headlines of those metrics that are wanted.
 std::vector<Headline> headlines_in(const std::vector<store::MetricRecord>& metrics,
-                                   const std::vector<std::string>& steps) {
+                                   const std::function<bool(const MetricName&)>& is_wanted) {
   std::vector<Headline> headlines;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  std::map<MetricName, std::size_t> places;
   for (const auto& metric : metrics) {
-    const std::string base(model::base_name(metric.step));
-    if (!std::isfinite(metric.last.value) || std::ranges::find(steps, base) == steps.end())
-      continue;
-    const auto [place, is_new] = places.try_emplace({base, metric.name}, headlines.size());
+    const MetricName name(model::base_name(metric.step), metric.name);
+    if (!std::isfinite(metric.last.value) || !is_wanted(name)) continue;
+    const auto [place, is_new] = places.try_emplace(name, headlines.size());
     if (is_new)
-      headlines.push_back({.step = base,
+      headlines.push_back({.step = name.first,
                            .name = metric.name,
                            .value = metric.last.value,
                            .instance = metric.step,
@@ -63,8 +66,27 @@ std::vector<Headline> headlines_in(const std::vector<store::MetricRecord>& metri
     else
       add(metric, headlines[place->second]);
   }
-  if (headlines.size() > max_headlines) headlines.resize(max_headlines);
   return headlines;
+}
+
+/// Returns the declarations of the run's steps.
+nlohmann::json declared_of(store::RunStore& store, const store::RunRecord& run) {
+  const auto& of = run.same_as.empty() ? run.id : run.same_as;
+  auto declared =
+      core::parse_json(store.key_values().find(store::declared_kind, of).value_or("{}"));
+  return declared.is_object() ? declared : nlohmann::json::object();
+}
+
+/// Returns the places of the metrics that the pipeline names itself as its headline.
+std::map<MetricName, std::size_t> named_headlines(const nlohmann::json& declared) {
+  std::map<MetricName, std::size_t> named;
+  for (const auto& [step, entry] : declared.items()) {
+    if (!entry.is_object() || !entry.contains("headline") || !entry["headline"].is_object())
+      continue;
+    for (const auto& [metric, place] : entry["headline"].items())
+      if (place.is_number_unsigned()) named.try_emplace({step, metric}, place.get<std::size_t>());
+  }
+  return named;
 }
 
 }  // namespace
@@ -89,10 +111,7 @@ bool is_better_lower(std::string_view metric) {
 
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics) {
-  const auto& of = run.same_as.empty() ? run.id : run.same_as;
-  auto declared =
-      core::parse_json(store.key_values().find(store::declared_kind, of).value_or("{}"));
-  if (!declared.is_object()) declared = nlohmann::json::object();
+  const auto declared = declared_of(store, run);
   std::vector<std::string> steps;
   std::set<std::string> followed;
   for (const auto& metric : metrics) {
@@ -107,7 +126,17 @@ std::vector<std::string> headline_steps(store::RunStore& store, const store::Run
 
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run) {
   const auto metrics = store.metrics().list(run.id);
-  return headlines_in(metrics, headline_steps(store, run, metrics));
+  if (const auto named = named_headlines(declared_of(store, run)); !named.empty()) {
+    auto all = headlines_in(metrics, [&](const auto& name) { return named.contains(name); });
+    std::ranges::sort(all, {}, [&](const auto& each) { return named.at({each.step, each.name}); });
+    return all;
+  }
+  const auto steps = headline_steps(store, run, metrics);
+  auto all = headlines_in(metrics, [&](const auto& name) {
+    return std::ranges::find(steps, name.first) != steps.end();
+  });
+  if (all.size() > max_headlines) all.resize(max_headlines);
+  return all;
 }
 
 std::vector<HeadlineHistory> headline_history(store::RunStore& store, const store::RunRecord& run) {
@@ -127,8 +156,9 @@ std::vector<HeadlineHistory> headline_history(store::RunStore& store, const stor
     if (++seen > (has_matrix ? max_earlier_matrices : max_earlier_runs)) break;
     const auto metrics = store.metrics().list(other.id, only_step);
     for (auto& [now, last, best] : all) {
-      for (const auto& then : headlines_in(metrics, {now.step})) {
-        if (then.name != now.name) continue;
+      const MetricName wanted{now.step, now.name};
+      for (const auto& then :
+           headlines_in(metrics, [&](const auto& name) { return name == wanted; })) {
         if (!last) last = PastHeadline{other.id, then.value};
         if (!best || is_better(then.value, best->value, now.name))
           best = PastHeadline{other.id, then.value};

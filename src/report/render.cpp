@@ -76,4 +76,11 @@ std::string render_report(const nlohmann::json& data, const ReportTemplates& tem
                                  {"data", embedded(data)}});
 }
 
+std::string framed_report(const std::string& page, const std::string& title) {
+  return "<iframe title=\"" + escaped(title) +
+         "\" sandbox=\"allow-scripts\" style=\"width: 100%; height: 40rem; border: 1px solid "
+         "#8888\" srcdoc=\"" +
+         escaped(page) + "\"></iframe>\n";
+}
+
 }  // namespace pipeline::report

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "report/curves.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
@@ -17,8 +18,8 @@ struct ReportLimits {
   std::size_t failed_log = 64 * 1024;  ///< Last part of a failed step's log.
   std::size_t log = 8 * 1024;          ///< Last part of any other log.
   std::size_t pictures = 2'000'000;    ///< All pictures together.
-  std::size_t points = 200;            ///< Maximum of a metric.
-  std::size_t digits = 12;             ///< Length of an artifact's digest.
+  CurveLimits curves = {.all_points = 40'000};
+  std::size_t digits = 12;     ///< Length of an artifact's digest.
   bool checks_driver = false;  ///< Whether a running run whose driver is dead is shown as died.
   bool details = true;  ///< Whether steps are complete; else only what tables and graphs show.
 };
@@ -40,5 +41,10 @@ struct ReportTemplates {
 /// Puts the data into the page. No text in the data can end the enclosing element, and the page's
 /// policy allows only its own style and script.
 std::string render_report(const nlohmann::json& data, const ReportTemplates& templates);
+
+/// Returns an element that shows the page inside another one, such as a notebook: scripts of the
+/// page have neither access to the other page nor to the address that it comes from.
+/// @param title read out to those who cannot see the frame
+std::string framed_report(const std::string& page, const std::string& title);
 
 }  // namespace pipeline::report

@@ -9,8 +9,11 @@
 #include "core/base64.hpp"
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
+#include "core/notebook.hpp"
 #include "model/instance.hpp"
+#include "report/curves.hpp"
 #include "report/headline.hpp"
+#include "report/notebook_cells.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
 #include "store/failures.hpp"
@@ -200,6 +203,10 @@ json RunData::step_entry(const store::StepRecord& step,
   if (!step.image.empty()) entry["i"] = images_.position_of(step.image);
   if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
   for (const auto& output : step.outputs) add_picture(step, output);
+  if (entry.contains("b") || step.status == StepStatus::failed)
+    if (auto parameters = core::parse_json(step.parameters);
+        parameters.is_object() && !parameters.empty())
+      entry["p"] = std::move(parameters);
   if (limits_.details) add_details(step, entry);
   if (step.attempts > 0)
     for (const auto& attempt : attempts) {
@@ -213,10 +220,6 @@ json RunData::step_entry(const store::StepRecord& step,
 void RunData::add_details(const store::StepRecord& step, json& entry) {
   if (!step.reused_from.empty()) entry["r"] = step.reused_from;
   if (!step.key.empty()) entry["k"] = step.key.substr(0, 12);
-  if (entry.contains("b") || step.status == StepStatus::failed)
-    if (auto parameters = core::parse_json(step.parameters);
-        parameters.is_object() && !parameters.empty())
-      entry["p"] = std::move(parameters);
   for (const auto& output : step.outputs) {
     json one{output.name, output.file_name, output.bytes,
              output.digest.hex().substr(0, limits_.digits)};
@@ -293,6 +296,7 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
   if (attempt.ended == WallTime{}) entry["e"] = true;
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
   if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
+  if (!attempt.gpus.empty()) entry["q"] = attempt.gpus.size();
   if (limits_.details) add_attempt_details(attempt, entry);
   const auto& used = attempt.usage;
   if (used.user)
@@ -335,11 +339,25 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (tail->left_out > 0) entry["lo"] = tail->left_out;
 }
 
-/// Adds the picture if there is space for its bytes; with a limit of 0, its digest.
+/// Adds the picture, or the cells of a notebook, if there is space for its bytes; with a limit of
+/// 0, a picture's digest.
 void RunData::add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
-  if (output.is_directory || !is_picture_name(output.file_name)) return;
+  if (output.is_directory) return;
   const auto name = step.name + "." + output.name;
-  constexpr std::size_t max_listed = 60;
+  constexpr std::size_t max_listed = 60, live_notebooks = 1'000'000;
+  if (core::is_notebook(output.file_name)) {
+    const auto limit = limits_.pictures == 0 ? live_notebooks : limits_.pictures;
+    const auto is_known =
+        std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });
+    if (is_known || output.bytes > limit - std::min(limit, picture_bytes_)) return;
+    const auto text = core::read_untrusted_file(artifacts_.path(output.digest), output.bytes);
+    auto cells = text ? notebook_cells(*text, limit - picture_bytes_) : json();
+    if (cells.is_null()) return;
+    picture_bytes_ += output.bytes;
+    pictures_.push_back({{"name", name}, {"cells", std::move(cells)}});
+    return;
+  }
+  if (!is_picture_name(output.file_name)) return;
   if (limits_.pictures == 0) {
     const auto is_known =
         std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });
@@ -412,50 +430,26 @@ json RunData::published() {
   return list;
 }
 
+/// Returns the metrics, with their curves unless the page asks for them.
 json RunData::metrics() {
-  constexpr std::size_t max_metrics = 2000, max_curves = 200;
+  constexpr std::size_t max_metrics = 5000;
+  auto metrics = store_.metrics().list(run_.id);
+  if (metrics.size() > max_metrics) metrics.resize(max_metrics);
+  const auto curves =
+      std::ranges::count_if(metrics, [](const auto& one) { return one.points > 1; });
+  const auto each = points_of_each(static_cast<std::size_t>(curves), limits_.curves);
   auto list = json::array();
-  std::size_t curves = 0;
-  for (const auto& metric : store_.metrics().list(run_.id)) {
-    if (list.size() == max_metrics) break;
+  for (const auto& metric : metrics) {
     json entry{{"step", metric.step},
                {"name", metric.name},
                {"last", store::number_json(metric.last.value)},
                {"points", metric.points}};
-    if (metric.points > 1 && curves++ < max_curves) add_curve(metric, entry);
+    if (is_better_lower(metric.name)) entry["low"] = true;
+    if (metric.points > 1 && limits_.details)
+      add_curve(store_.metrics().points(metric), {}, each, entry);
     list.push_back(std::move(entry));
   }
   return list;
-}
-
-/// Adds at most `points` values: the minimum and maximum of each part of a longer series; and where
-/// each further attempt began.
-void RunData::add_curve(const store::MetricRecord& metric, json& entry) {
-  const auto points = store_.metrics().points(metric);
-  auto& curve = entry["curve"] = json::array();
-  for (std::size_t i = 1; i < points.size(); ++i)
-    if (points[i].attempt != points[i - 1].attempt)
-      entry["restarts"].push_back(
-          {points[i].step.value_or(static_cast<std::int64_t>(i)), points[i].attempt});
-  const auto add = [&](std::size_t i) {
-    curve.push_back({points[i].step.value_or(static_cast<std::int64_t>(i)),
-                     store::number_json(points[i].value)});
-  };
-  const auto parts = std::max<std::size_t>(1, limits_.points / 2);
-  if (points.size() <= limits_.points) {
-    for (std::size_t i = 0; i < points.size(); ++i) add(i);
-    return;
-  }
-  for (std::size_t part = 0; part < parts; ++part) {
-    const auto from = part * points.size() / parts, to = (part + 1) * points.size() / parts;
-    std::size_t low = from, high = from;
-    for (auto i = from; i < to; ++i) {
-      if (!(points[i].value >= points[low].value)) low = i;
-      if (points[i].value > points[high].value) high = i;
-    }
-    add(std::min(low, high));
-    if (low != high) add(std::max(low, high));
-  }
 }
 
 json RunData::Names::list() const {
@@ -465,11 +459,12 @@ json RunData::Names::list() const {
 }
 
 ReportLimits limits_for(std::size_t steps) {
-  constexpr std::size_t limit = 4'800'000, of_step = 300, min_share = 100'000;
+  constexpr std::size_t limit = 4'400'000, of_step = 300, min_share = 100'000, of_point = 25;
   const auto left = std::max(2 * min_share, limit - std::min(limit, steps * of_step));
   ReportLimits limits;
-  limits.logs = std::min(limits.logs, left / 2);
-  limits.pictures = std::min(limits.pictures, left / 2);
+  limits.logs = std::min(limits.logs, left * 2 / 5);
+  limits.pictures = std::min(limits.pictures, left * 2 / 5);
+  limits.curves.all_points = std::min(limits.curves.all_points, left / 5 / of_point);
   return limits;
 }
 

@@ -78,7 +78,6 @@ class RunData {
   nlohmann::json headlines();
   nlohmann::json published();
   nlohmann::json metrics();
-  void add_curve(const store::MetricRecord& metric, nlohmann::json& entry);
   void read_steps();
   /// Returns the makers of an artifact, in the order of the steps.
   std::span<const Maker> makers_of(const core::Digest& artifact) const;

@@ -22,6 +22,19 @@ json seconds_of(const store::RunRecord& run) {
 
 }  // namespace
 
+RunValues::RunValues(store::RunStore& store, store::RunRecord run, const store::StepRecord& step,
+                     std::vector<store::MetricRecord> metrics)
+    : store_(store),
+      run_(std::move(run)),
+      steps_{step},
+      step_metrics_(std::move(metrics)),
+      is_step_(true),
+      has_steps_(true) {}
+
+std::vector<store::MetricRecord> RunValues::listed_metrics() {
+  return is_step_ ? std::move(step_metrics_) : store_.metrics().list(run_.id);
+}
+
 const std::vector<store::StepRecord>& RunValues::steps() {
   if (!std::exchange(has_steps_, true)) steps_ = store_.runs().steps(run_.id);
   return steps_;
@@ -41,15 +54,16 @@ const std::map<std::string, json>& RunValues::parameters() {
   for (auto& [name, value] : found)
     if (!value.is_null()) parameters_.emplace(name, std::move(value));
   const auto own = core::parse_json(run_.parameters);
-  if (own.is_object())
-    for (const auto& [name, value] : own.items()) parameters_[name] = value;
+  if (!own.is_object()) return parameters_;
+  for (const auto& [name, value] : own.items())
+    if (!is_step_ || !parameters_.contains(name)) parameters_[name] = value;
   return parameters_;
 }
 
 const std::map<std::string, json>& RunValues::metrics() {
   if (std::exchange(has_metrics_, true)) return metrics_;
   std::map<std::string, WallTime> times;
-  for (const auto& metric : store_.metrics().list(run_.id)) {
+  for (const auto& metric : listed_metrics()) {
     const auto value = store::number_json(metric.last.value);
     metrics_[metric.step + "." + metric.name] = value;
     const auto [at, is_new] = times.emplace(metric.name, metric.last.time);
@@ -88,18 +102,19 @@ const std::map<std::string, json>& RunValues::usage() {
 }
 
 std::map<std::string, json> RunValues::properties() const {
-  std::map<std::string, json> all{{"id", run_.id},
-                                  {"pipeline", run_.pipeline},
-                                  {"status", to_string(run_.status)},
-                                  {"orchestrator", run_.orchestrator},
-                                  {"started", core::format_time(run_.started)},
-                                  {"seconds", seconds_of(run_)},
-                                  {"steps", run_.steps},
-                                  {"reused", run_.cached},
-                                  {"failed", run_.failed},
-                                  {"commit", run_.git_commit},
-                                  {"tags", tags_of(run_)},
-                                  {"note", run_.note}};
+  std::map<std::string, json> all{
+      {"id", run_.id},
+      {"pipeline", run_.pipeline},
+      {"status", is_step_ ? to_string(steps_[0].status) : to_string(run_.status)},
+      {"orchestrator", run_.orchestrator},
+      {"started", core::format_time(run_.started)},
+      {"seconds", seconds_of(run_)},
+      {"steps", run_.steps},
+      {"reused", run_.cached},
+      {"failed", run_.failed},
+      {"commit", run_.git_commit},
+      {"tags", tags_of(run_)},
+      {"note", run_.note}};
   return all;
 }
 

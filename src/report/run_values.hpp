@@ -13,11 +13,15 @@
 
 namespace pipeline::report {
 
-/// The values of a run, read from the store on first use.
+/// The values of a run or of a step of it, read from the store on first use.
 class RunValues {
  public:
   /// The store must outlive this object.
   RunValues(store::RunStore& store, store::RunRecord run) : store_(store), run_(std::move(run)) {}
+
+  /// The values of one step of the run, by the same names.
+  RunValues(store::RunStore& store, store::RunRecord run, const store::StepRecord& step,
+            std::vector<store::MetricRecord> metrics);
 
   const store::RunRecord& run() const { return run_; }
   /// Takes a newer record of the same run, whose steps have not changed.
@@ -36,10 +40,13 @@ class RunValues {
 
  private:
   const std::vector<store::StepRecord>& steps();
+  std::vector<store::MetricRecord> listed_metrics();
 
   store::RunStore& store_;
   store::RunRecord run_;
   std::vector<store::StepRecord> steps_;
+  std::vector<store::MetricRecord> step_metrics_;
+  bool is_step_ = false;  ///< `steps_` has the only step.
   bool has_steps_ = false, has_parameters_ = false, has_metrics_ = false, has_usage_ = false;
   std::map<std::string, nlohmann::json> parameters_, metrics_, usage_;
 };

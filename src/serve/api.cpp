@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "report/comparison.hpp"
+#include "report/curves.hpp"
+#include "report/leaderboard.hpp"
 #include "report/lineage.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
@@ -22,14 +25,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_runs = 2000, max_columns = 24, max_compared = 20;
+constexpr std::size_t max_runs = 2000, max_columns = 24, max_compared = 20, max_rows = 1000;
 constexpr std::size_t max_log_part = 1 << 20, default_log_part = 128 * 1024;
 constexpr std::size_t max_picture = 64 << 20;
 
 /// Returns true for the path of one of the page's views, so that the view can be reloaded.
 bool is_view(const std::string& path) {
-  return path == "/" || path == "/compare" || path == "/machine" || path.starts_with("/run/") ||
-         path.starts_with("/artifact/");
+  return path == "/" || path == "/compare" || path == "/leaderboard" || path == "/machine" ||
+         path.starts_with("/run/") || path.starts_with("/artifact/");
 }
 
 Answer text_answer(const char* type, const std::string& text) {
@@ -91,6 +94,8 @@ Answer Api::answer(const PageRequest& request) {
   if (path == "/api/run") return run(request);
   if (path == "/api/step") return step(request);
   if (path == "/api/compare") return compare(request);
+  if (path == "/api/curves") return curves(request);
+  if (path == "/api/leaderboard") return leaderboard(request);
   if (path == "/api/lineage") return lineage(request);
   if (path == "/api/log") return log(request);
   if (path == "/api/whole-log") return whole_log(request);
@@ -130,19 +135,26 @@ Answer Api::runs(const PageRequest& request) {
   return json_answer(document);
 }
 
-Answer Api::compare(const PageRequest& request) {
+std::vector<store::RunRecord> Api::find_all(const PageRequest& request) {
   const auto names = request.values("run");
-  if (names.size() < 2 || names.size() > max_compared)
-    throw core::InputError("a comparison needs from 2 to " + std::to_string(max_compared) +
-                           " runs");
+  if (names.size() > max_compared)
+    throw core::InputError("at most " + std::to_string(max_compared) + " runs are shown together");
   std::vector<store::RunRecord> records;
-  auto list = json::array();
   for (const auto& name : names) {
     auto found = name.empty() ? std::nullopt : store_.runs().find(name);
     if (!found) throw core::InputError("there is no run '" + name + "'");
-    list.push_back(run_row(store_, *found));
     records.push_back(std::move(*found));
   }
+  return records;
+}
+
+Answer Api::compare(const PageRequest& request) {
+  const auto records = find_all(request);
+  if (records.size() < 2)
+    throw core::InputError("a comparison needs from 2 to " + std::to_string(max_compared) +
+                           " runs");
+  auto list = json::array();
+  for (const auto& record : records) list.push_back(run_row(store_, record));
   auto rows = json::array();
   for (const auto& row : report::compared(store_, records))
     rows.push_back({{"group", row.group},
@@ -150,7 +162,28 @@ Answer Api::compare(const PageRequest& request) {
                     {"values", row.values},
                     {"differs", row.differs()},
                     {"result", row.is_result}});
-  return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}});
+  std::set<std::string> curves;
+  for (const auto& record : records)
+    for (const auto& metric : store_.metrics().list(record.id))
+      if (metric.points > 1) curves.insert(metric.name);
+  return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}, {"curves", curves}});
+}
+
+Answer Api::curves(const PageRequest& request) {
+  report::CurveRange range;
+  range.from = request.number("from", range.from);
+  range.to = request.number("to", range.to);
+  range.is_time = request.value("by") == "time";
+  return json_answer(
+      report::curves_of(store_, find_all(request), request.value("name"), range, {}));
+}
+
+Answer Api::leaderboard(const PageRequest& request) {
+  const auto& where = request.value("where");
+  const auto runs = find_all(request);
+  return json_answer(
+      runs.empty() ? report::leaderboard_of_runs(store_, request.value("pipeline"), where, max_rows)
+                   : report::leaderboard_of_steps(store_, runs, where));
 }
 
 Answer Api::lineage(const PageRequest& request) {

@@ -31,6 +31,8 @@ class Api {
   Answer run(const PageRequest& request);
   Answer step(const PageRequest& request);
   Answer compare(const PageRequest& request);
+  Answer curves(const PageRequest& request);
+  Answer leaderboard(const PageRequest& request);
   Answer lineage(const PageRequest& request);
   Answer log(const PageRequest& request);
   Answer whole_log(const PageRequest& request);
@@ -39,6 +41,7 @@ class Api {
   Answer picture(const PageRequest& request);
 
   store::RunRecord find(const PageRequest& request);
+  std::vector<store::RunRecord> find_all(const PageRequest& request);
   /// Returns the attempt that `run`, `step` and `attempt` name; without a number, the last attempt.
   store::AttemptRecord find_attempt(const PageRequest& request);
 

@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 /// A larger number is treated as a mistake.
 constexpr std::size_t max_files = 1000;
+/// Maximum of files that include one another, each the next.
+constexpr unsigned max_depth = 20;
 /// Maximum of all included files together; the parser allows a single file as much.
 constexpr std::size_t max_included = 16 << 20;
 constexpr const char* expected_include =
@@ -45,8 +47,13 @@ void number_file(core::Value& value, unsigned number) {
 }  // namespace
 
 std::string FileScope::step_called(const std::string& name) const {
-  for (const FileScope* scope = this; scope; scope = scope->parent)
-    if (scope->steps.contains(name)) return scope->prefix + name;
+  for (const FileScope* scope = this; scope->parent; scope = scope->parent) {
+    auto full = scope->prefix + name;
+    const auto found = scope->step_files->find(full);
+    if (found == scope->step_files->end()) continue;
+    const auto first = std::ranges::lower_bound(found->second, scope->number);
+    if (first != found->second.end() && *first < scope->end) return full;
+  }
   return name;
 }
 
@@ -68,12 +75,13 @@ std::vector<fs::path> Files::included() const {
 }
 
 void Files::name_steps(FileScope& scope) {
+  if (!scope.parent) return;
   for (auto& [key, value] : scope.root.members) {
     if (key.scalar != "steps" || value.kind != core::Value::Kind::map) continue;
     for (auto& step : value.members) {
       step.first.scalar.insert(0, scope.prefix);
-      for (FileScope* each = &scope; each->parent; each = each->parent)
-        each->steps.insert(step.first.scalar.substr(each->prefix.size()));
+      auto& files = step_files_[step.first.scalar];
+      if (files.empty() || files.back() != scope.number) files.push_back(scope.number);
     }
   }
 }
@@ -85,6 +93,7 @@ void Files::read_includes(FileScope& scope) {
     else
       this->include(scope, *include);
   }
+  scope.end = static_cast<unsigned>(scopes_.size());
   order_.push_back(&scope);
 }
 
@@ -92,6 +101,7 @@ void Files::include(FileScope& parent, const core::Value& entry) {
   static const std::vector<std::string> keys{"file", "prefix", "parameters"};
   FileScope made;
   made.parent = &parent;
+  made.step_files = &step_files_;
   made.prefix = parent.prefix;
   made.span = entry.span;
   const core::Value* file = &entry;
@@ -119,24 +129,35 @@ void Files::include(FileScope& parent, const core::Value& entry) {
   load(parent, *file, std::move(made));
 }
 
-void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
+/// Reports a file that is not there, and one too many.
+bool Files::may_include(const FileScope& parent, const core::Value& place, const fs::path& file) {
+  const auto refuse = [&](const char* code, const std::string& why,
+                          std::vector<std::string> notes = {}) {
+    settings::report(diagnostics_, code, why, place.span, std::move(notes));
+    return false;
+  };
   std::error_code error;
-  if (!fs::is_regular_file(made.file, error))
-    return settings::report(diagnostics_, "missing-file",
-                            "the file '" + place.scalar + "' does not exist", place.span,
-                            {"looked for " + made.file.string()});
-  const auto identity = fs::weakly_canonical(made.file);
-  for (const FileScope* scope = &parent; scope; scope = scope->parent)
+  if (!fs::is_regular_file(file, error))
+    return refuse("missing-file", "the file '" + place.scalar + "' does not exist",
+                  {"looked for " + file.string()});
+  const auto identity = fs::weakly_canonical(file);
+  unsigned depth = 1;
+  for (const FileScope* scope = &parent; scope; scope = scope->parent, ++depth)
     if (fs::weakly_canonical(scope->file) == identity)
-      return settings::report(diagnostics_, "include-cycle",
-                              "the file '" + place.scalar + "' includes itself", place.span,
-                              {scope == &parent ? "it is this file"
-                                                : "this file is included by it, directly or by "
-                                                  "other files"});
+      return refuse("include-cycle", "the file '" + place.scalar + "' includes itself",
+                    {scope == &parent ? "it is this file"
+                                      : "this file is included by it, directly or by other files"});
+  if (depth > max_depth)
+    return refuse("include-cycle", "more than " + std::to_string(max_depth) +
+                                       " files include one another, each the next");
   if (scopes_.size() > max_files)
-    return settings::report(diagnostics_, "include-cycle",
-                            "more than " + std::to_string(max_files) + " files are included",
-                            place.span);
+    return refuse("include-cycle",
+                  "more than " + std::to_string(max_files) + " files are included");
+  return true;
+}
+
+void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
+  if (!may_include(parent, place, made.file)) return;
   if (bytes_ > max_included) return;
   auto text = core::read_file(made.file);
   bytes_ += text.size();

@@ -6,7 +6,6 @@
 #include <deque>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +16,9 @@
 
 namespace pipeline::spec {
 
+/// The numbers of the included files that have a step of this name in the pipeline, ascending.
+using StepFiles = std::map<std::string, std::vector<unsigned>, std::less<>>;
+
 /// One file of a pipeline: the pipeline's own, or an included one.
 struct FileScope {
   FileScope* parent = nullptr;  ///< The file that includes it; null for the pipeline's own.
@@ -26,8 +28,8 @@ struct FileScope {
   std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
   const core::Value* parameters = nullptr;  ///< Values that the including file gives.
   core::Span span;                          ///< Position of the include.
-  std::set<std::string> steps;  ///< The steps of the file and of those that it includes,
-                                ///< as the file calls them.
+  unsigned end = 0;  ///< The number after that of the last file that it includes.
+  const StepFiles* step_files = nullptr;
   Defaults defaults;
 
   std::filesystem::path folder() const { return file.parent_path(); }
@@ -58,11 +60,14 @@ class Files {
   void include(FileScope& parent, const core::Value& entry);
   void load(FileScope& parent, const core::Value& place, FileScope made);
   void name_steps(FileScope& scope);
+  bool may_include(const FileScope& parent, const core::Value& place,
+                   const std::filesystem::path& file);
 
   settings::Diagnostics& diagnostics_;
   std::deque<FileScope> scopes_;    ///< Indexed by number, at stable addresses.
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
+  StepFiles step_files_;
   std::size_t bytes_ = 0;  ///< Of all included files.
   std::vector<FileScope*> order_;
 };

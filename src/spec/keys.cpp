@@ -15,13 +15,14 @@ using Strings = std::vector<std::string>;
 const Strings pipeline_keys{
     "name",           "description", "tags",          "parameters", "environment", "secrets",
     "code",           "settings",    "retry",         "timeout",    "cache",       "shell",
-    "execution_mode", "notify",      "stalled_after", "include",    "steps"};
+    "execution_mode", "notify",      "stalled_after", "include",    "headline",    "steps"};
 const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
                         "outputs",       "after",   "when",         "run_on",     "code",
                         "environment",   "secrets", "settings",     "retry",      "timeout",
                         "stalled_after", "cache",   "orchestrator", "shell",      "version",
                         "checkpoint",    "publish", "repeat",       "publish_to", "allow_failure",
-                        "max_parallel",  "uses",    "wait",         "services",   "nodes"};
+                        "max_parallel",  "uses",    "wait",         "services",   "notebook",
+                        "nodes"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {

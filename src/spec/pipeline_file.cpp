@@ -21,6 +21,7 @@
 #include "spec/condition.hpp"
 #include "spec/env_file.hpp"
 #include "spec/expansion.hpp"
+#include "spec/headline_reader.hpp"
 #include "spec/include.hpp"
 #include "spec/json_text.hpp"
 #include "spec/keys.hpp"
@@ -242,6 +243,8 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   read_conditions(steps, files.texts(), diagnostics);
   check_references(steps, diagnostics);
   check_repeats(steps, diagnostics);
+  if (const auto* headline = main.root.find("headline"))
+    pipeline.headline = read_headline(*headline, steps, diagnostics);
   read_commands(steps, files.texts(), diagnostics);
   for (ReadStep& step : steps)
     if (step.is_filled()) step.filled_from = step.spec.parameters;

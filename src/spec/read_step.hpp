@@ -52,6 +52,7 @@ struct ReadStep {
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;
+  std::string notebook;  ///< Path of the notebook that stands in place of a command, or empty.
   std::vector<core::Span> input_spans;  ///< Position of each input's source.
   std::vector<core::Span> after_spans;
   /// Selectors of the inputs and of `after`; until matrices are expanded, the spec has names only.

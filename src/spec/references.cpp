@@ -13,6 +13,7 @@
 #include "model/graph.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
+#include "spec/notebook_reader.hpp"
 #include "spec/repeat.hpp"
 #include "spec/scalar_places.hpp"
 #include "spec/template.hpp"
@@ -302,7 +303,10 @@ void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_v
                    settings::Diagnostics& diagnostics) {
   ScalarPlaces places(sources);
   for (ReadStep& step : steps)
-    if (step.command) read_command(step, places, diagnostics);
+    if (step.command)
+      read_command(step, places, diagnostics);
+    else if (!step.notebook.empty())
+      add_notebook_command(step);
 }
 
 }  // namespace pipeline::spec

@@ -35,8 +35,9 @@ void check_delay(const RetrySettings& retry, const core::Value& written,
                  settings::Diagnostics& diagnostics) {
   const auto* delay = written.find("delay");
   if (!delay) delay = written.find("backoff");
-  const bool has_retries = retry.max_retries.value_or(0) > 0 || !retry.on.items().empty() ||
-                           retry.stalled == true ||
+  const bool is_unreadable = written.find("max_retries") && !retry.max_retries;
+  const bool has_retries = is_unreadable || retry.max_retries.value_or(0) > 0 ||
+                           !retry.on.items().empty() || retry.stalled == true ||
                            retry.max_infrastructure_retries.value_or(0) > 0;
   if (delay && !has_retries)
     settings::report(diagnostics, "missing-key",

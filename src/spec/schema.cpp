@@ -217,6 +217,12 @@ json step_schema() {
                 "Runs the step in rounds until the condition holds. An input `{first: start.state, "
                 "then: fit.state}` takes what the round before has made. Or the name of a step "
                 "with such a `repeat`, in whose rounds this one runs.");
+  properties["notebook"] = described(
+      text(),
+      "A Jupyter notebook in place of a command, `train.ipynb`: its cells are executed in the "
+      "step's "
+      "environment, which has nbclient and ipykernel. Parameters, and the paths of inputs and "
+      "outputs, are variables of it by their names; the output `notebook` is the executed one.");
   properties["inputs"] = described(
       map_of(input_schema()),
       "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "
@@ -282,7 +288,8 @@ json step_schema() {
                                     "step reads by other ways than its inputs (volumes, "
                                     "claims, a database) has changed.");
   json schema = object_of(std::move(properties));
-  schema["required"] = {"command"};
+  const auto with = [](const char* key) { return json{{"required", json::array({key})}}; };
+  schema["allOf"] = json::array({{{"anyOf", json::array({with("command"), with("notebook")})}}});
   return described(std::move(schema), "One step: a command that turns inputs into outputs.");
 }
 
@@ -295,6 +302,10 @@ json schema() {
                 "Name of the pipeline.");
   properties["description"] = described(text(), "What the pipeline is for.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
+  properties["headline"] =
+      described(list_of(text()),
+                "The metrics that say how good a run is, as `STEP.METRIC`, at most 8: reports, pages "
+                "and `pipe metrics` begin with them. Default: those of the last steps with metrics.");
   properties["notify"] = described(notify_schema(),
                                    "Webhooks that are called when a run has ended. One that fails "
                                    "is reported and fails no run.");

@@ -15,6 +15,7 @@
 #include "spec/keys.hpp"
 #include "spec/limits_reader.hpp"
 #include "spec/nodes_reader.hpp"
+#include "spec/notebook_reader.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/placeholders.hpp"
 #include "spec/requirements_file.hpp"
@@ -198,13 +199,15 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
       step.filled_keys.push_back(name.scalar);
   Defaults own = read_defaults(body, &pipeline);
   read_members(body, step);
-  if (!step.command && !has_misspelt(body, "command"))
+  if (!step.command && !body.find("notebook") && !has_misspelt(body, "command") &&
+      !has_misspelt(body, "notebook"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
                      key.span, {"a list is executed as it stands, a text by `sh -e`"});
 
   if (const auto* written = body.find("settings"); written && own.has_settings)
     settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
   add_defaults(step, std::move(own), pipeline);
+  if (!step.notebook.empty()) read_notebook(step, root_, diagnostics_);
   if (step.publish) spec.publish = read_publish(*step.publish, spec, diagnostics_);
   if (step.publish && body.find("matrix"))
     settings::report(diagnostics_, "contradiction",
@@ -227,9 +230,14 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
 void StepReader::read_members(const core::Value& body, ReadStep& step) {
   StepSpec& spec = step.spec;
   for (const auto& [name, value] : body.members) {
-    if (name.scalar == "command")
+    if (name.scalar == "command") {
       step.command = &value;
-    else if (name.scalar == "description")
+    } else if (name.scalar == "notebook") {
+      const auto file =
+          settings::read_text("notebook", value, settings::formats::path, diagnostics_);
+      step.notebook = file.value_or("");
+      if (file) check_code(value, {*file});
+    } else if (name.scalar == "description")
       spec.description =
           settings::read_text("description", value, settings::formats::text, diagnostics_)
               .value_or("");

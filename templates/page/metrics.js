@@ -1,26 +1,23 @@
-// Metrics: curves, and a table of last values with a row for each step (no library: src/report/README.md).
-function drawMetrics(data, into) {
-  if (!data.metrics.length) return false;
-  const curves = data.metrics.filter((metric) => (metric.curve || []).filter((point) => typeof point[1] === "number").length > 1);
-  if (curves.length) {
-    const grid = el("div", { class: "curves" });
-    for (const metric of curves) {
-      const points = metric.curve.filter((point) => typeof point[1] === "number"), xs = points.map((point) => point[0]), ys = points.map((point) => point[1]);
-      const left = Math.min(...xs), right = Math.max(...xs), low = Math.min(...ys), high = Math.max(...ys), width = 300, height = 110;
-      const x = (v) => 4 + (v - left) / (right - left || 1) * (width - 8), y = (v) => height - 6 - (v - low) / (high - low || 1) * (height - 12);
-      grid.append(el("figure", {}, el("figcaption", {}, name(metric.step), " \u00b7 ", name(metric.name), " ", el("strong", {}, figure(metric.last))),
-        svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": metric.name + ": " + count(metric.points, "value") + " from " + figure(low) + " to " + figure(high) + ", last " + figure(metric.last) },
-          ...(metric.restarts || []).map(([at, attempt]) => svg("line", { class: "restart", x1: x(at).toFixed(1), x2: x(at).toFixed(1), y1: 0, y2: height }, svg("title", {}, "attempt " + attempt))),
-          svg("polyline", { class: "curve", points: points.map((point) => x(point[0]).toFixed(1) + "," + y(point[1]).toFixed(1)).join(" ") })),
-        el("div", { class: "dim" }, figure(low) + " \u2013 " + figure(high) + " \u00b7 " + count(metric.points, "value") + (metric.restarts || []).map(([at, attempt]) => " \u00b7 attempt " + attempt + " from " + at).join(""))));
-    }
-    into.append(grid);
+// Metrics of a run: its instances as a leaderboard, and a chart of curves for each name.
+// `options.curves(name, range)` asks for curves; without it they are in the data.
+function metricsOf(data) {
+  const places = new Map(data.steps.map((step) => [step.n, step])), rows = new Map(), curves = new Map(), low = new Set();
+  for (const metric of data.metrics) {
+    const step = places.get(metric.step) || {}, p = step.p || {};
+    if (!rows.has(metric.step)) rows.set(metric.step, { run: data.run.id, step: metric.step, b: step.b || metric.step, s: step.s, p, m: {} });
+    rows.get(metric.step).m[metric.name] = metric.last;
+    if (metric.low) low.add(metric.name);
+    if (metric.points > 1) { if (!curves.has(metric.name)) curves.set(metric.name, []); curves.get(metric.name).push({ run: data.run.id, step: metric.step, p, points: metric.points, last: metric.last, curve: metric.curve, restarts: metric.restarts }); }
   }
-  // A row for each step, a column for each metric.
-  const names = [...new Set(data.metrics.map((metric) => metric.name))].slice(0, 12), rows = new Map();
-  for (const metric of data.metrics) { if (!rows.has(metric.step)) rows.set(metric.step, new Map()); rows.get(metric.step).set(metric.name, metric.last); }
-  const body = el("tbody", {});
-  for (const [step, values] of [...rows].slice(0, 500)) body.append(el("tr", {}, el("td", { class: "name" }, name(step)), ...names.map((one) => el("td", { class: "number" }, values.has(one) ? figure(values.get(one)) : ""))));
-  into.append(scroller("Table of metrics", el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Step"), ...names.map((one) => el("th", { scope: "col", class: "number" }, name(one))))), body)));
-  return true;
+  return { rows: [...rows.values()], curves, low };
+}
+
+function leaderboardPart(into, options) {
+  const leaderboard = leaderboardView(into, { query: options.query, href: options.stepAddress && ((row) => options.stepAddress(row.step)), open: options.open, linkTo: options.linkTo });
+  if (options.leaderboardAddress) into.append(el("p", {}, options.linkTo(options.leaderboardAddress(), "Filter, and compare with other runs")));
+  return leaderboard;
+}
+
+function curvesPart(into, options, curvesNow) {
+  return curvesView(into, (metric, range) => options.curves ? options.curves(metric, range) : Promise.resolve(curvesNow().get(metric)), { finer: !!options.curves, query: options.query });
 }

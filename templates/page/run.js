@@ -63,9 +63,10 @@ function runView(head, main, options) {
     return true;
   };
   const drawPictures = (into) => {
-    if (!data.pictures.length) return false;
+    const pictures = data.pictures.filter((one) => !one.cells);
+    if (!pictures.length) return false;
     const grid = el("div", { class: "curves" });
-    for (const picture of data.pictures) grid.append(el("figure", { class: "picture" }, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
+    for (const picture of pictures) grid.append(el("figure", { class: "picture" }, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
     into.append(grid);
     return true;
   };
@@ -101,13 +102,22 @@ function runView(head, main, options) {
       },
     };
   };
-  let ticks = 0, metricsChanges = 0;
+  let ticks = 0, leaderboard = null, curves = null, metrics = { rows: [], curves: new Map(), low: new Set() };
   const changing = () => isRunning(data.run.status) ? ticks : -1;
   const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(data.failures));
+  const leaderboardSection = part("leaderboard", "Leaderboard", (into) => metrics.rows.length > 0 && !!(leaderboard = leaderboardPart(into, options)), () => metrics.rows.length > 0);
+  const curvesSection = part("curves", "Curves", (into) => metrics.curves.size > 0 && !!(curves = curvesPart(into, options, () => metrics.curves)), () => metrics.curves.size > 0);
+  const showMetrics = () => {
+    metrics = metricsOf(data);
+    leaderboardSection.show();
+    curvesSection.show();
+    if (leaderboard) leaderboard.show(metrics.rows, metrics.low);
+    if (curves) curves.show([...metrics.curves.keys()]);
+  };
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
-  const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
+  const notebooksPart = part("notebooks", "Notebooks", (into) => drawNotebooks(data, into), () => data.pictures.length);
   let table = null;
   const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
   const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
@@ -117,7 +127,7 @@ function runView(head, main, options) {
   const draw = (changed) => {
     drawHead();
     drawResult();
-    for (const one of [picturesPart, failedPart, graphPart, timelinePart, metricsPart, stepsPart, environmentsPart]) one.show();
+    for (const one of [picturesPart, failedPart, graphPart, timelinePart, notebooksPart, stepsPart, environmentsPart]) one.show();
     table.show(data, changed);
   };
   return {
@@ -128,7 +138,7 @@ function runView(head, main, options) {
       data = all;
       data.now = () => options.isLive ? Date.now() - ahead : written; // by the clock of the machine that wrote it
       places = new Map(data.steps.map((step, i) => [step.n, i]));
-      ++metricsChanges;
+      showMetrics();
       draw(null);
     },
     change(changes) {
@@ -137,12 +147,13 @@ function runView(head, main, options) {
       if (changes.images) data.images = changes.images;
       if (changes.pictures) data.pictures = changes.pictures;
       if (changes.nodes) data.nodes = changes.nodes;
-      if (changes.metrics) { data.metrics = changes.metrics; ++metricsChanges; }
+      if (changes.metrics) { data.metrics = changes.metrics; }
       for (const step of changes.steps || []) {
         if (!places.has(step.n)) { places.set(step.n, data.steps.length); data.steps.push(step); }
         else data.steps[places.get(step.n)] = step;
       }
       ++ticks;
+      if (changes.metrics || changes.steps) showMetrics();
       draw(new Set((changes.steps || []).map((step) => step.n)));
     },
     tick() {

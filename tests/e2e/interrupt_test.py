@@ -2,9 +2,11 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from support import NOWHERE, PARENT, PipeTest, docker, engine_is_podman, wait_until
@@ -69,6 +71,25 @@ class Interrupted(PipeTest):
         result = self.finish(process)
         self.assertEqual(result.code, 130, result)
         self.assert_nothing_left()
+
+    def test_twice_ends_what_reads_a_large_file(self):
+        with open(self.write("code/x", ""), "ab") as code, open(self.write("large", ""), "ab") as large:
+            for file in (code, large):
+                file.truncate(1 << 40)
+        for steps in ({"a": {"command": ["true"], "inputs": {"d": "./large"}}}, {"a": {"command": ["true"], "code": ["code"]}},
+                      {"a": {"command": "truncate -s 60G ${outputs.o}", "outputs": ["o"]}}):
+            with self.subTest(steps):
+                self.pipeline(steps)
+                process = self.start("run", "pipeline.yaml", "--orchestrator", "local")
+                wait_until(lambda: process.poll() is not None or self.bytes_read(process) > 1 << 30, "a GiB of the file")
+                for _ in range(2):
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(0.5)
+                self.assertEqual(self.finish(process).code, 130)
+
+    @staticmethod
+    def bytes_read(process: subprocess.Popen) -> int:
+        return int(re.search(r"^rchar: (\d+)", pathlib.Path(f"/proc/{process.pid}/io").read_text(), re.MULTILINE)[1])
 
     def test_a_running_step_is_shown_with_the_time_that_it_has_run(self):
         process = self.begin("polite")

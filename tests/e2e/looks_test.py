@@ -9,13 +9,17 @@ import re
 import shutil
 import socket
 import sqlite3
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
 
-from support import NOWHERE, PipeTest
+from support import NOWHERE, PipeTest, wait_until
 
 FILE = ["pipeline.yaml"]
 # Of the machine, and started without a look into the folder; what stands behind `rustc` is what pip asks the machine about.
@@ -24,6 +28,11 @@ LOOKS = [["validate", *FILE], ["validate", *FILE, "--output", "json"], ["render"
          ["plan", *FILE, "-o", "local"], ["plan", *FILE, "-o", "docker"], ["plan", *FILE, "-o", "kubernetes"], ["plan", *FILE, "--profile", "theirs"], ["lock", *FILE, "--check"],
          ["lock", *FILE, "--check", "-o", "local"], ["lock", *FILE, "--diff", "-o", "local"], ["advise"], ["show"], ["why", "one"], ["doctor"], ["schema"], ["runs"], ["logs"],
          ["code", *FILE], ["profiles", *FILE], ["completion", "bash"], ["__complete", "profiles"], ["__complete", "steps"], ["report"]]
+# About a run that has ended; none of them begins another one.
+RUNS = [["resume", "latest"], ["show", "latest"], ["why", "one"], ["logs", "latest"], ["runs"], ["metrics", "latest"], ["compare", "latest", "latest"], ["artifacts", "latest"],
+        ["code", "latest", "one"], ["report", "latest"], ["advise"], ["answer", "latest", "one", "yes"], ["clean", "--all", "--dry-run"], ["verify"], ["used", "a.txt"], ["note", "latest"],
+        ["attach", "latest"], ["gpus"], ["export", "latest", "--format", "openlineage"]]
+PROGRAM = os.path.join(os.environ.get("BUILD_DIR", ""), "bin/dsl_program")
 
 
 @unittest.skipUnless(shutil.which("strace"), "strace is not installed: scripts/setup test")
@@ -43,22 +52,74 @@ class Looks(PipeTest):
         file = self.write(f"project/{path}", text or self.trap)
         file.chmod(0o755)
 
-    def traced(self, *words, **env) -> set[str]:
-        """The programs that the command has started, but itself."""
-        trace = self.folder / "trace"
-        environment = {**self.environment({}), "HOME": str(self.home), "PIPE_CACHE_DIR": str(self.home / "cache"), "DOCKER_HOST": NOWHERE, "PIP_NO_INDEX": "1", **env}
-        subprocess.run(["strace", "-f", "-qq", "-e", "trace=execve", "-o", trace, self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL,
-                       capture_output=True, timeout=120)
-        started = re.findall(r'execve\("([^"]+)".*= 0$', trace.read_text(), re.MULTILINE)
+    def hostile(self, env: dict) -> dict:
+        return {**self.environment({}), "HOME": str(self.home), "PIPE_CACHE_DIR": str(self.home / "cache"), "DOCKER_HOST": NOWHERE, "PIP_NO_INDEX": "1", **env}
+
+    def started(self) -> set[str]:
+        """The programs that the traced command has started, but itself."""
+        started = re.findall(r'execve\("([^"]+)".*= 0$', (self.folder / "trace").read_text(), re.MULTILINE)
         self.assertEqual(started[0], self.command)
         return set(started[1:])
+
+    def traced(self, *words, **env) -> set[str]:
+        subprocess.run(["strace", "-f", "-qq", "-e", "trace=execve", "-o", self.folder / "trace", self.command, *words], cwd=self.project, env=self.hostile(env),
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        return self.started()
 
     def check(self, commands=LOOKS, **env):
         for words in commands:
             with self.subTest(words):
-                strange = {each for each in self.traced(*words, **env) if os.path.basename(each) not in OWN_PROGRAMS and each != "/bin/sh" or each.startswith(str(self.project))}
-                self.assertEqual(strange, set())
-                self.assertFalse(self.marker.exists(), "code of the folder ran")
+                self.assert_own(self.traced(*words, **env))
+
+    def assert_own(self, programs: set[str]):
+        self.assertEqual({each for each in programs if os.path.basename(each) not in OWN_PROGRAMS and each != "/bin/sh" or each.startswith(str(self.project))}, set())
+        self.assertFalse(self.marker.exists(), "code of the folder ran")
+
+    def hostile_project(self) -> dict:
+        """Plants programs and modules wherever one may be looked for; returns the variables that lead to them."""
+        self.plant("a.py", "print(1)\n")
+        for name in ("python3", "python", "uv", "pip", "git", "sh", "bash", "nvidia-smi", "docker", "kubectl", "xdg-open", "open", "less", "sensible-browser", "firefox"):
+            self.plant(f"bin/{name}")
+        for name in ("pip", "json", "os", "sitecustomize", "usercustomize", "platform"):
+            self.plant(f"{name}.py", f"open({str(self.marker)!r}, 'w')\n")
+        return {"PATH": f"{self.project}/bin:{os.environ['PATH']}", "BROWSER": str(self.project / "bin/firefox"), "PAGER": str(self.project / "bin/less"), "DISPLAY": ":9",
+                "PYTHONPATH": str(self.project)}
+
+    def run_once(self):
+        self.plant("pipeline.yaml", json.dumps({"name": "looked-at", "steps": {"one": {"command": ["/bin/cat", "a.txt"], "code": ["a.txt"]}}}))
+        self.plant("a.txt", "1\n")
+        subprocess.run([self.command, "run", *FILE, "-o", "local"], cwd=self.project, env=self.hostile({}), capture_output=True, check=True)
+
+    def test_no_command_about_an_ended_run_runs_anything(self):
+        self.run_once()
+        self.check(RUNS, **self.hostile_project())
+
+    def test_the_page_runs_nothing(self):
+        self.run_once()
+        env = self.hostile(self.hostile_project())
+        trace = self.folder / "trace"
+        server = subprocess.Popen(["strace", "-D", "-f", "-q", "-e", "trace=execve", "-o", trace, self.command, "serve", "--port", "0"], cwd=self.project, env=env,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(server.stdout.close)
+        try:
+            address = urllib.parse.urlsplit(server.stdout.readline().strip())
+            site, token = f"http://{address.netloc}", address.query
+            run = json.loads(urllib.request.urlopen(f"{site}/api/runs?{token}", timeout=30).read())["runs"][0]["id"]
+            for path in ("/", "/page.js", f"/run/{run}", f"/api/run?run={run}&", f"/api/log?run={run}&step=one&attempt=1&", f"/api/compare?runs={run},{run}&", "/api/gpus?", "/api/usage?"):
+                with contextlib.suppress(urllib.error.HTTPError):
+                    urllib.request.urlopen(f"{site}{path}{token if '?' in path else '?' + token}", timeout=30).read()
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(30)
+        wait_until(lambda: re.search(rf"^{server.pid} +\+\+\+ exited", trace.read_text(), re.MULTILINE), "the end of the trace")
+        self.assert_own(self.started())
+
+    @unittest.skipUnless(os.path.exists(PROGRAM), "no C++ program: BUILD_DIR is not set")
+    def test_a_cpp_program_that_only_looks_runs_nothing(self):
+        self.command = PROGRAM
+        env = self.hostile_project()
+        self.check([["validate"], ["plan", "-o", "local"], ["plan", "-o", "docker"], ["render"], ["graph"], ["lock", "--check", "-o", "local"], ["show"], ["why", "best"], ["doctor"],
+                    ["runs"], ["code"], ["completion", "bash"], ["__complete", "steps"], ["resume", "latest"]], DSL_PROGRAM="lines", **env)
 
     def settings(self, docker: dict, **step):
         self.plant("pipeline.yaml", json.dumps({"name": "looked-at", "settings": {"docker": docker}, "steps": {"one": {"command": "python3 a.py", "code": ["a.py"], **step}}}))

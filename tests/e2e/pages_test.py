@@ -16,7 +16,7 @@ from support import PIPE, wait_until
 from support_browser import BROWSER, Browser, axe, violations
 from support_history import History
 
-WIDTHS = (400, 800, 1280)
+WIDTHS = (390, 800, 1400)
 PICTURES = os.environ.get("PIPE_PICTURES")
 STATES = [pathlib.Path(state) for state in os.environ.get("PIPE_STATES", "").split(":") if state]
 # What sticks out of the page to the right, or has text that is cut off without a way to scroll to it.
@@ -123,6 +123,8 @@ class Views(ServeTest):
             self.page("live-run", f"/run/{live}?step=train.c-1", open_step),
             self.page("ten-thousand-steps", "/run/many", "document.querySelector('#steps tbody tr')"),
             self.page("comparison", f"/compare?run={swept[0]}&run={swept[1]}&run={hostile}", "document.querySelector('table.compared')"),
+            self.page("leaderboard", f"/leaderboard?run={swept[0]}&run={swept[1]}&draw=scatter", "document.querySelectorAll('circle.point').length === 6"),
+            self.page("leaderboard-of-runs", "/leaderboard?pipeline=e2e&draw=parallel", "document.querySelector('table.leaderboard tbody tr')"),
             self.page("lineage", f"/artifact/{digest}", "document.querySelector('.made')"),
             self.page("machine", "/machine", "document.body.textContent.includes(' busy, load ')"),
         ]

@@ -263,7 +263,7 @@ class Pages(ServeTest):
         self.browser.wait("document.querySelector('.details pre').textContent.endsWith('went on\\n')")
         self.assertTrue(self.browser.js("document.querySelector('.details pre') === window.sameLog"), "what is open stays")
         self.assertTrue(self.browser.js("document.activeElement === document.querySelector('button.open')"), "the focus stays")
-        self.browser.wait("document.querySelector('#metrics polyline')")
+        self.browser.wait("document.querySelector('#curves polyline')")
         self.assertEqual(self.finish(driver).code, 0)
         self.assertIn(run, self.browser.text())
         self.assert_nothing_refused()

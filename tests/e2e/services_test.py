@@ -76,12 +76,22 @@ class Services(PipeTest):
         self.assert_nothing_left()
 
     def test_a_service_that_ends_fails_the_step(self):
-        serve = "import http.server, threading, os; s = http.server.HTTPServer(('', 8000), http.server.SimpleHTTPRequestHandler); "
+        ends = """
+import http.server, os
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == '/end':
+            print('disk full', flush=True)
+            os._exit(4)
+        super().do_GET()
+http.server.HTTPServer(('', 8000), Handler).serve_forever()
+"""
+        ask = "import time, urllib.request\n"
         self.pipeline({
             "early": {"command": "echo never", "services": {"db": script("print('no password'); exit(3)")}},
-            "late": {"command": "sleep 600", "services": {"db": script(serve + "threading.Timer(2, lambda: (print('disk full'), os._exit(4))).start(); s.serve_forever()")}},
-            "both": {"command": ["python3", "-c", "import time, urllib.request\nwhile True: urllib.request.urlopen('http://db:8000/').read(); time.sleep(0.02)"],
-                     "services": {"db": script(serve + "threading.Timer(2, lambda: os._exit(4)).start(); s.serve_forever()")}},
+            "late": {"command": ["python3", "-c", ask + "try: urllib.request.urlopen('http://db:8000/end')\nexcept OSError: pass\ntime.sleep(600)"],
+                     "services": {"db": script(ends)}},
+            "both": {"command": ["python3", "-c", ask + "urllib.request.urlopen('http://db:8000/end')"], "services": {"db": script(ends)}},
         })
         result = self.run_pipe(code=1)
         early, late, both = (result.failure(step) for step in ("early", "late", "both"))

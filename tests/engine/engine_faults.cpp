@@ -334,6 +334,22 @@ TEST_F(EngineFaults, a_wait_that_is_never_answered_is_given_up_once_the_containe
   EXPECT_EQ(attempt.log.out, "ready\n");
 }
 
+TEST_F(EngineFaults, a_step_whose_container_cannot_be_attached_to_is_stopped_at_once) {
+  auto& attempt = step("true");
+  EngineProxy proxy([&](const std::string&, const std::string& target) {
+    if (target.find("/attach?") == target.npos) return Fault::none;
+    asio::post(loop_, [&attempt] { attempt.cancel.stop(core::StopLevel::graceful); });
+    return Fault::refused;
+  });
+  const auto result = run(proxy);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::cancelled) << result.failure->message;
+  const auto asked = proxy.asked();
+  EXPECT_TRUE(std::ranges::none_of(
+      asked, [](const std::string& each) { return each.ends_with("/start"); }));
+  EXPECT_EQ(containers(), 0U);
+}
+
 TEST_F(EngineFaults, what_an_engine_refuses_for_good_is_asked_once) {
   auto& attempt = step("true");
   attempt.step.settings->docker.network = "no-such-network-" + attempt.run_id;

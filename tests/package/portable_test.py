@@ -13,6 +13,10 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/python"))
+
+from python_support import pyenv  # noqa: E402
+
 VERSION = re.search(r"^project\(pipeline VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
 PIPELINE = """name: sums
 steps:
@@ -122,15 +126,21 @@ class Portable(unittest.TestCase):
         (work / "pipeline.yaml").write_text(PIPELINE + "settings: {docker: {parent_image: debian:bookworm-slim}}\n")
         self.assertIn("sums succeeded", run(self.unpacked / "bin/pipe", "run", cwd=work))
 
-    def test_wheel_installs_the_command(self):
-        environment = self.folder / "venv"
-        run(sys.executable, "-m", "venv", environment)
-        run(environment / "bin/pip", "install", "--no-index", "--no-deps", self.wheel)
-        link = self.folder / "linked"  # as uv and pipx do it
+    def test_wheel_installs_the_command_in_an_environment_of_each_python(self):
+        pythons = [found for version in ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14") if (found := pyenv(version))]
+        for number, python in enumerate(pythons or [sys.executable]):
+            with self.subTest(python):
+                self.check_wheel(python, self.folder / f"with-wheel-{number}")
+
+    def check_wheel(self, python, work):
+        work.mkdir()
+        environment = work / "venv"
+        run(python, "-m", "venv", environment)
+        run(environment / "bin/pip", "install", "--no-index", self.wheel)
+        self.assertNotIn("Requires: p", run(environment / "bin/pip", "show", "pipe-ml"), "no other package comes with it")
+        link = work / "linked"  # as uv and pipx do it
         link.symlink_to(environment / "bin/pipe")
         self.assertIn(VERSION, run(link, "--version"))
-        work = self.folder / "with-wheel"
-        work.mkdir()
         (work / "pipeline.yaml").write_text(PIPELINE)
         self.assertIn("sums succeeded", run(environment / "bin/pipe", "run", "-o", "local", cwd=work))
         self.assertIn(VERSION, run(environment / "bin/python", "-m", "pipe_ml", "--version"))

@@ -75,10 +75,12 @@ PIPELINES = {
     "code": ("a: {command: [cat, data.txt], code: [data.txt]}\n  b: {command: [python3, program.py]}", "pl.command('a', ['cat', 'data.txt'], code=['data.txt'])\n    pl.command('b', ['python3', 'program.py'])"),
     "shell_option": ("a: {command: 'echo | cat', shell: bash}", "pl.command('a', 'echo | cat', shell='bash')"),
     "version_and_checkpoint": ("a: {command: 'ls ${checkpoint}', version: '7'}", "pl.command('a', 'ls ${checkpoint}', version='7')"),
-    "top": ("a: {command: echo}", "pl.command('a', 'echo')", "description: All.\ntags: [x]\nexecution_mode: fail_fast\nretry: {max_retries: 1}",
-            "description='All.', tags=['x'], execution_mode='fail_fast', retry={'max_retries': 1}"),
+    "top": ("a: {command: echo}", "pl.command('a', 'echo')", "description: All.\ntags: [x]\nheadline: [a.loss]\nexecution_mode: fail_fast\nretry: {max_retries: 1}",
+            "description='All.', tags=['x'], headline=['a.loss'], execution_mode='fail_fast', retry={'max_retries': 1}"),
     "rounds": ("s: {command: 'echo > ${outputs.x}', outputs: [x]}\n  f: {repeat: {until: '${f.x} < 1', max: 3}, command: 'cat ${inputs.x} > ${outputs.x}', inputs: {x: {first: s.x, then: f.x}}, outputs: [x]}",
                "def body(x):\n        made = pl.command('f', 'cat ${inputs.x} > ${outputs.x}', {'x': x})['x']\n        return made, made < 1\n    pl.repeat(body, pl.command('s', 'echo > ${outputs.x}')['x'], max=3)"),
+    "notebook": ("a: {notebook: n.ipynb, parameters: {rate: 0.5}, outputs: {m: m.json}}\n  b: {command: [cat, '${inputs.y}'], inputs: {y: a.notebook}}",
+                 "a = pl.notebook('a', 'n.ipynb', parameters={'rate': 0.5}, outputs={'m': 'm.json'})\n    pl.command('b', ['cat', '${inputs.y}'], {'y': a.notebook})"),
     "function": (LOAD, "load()"),
     "functions": (f"{LOAD}\n  total: {{command: {TOTAL}, parameters: {{factor: 2.0}}, inputs: {{values: load.result}}, outputs: {{result: result.json}}}}", "total(load(), 2.0)"),
     "function_of_a_parameter": (LOAD.replace("count=json", "count=json@n").replace("count: 3", "n: "), "load(n)", "parameters: {n: 5}", "", "n: int = 5"),
@@ -107,6 +109,7 @@ class Equal(PythonTest):
         self.assertGreater(len(PIPELINES), 30)
         self.write("data.txt", "1\n")
         self.write("program.py", "import json\n")
+        self.write("n.ipynb", '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}')
         for name, (steps, body, *rest) in PIPELINES.items():
             top, options, parameters = [*rest, "", "", ""][:3]
             with self.subTest(name):

@@ -43,6 +43,21 @@ class Guide(PythonTest):
                 self.write(f"block{number}.py", PREAMBLE + re.sub(r"\b(\w+)\.main\(\)", r"\1.check()", block).replace('if __name__ == "__main__":', "if True:") + CHECK)
                 self.assertIn("checked", self.python_run(f"block{number}.py").out)
 
+    def test_those_of_zenml_run(self):
+        quickstart, wine = (next(block for block in BLOCKS if f"{name}.main()" in block) for name in ("quickstart", "wine"))
+        self.write("digits.py", PREAMBLE + quickstart)
+        steps = self.digits("run").steps()
+        self.assertEqual(set(steps.values()), {"succeeded"}, steps)
+        self.assertEqual(len(self.json_of("predict.result")), 50)
+        self.assertEqual(self.digits("run", "-p", "min_accuracy=0.9999").steps()["predict"], "skipped")
+        self.write("digits.py", PREAMBLE + wine)
+        steps = self.digits("run").steps()
+        self.assertEqual((steps["promote"], steps["notify"], steps["notify-failure"]), ("succeeded", "succeeded", "skipped"))
+        self.assertEqual(self.digits("run").steps()["promote"], "skipped", "production has the same model")
+        self.write("digits.py", PREAMBLE + wine.replace("wine.main()", "predictions.main()"))
+        self.assertEqual(self.digits("run").steps()["predict"], "succeeded")
+        self.assertEqual(self.digits("run", "-p", "shift=3.0").steps()["predict"], "skipped")
+
 
 PREAMBLE = '''from __future__ import annotations
 from dataclasses import dataclass
@@ -53,6 +68,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     import torch
+    from sklearn.pipeline import Pipeline
     from sklearn.svm import SVC
 '''
 CHECK = '''

@@ -8,6 +8,7 @@ import enum
 import fractions
 import json
 import math
+import os
 import pathlib
 import sys
 import tempfile
@@ -228,6 +229,116 @@ PACKAGES = """
         digits.main()
 """
 
+MORE_PACKAGES = """
+    from __future__ import annotations
+    from typing import TYPE_CHECKING
+    import pipe_ml as pl
+
+    if TYPE_CHECKING:
+        import polars
+        import pyarrow
+        from sklearn.pipeline import Pipeline
+
+    @pl.step
+    def frame() -> polars.DataFrame:
+        import datetime, polars
+        return polars.DataFrame({"a": [1.5, None], "when": [datetime.date(2026, 1, 2)] * 2, "kind": polars.Series(["u", "v"], dtype=polars.Categorical), "many": [[1], [2, 3]]})
+
+    @pl.step
+    def table(frame: pyarrow.Table) -> pyarrow.Table:
+        return frame.append_column("b", [[True, False]])
+
+    @pl.step
+    def fit(frame: polars.DataFrame) -> Pipeline:
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        return make_pipeline(StandardScaler(), LogisticRegression(C=0.5)).fit([[0.0], [1.0]], [0, 1])
+
+    @pl.step
+    def check(frame: polars.DataFrame, table: polars.DataFrame, model: Pipeline) -> dict[str, float]:
+        import datetime, polars
+        assert [str(each) for each in frame.dtypes] == ["Float64", "Date", "Categorical", "List(Int64)"], frame.dtypes
+        assert frame.rows()[1] == (None, datetime.date(2026, 1, 2), "v", [2, 3]), frame.rows()
+        assert table["b"].to_list() == [True, False]
+        return {"C": model[-1].C, "prediction": int(model.predict([[1.0]])[0])}
+
+    def twice(x):
+        return 2 * x
+
+    @pl.step
+    def unsafe() -> Pipeline:
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer
+        return make_pipeline(FunctionTransformer(twice)).fit([[0.0]])
+
+    @pl.step
+    def refuse(model: Pipeline) -> None:
+        pass
+
+    @pl.pipeline(docker={"requirements": ["polars", "pyarrow", "scikit-learn", "skops"]})
+    def digits():
+        data = frame()
+        check(data, table(data), fit(data))
+        refuse(unsafe())
+
+    if __name__ == "__main__":
+        digits.main()
+"""
+TORCH = """
+    from __future__ import annotations
+    from pathlib import Path
+    from typing import TYPE_CHECKING
+    import pipe_ml as pl
+
+    if TYPE_CHECKING:
+        import torch
+
+    @pl.step
+    def make() -> dict[str, torch.Tensor]:
+        import torch
+        kinds = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+        made = {str(kind).split(".")[1]: torch.arange(6).reshape(2, 3).T.to(kind) for kind in kinds}
+        return {**made, "empty": torch.empty(0, 3), "scalar": torch.tensor(2.5), "grown": torch.ones(3, requires_grad=True)}
+
+    @pl.step
+    def one() -> torch.Tensor:
+        import torch
+        return torch.arange(1 << 20)
+
+    @pl.step
+    def check(file: Path, tensors: dict[str, torch.Tensor], one: torch.Tensor) -> int:
+        import torch
+        from safetensors.torch import load_file, save_file
+        theirs = load_file(file)
+        assert theirs.keys() == tensors.keys()
+        for name, tensor in tensors.items():
+            assert tensor.dtype == theirs[name].dtype and tensor.shape == theirs[name].shape and torch.equal(tensor, theirs[name]), name
+        assert tensors["bool"].tolist()[0] == [False, True] and torch.equal(one, torch.arange(1 << 20))
+        one[0] = 7  # in this process alone
+        return len(tensors)
+
+    @pl.step
+    def theirs() -> Path:
+        import torch
+        from safetensors.torch import save_file
+        save_file({"a": torch.ones(3, dtype=torch.int8), "b": torch.zeros(2, 2, dtype=torch.float64)}, "x.safetensors", metadata={"format": "pt"})
+        return Path("x.safetensors")
+
+    @pl.step
+    def read(tensors: dict[str, torch.Tensor]) -> dict[str, list]:
+        return {name: tensor.tolist() for name, tensor in sorted(tensors.items())}
+
+    @pl.pipeline(docker={"requirements": ["torch", "numpy", "safetensors"]})
+    def digits():
+        made = make()
+        check(made, made, one())
+        read(theirs())
+
+    if __name__ == "__main__":
+        digits.main()
+"""
+
 
 class Packages(PythonTest):
     def test_arrays_frames_models_and_figures(self):
@@ -240,6 +351,23 @@ class Packages(PythonTest):
         files = {each["output"]: each["file_name"] for each in json.loads(self.digits("artifacts", "latest", "--output", "json").out)["artifacts"]}
         self.assertEqual(files, {"arrays.result": "result.npz", "check.result": "result.json", "draw.plot": "plot.png", "draw.vector": "vector.svg", "fit.result": "result.joblib",
                                  "frame.labels": "labels.parquet", "frame.train": "train.parquet", "large.result": "result.npy"})
+
+    def test_polars_arrow_and_skops(self):
+        self.program(MORE_PACKAGES)
+        result = self.digits("run", code=1)
+        self.assertEqual({step for step, status in result.steps().items() if status != "succeeded"}, {"refuse"}, result)
+        self.assertIn("raised ", result.failure("refuse")["message"])
+        self.assertIn("while reading its argument 'model'", result.failure("refuse")["message"])
+        self.assertEqual(self.json_of("check.result"), {"C": 0.5, "prediction": 1.0})
+        files = {each["output"]: each["file_name"] for each in json.loads(self.digits("artifacts", "latest", "--output", "json").out)["artifacts"]}
+        self.assertEqual(files, {"check.result": "result.json", "fit.result": "result.skops", "frame.result": "result.parquet", "table.result": "result.parquet", "unsafe.result": "result.skops"})
+
+    @unittest.skipUnless(os.environ.get("PIPE_TEST_TORCH"), "torch and what it requires are gigabytes: PIPE_TEST_TORCH=1 downloads them")
+    def test_tensors_are_what_safetensors_reads_and_writes(self):
+        self.program(TORCH)
+        self.digits("run")
+        self.assertEqual(self.json_of("check.result"), 13)
+        self.assertEqual(self.json_of("read.result"), {"a": [1, 1, 1], "b": [[0.0, 0.0], [0.0, 0.0]]})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -96,7 +97,8 @@ void StepLogWriter::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
     line.erase(0, overwritten + 1);  // Keeps the last state of a progress bar.
-  tail_.push_back(line);
+  // A metric says nothing about a failure, and has a place of its own.
+  if (!model::parse_metric(line)) tail_.push_back(model::shown_line(line));
   if (tail_.size() > tail_lines) tail_.pop_front();
   on_line_(stream, std::move(line));
 }

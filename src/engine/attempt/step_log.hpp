@@ -27,7 +27,8 @@ class StepLogWriter final : public orchestrators::LogSink {
   /// Writes the bytes held back and closes the file. The first write error is thrown here as
   /// EnvironmentError.
   void finish();
-  /// The last lines of both streams, in the order of arrival.
+  /// The last lines of both streams, in the order of arrival, as they are shown to people; without
+  /// those that report metrics.
   const std::deque<std::string>& tail() const { return tail_; }
   std::string tail_text() const;
 

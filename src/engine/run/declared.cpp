@@ -16,7 +16,8 @@ std::string base_of(const StepSpec& step) { return step.instance ? step.instance
 
 }  // namespace
 
-std::string declared(const std::vector<const StepSpec*>& steps) {
+std::string declared(const std::vector<const StepSpec*>& steps,
+                     const std::vector<std::string>& headline) {
   std::map<std::string_view, std::string> bases;
   for (const auto* step : steps) bases.emplace(step->name, base_of(*step));
   std::map<std::string, std::set<std::string>> needs;
@@ -35,6 +36,11 @@ std::string declared(const std::vector<const StepSpec*>& steps) {
     if (resources.cpu_count) entry["cpu_count"] = *resources.cpu_count;
   }
   for (const auto& [base, list] : needs) entries[base]["needs"] = list;
+  for (std::size_t i = 0; i < headline.size(); ++i) {
+    const auto dot = headline[i].find('.');
+    const auto entry = entries.find(headline[i].substr(0, dot));
+    if (entry != entries.end()) (*entry)["headline"][headline[i].substr(dot + 1)] = i;
+  }
   return entries.dump();
 }
 

@@ -18,7 +18,8 @@ Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, 
       artifacts_(artifacts),
       events_(events),
       publishes_here_(!options.shared),
-      is_resumed_(options.resume) {
+      is_resumed_(options.resume),
+      headline_(pipeline.headline) {
   record_.id = options.run_id;
   record_.pipeline = pipeline.name;
   record_.file = pipeline.file.string();
@@ -115,7 +116,7 @@ void Journal::run_began(const std::string& orchestrator,
   record_.steps = steps.size();
   store_.transaction([&] {
     store_.runs().add(record_);
-    store_.key_values().put(store::declared_kind, record_.id, declared(steps));
+    store_.key_values().put(store::declared_kind, record_.id, declared(steps, headline_));
     for (const auto* step : steps) store_.runs().put_step(record_of(*step, StepStatus::pending));
   });
   announce_start(steps);

@@ -127,6 +127,7 @@ class Journal {
   store::RunRecord record_;
   const bool publishes_here_;  ///< Names are those of the state folder.
   const bool is_resumed_;
+  const std::vector<std::string> headline_;
   RunSummary summary_{};
   bool lacks_copies_ = false;
   std::size_t tolerated_ = 0;  ///< Failed steps with `allow_failure`; not among summary_.failed.

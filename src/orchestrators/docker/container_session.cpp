@@ -353,15 +353,25 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   std::exception_ptr lost;
   try {
     if (!started) {
-      while (!(attached_ && waiting_) && !output.done() && !end.done()) co_await changed_.wait();
+      const core::CancelSource::Listener stop(attempt_.io.cancel, [&](core::StopLevel) { tell(); });
+      const auto is_stopped = [this] {
+        return attempt_.io.cancel.level() != core::StopLevel::none;
+      };
+      while (!(attached_ && waiting_) && !output.done() && !end.done() && !is_stopped())
+        co_await changed_.wait();
       for (const auto* listener : {&output, &end})
         if (listener->error()) std::rethrow_exception(listener->error());
-      co_await engine_.start_container(id_, &attempt_.io.cancel);
+      if (is_stopped())
+        lost_ = was_stopped();
+      else
+        co_await engine_.start_container(id_, &attempt_.io.cancel);
     }
-    began_ = std::chrono::steady_clock::now();
-    if (attempt_.io.on_began) attempt_.io.on_began({});
-    measuring.emplace(executor_, measure());
-    if (gate_) preflight_timeout_.start(longest_preflight);
+    if (!lost_) {
+      began_ = std::chrono::steady_clock::now();
+      if (attempt_.io.on_began) attempt_.io.on_began({});
+      measuring.emplace(executor_, measure());
+      if (gate_) preflight_timeout_.start(longest_preflight);
+    }
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.
     if (error.is_no_such_container())

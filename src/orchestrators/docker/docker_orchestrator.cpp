@@ -58,7 +58,7 @@ class DockerOrchestrator : public Orchestrator {
   DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options)
       : loop_(loop),
         options_(std::move(options)),
-        engine_(loop, docker::find_endpoint()),
+        engine_(loop, docker::find_endpoint(), docker::limits_from_environment(), options_.run),
         images_(loop, engine_, options_),
         users_(loop, engine_, options_.state),
         system_(loop) {

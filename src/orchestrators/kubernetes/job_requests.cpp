@@ -9,6 +9,7 @@
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -21,6 +22,26 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
   return client.get(
       "list the pods of the Job " + name,
       client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
+}
+
+void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,
+                    const StringMap& labels) {
+  const auto name = kubernetes_api::text_at(job, "/metadata/name");
+  const auto& found = kubernetes_api::at(job, "/metadata/labels");
+  for (const auto& [label, value] : labels)
+    if (!found.is_object() || found.value(label, std::string()) != value)
+      throw core::EnvironmentError("cannot create the Job " + name +
+                                       ": there is one of that name, and it is not this step's",
+                                   {"`kubectl -n " + client.access().name_space + " describe job " +
+                                    name + "` shows whose it is"});
+}
+
+std::optional<Failure> too_large_to_store(const nlohmann::json& object) {
+  const auto size = object.dump().size();
+  if (size <= max_object_bytes) return std::nullopt;
+  const auto kind = kubernetes_api::text_at(object, "/kind");
+  return Failure{
+      FailureKind::not_started, "could not start: " + too_large(kind, size), {shorter_line}, {}};
 }
 
 async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,

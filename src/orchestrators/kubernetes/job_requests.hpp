@@ -17,6 +17,13 @@ async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::
 /// Returns the list of the Job's pods, also of a Job that was deleted.
 async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
 
+/// Throws EnvironmentError if a Job that exists lacks one of the labels: it is not this attempt's.
+void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,
+                    const StringMap& labels);
+
+/// Returns the failure of an attempt whose Job or Secret a cluster would not store.
+std::optional<Failure> too_large_to_store(const nlohmann::json& object);
+
 /// Creates a Job or Secret. While a quota has no room for it, waits, and writes for what. Returns
 /// null if it exists, or the attempt is stopped.
 async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,

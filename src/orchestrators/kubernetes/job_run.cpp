@@ -16,9 +16,11 @@
 #include "orchestrators/kubernetes/job_watch.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
 #include "orchestrators/kubernetes/pod_events.hpp"
+#include "orchestrators/kubernetes/pod_services.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
+#include "orchestrators/kubernetes/service_logs.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -52,7 +54,8 @@ class JobRun {
         changed_(executor),
         informer_(informer),
         entry_(informer.entry(name_)),
-        waits_(waits) {
+        waits_(waits),
+        services_(client, attempt.io.log, executor) {
     entry_.on_change = [this] { changed_.tell(); };
   }
   ~JobRun() { informer_.forget(name_); }
@@ -100,6 +103,7 @@ class JobRun {
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   std::string& waits_;
+  ServiceLogs services_;
   std::string uid_;
   std::optional<async::JoinableTask> log_, help_;
   core::CancelSource log_connection_, fetched_;
@@ -170,11 +174,8 @@ async::Task<> JobRun::create() {
 
 /// Creates a Job or Secret. Returns null if it exists, or is_given_up().
 async::Task<json> JobRun::create_object(std::string group, std::string kind, json object) {
-  const auto what = text_at(object, "/kind");
-  if (const auto size = object.dump().size(); size > max_object_bytes) {
-    failure_ =
-        Failure{FailureKind::not_started, "could not start: " + too_large(what, size), {}, {}};
-    failure_->hints = {shorter_line};
+  if (auto failure = too_large_to_store(object)) {
+    failure_ = std::move(failure);
     co_return json();
   }
   co_return co_await create_in_turn(client_, client_.path(group, kind), std::move(object),
@@ -184,12 +185,7 @@ async::Task<json> JobRun::create_object(std::string group, std::string kind, jso
 /// The Job exists: a dead driver created it, or this one did and the response was lost.
 async::Task<> JobRun::adopt() {
   auto job = co_await client_.get("read the Job " + name_, client_.path("batch/v1", "jobs", name_));
-  for (const auto& [label, value] : job_labels(attempt_, place_.owner))
-    if (job["metadata"].value("labels", json::object()).value(label, std::string()) != value)
-      throw core::EnvironmentError("cannot create the Job " + name_ +
-                                       ": there is one of that name, and it is not this step's",
-                                   {"`kubectl -n " + client_.access().name_space +
-                                    " describe job " + name_ + "` shows whose it is"});
+  require_labels(client_, job, job_labels(attempt_, place_.owner));
   entry_.job = std::move(job);
   co_await look_for_pod();
 }
@@ -234,6 +230,9 @@ async::Task<> JobRun::fail(JobAction& action) {
     failure_->hints = pull_advice(entry_.pod, action.state.unfetched, said);
   }
   co_await stop(core::StopLevel::immediate);
+  if (action.state.phase != PodState::Phase::running) co_return;
+  co_await services_.end(2s);
+  std::ranges::move(services_.last_lines(), std::back_inserter(failure_->details));
 }
 
 JobView JobRun::view() {
@@ -277,7 +276,9 @@ async::Task<> JobRun::look_closer(Clock::time_point now) {
 /// Passes on what an action says of the pod.
 void JobRun::note(const JobAction& action) {
   const bool has_started = action.state.phase != PodState::Phase::waiting;
-  if (action.state.phase == PodState::Phase::running && attempt_.io.on_began)
+  if (!attempt_.shell) services_.begin(attempt_.step, entry_.pod);
+  if (action.state.phase == PodState::Phase::running && attempt_.io.on_began &&
+      services_are_ready(entry_.pod))
     attempt_.io.on_began(attempt_.joins ? time_since_start(entry_.pod)
                                         : std::chrono::milliseconds(0));
   if (has_started && !log_ && !entry_.pod_gone)
@@ -411,7 +412,7 @@ std::optional<Failure> JobRun::judge() {
 
 /// Downloads the outputs and the failure's reason from the remote store, if the agent sent them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
-  const bool sent = step_has_ended(result.failure) ||
+  const bool sent = (!failure_ && step_has_ended(result.failure)) ||
                     (watch_.stopping() == core::StopLevel::graceful && frames_.ended());
   if (!sent) co_return co_await files_->abandon(attempt_);
   auto trouble = co_await files_->take(attempt_, !result.failure);
@@ -437,6 +438,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
+  co_await services_.end(300ms);  // They run on.
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
   if (log_ && log_->error()) std::rethrow_exception(log_->error());

@@ -67,7 +67,8 @@ JobAction JobWatch::act(const JobView& view, PodState state, TimePoint now) {
   }
   if (is_lost(view, state, now)) return having(Kind::end);
   const bool is_waiting = state.phase == Phase::waiting;
-  if (is_left_alone && is_waiting && state.failure && in_stage(now) >= state.limit) {
+  const bool is_over = is_waiting ? in_stage(now) >= state.limit : state.phase == Phase::running;
+  if (is_left_alone && state.failure && is_over) {
     action.failure = std::move(state.failure);
     stop(StopLevel::immediate, now);
     return having(Kind::fail);

@@ -11,6 +11,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/scope_guard.hpp"
 #include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
@@ -40,7 +41,8 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin = true;
+    capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin =
+        capabilities_.services = true;
     capabilities_.fetches_addresses = stages_files();
   }
 
@@ -63,6 +65,9 @@ class KubernetesOrchestrator : public Orchestrator {
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
+    // No Job exists yet, so that a stop may end every request.
+    client().stop_calls_by(options_.run);
+    const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
     place.user = co_await user();
     auto found = co_await check_steps(client(), steps, std::move(place));
     if (files()) co_await files()->probe();
@@ -103,6 +108,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.agent_image = image.agent;
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
+    place.services = image.services;
     place.gpu_models = gpu_models_;
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());

@@ -15,6 +15,7 @@
 #include "orchestrators/kubernetes/merge.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
+#include "orchestrators/kubernetes/pod_services.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 #include "settings/platform.hpp"
 
@@ -295,6 +296,10 @@ void be_shell(json& container, const ShellRequest& shell) {
   container["stdin"] = container["stdinOnce"] = true;
 }
 
+bool has_services(const AttemptSpec& attempt) {
+  return !attempt.step.services.empty() && !attempt.shell;
+}
+
 PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
   const auto& step = attempt.step;
   PodFiles files(place.claim);
@@ -305,20 +310,27 @@ PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const La
   // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.
   if (const auto& size = step.settings->resources.shm_size; size || !gpus_on_cluster(step).empty())
     files.add_memory("/dev/shm", size);
+  if (has_services(attempt)) files.add_empty("services", services_folder, false);
   files.add(step.settings->kubernetes);
   return files;
+}
+
+std::string agent_of(const JobOptions& place) {
+  return place.carries ? std::string(programs_folder) + "/agent" : agent_path;
 }
 
 json container_spec(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout,
                     const PodFiles& files) {
   const auto& step = attempt.step;
   json command =
-      json::array({agent_path, "--log", layout.scratch + "/" + std::string(kept_log_name)});
-  if (place.carries) {
-    const std::string programs = programs_folder;
-    command = {programs + "/agent", "--collect", programs + "/stager",
+      json::array({agent_of(place), "--log", layout.scratch + "/" + std::string(kept_log_name)});
+  if (place.carries)
+    command = {agent_of(place), "--collect", std::string(programs_folder) + "/stager",
                std::string(collect_folder) + document};
-  }
+  if (has_services(attempt))
+    for (const auto& word : {std::string("--services"), std::string(services_folder),
+                             std::to_string(step.services.size())})
+      command.push_back(word);
   if (sends_checkpoint(attempt, place)) command.push_back("--checkpoint");
   if (!gpus_on_cluster(step).empty()) command.push_back("--gpus");
   if (step.stalled_after && !attempt.shell) {
@@ -365,6 +377,8 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
            {"terminationGracePeriodSeconds", grace_seconds(attempt, place)},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
+  if (has_services(attempt))
+    add_services(pod, attempt, agent_of(place), files, place.services, place.pull);
   // A Job's own deadline would count the time in which it waits for a node.
   if (step.timeout && !attempt.shell)
     pod["activeDeadlineSeconds"] =

@@ -36,6 +36,7 @@ struct JobOptions {
                             ///< set and contains the stager.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
+  StringMap services = {};    ///< Images of the step's services, by name.
   GpuModels gpu_models = {};  ///< GPU models that the cluster is known to have.
 };
 

@@ -11,6 +11,7 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/pod_refusal.hpp"
+#include "orchestrators/kubernetes/pod_services.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -298,7 +299,11 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
     return state;
   }
   if (at(container, "/state/running").is_object()) {
+    if (const auto& service = waiting_service(pod); !service.is_null())
+      return waiting(pod, service, startup);
     state.phase = PodState::Phase::running;
+    state.failure = failure_of_service(pod);
+    if (state.failure) return state;
     // The kubelet gives a reason when it revokes readiness; the node controller gives none.
     const auto& ready = condition(pod, "Ready");
     state.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();
@@ -449,7 +454,11 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
     return Failure{
         FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
   containers::ContainerEnd container{*code, false, end.first_errors, end.last_output};
-  return failure_of(container, attempt, image);
+  auto failure = failure_of(container, attempt, image);
+  auto of_service = failure ? failure_of_service(pod) : std::nullopt;
+  if (!of_service) return failure;
+  of_service->details.push_back("the step " + failure->message);
+  return of_service;
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -26,7 +26,8 @@ struct PodState {
   std::string waits_for;  ///< The reason of the wait, if the user should know it: the scheduler's
                           ///< message, the missing image, its node.
   std::optional<Failure> failure;  ///< The failure if the wait lasts for `limit`. Unset: a queue,
-                                   ///< in which the pod waits for its turn.
+                                   ///< in which the pod waits for its turn. While it runs: that of
+                                   ///< a service that has ended.
   std::chrono::seconds limit{0};
   bool in_quota_queue = false;  ///< The cluster tries again only after growing pauses.
   std::string

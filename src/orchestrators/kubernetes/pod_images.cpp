@@ -14,7 +14,7 @@ namespace {
 class BuiltImages : public PodImages {
  public:
   BuiltImages(asio::io_context& loop, const OrchestratorOptions& options)
-      : engine_(loop, docker::find_endpoint()),
+      : engine_(loop, docker::find_endpoint(), docker::limits_from_environment(), options.run),
         published_(loop, engine_),
         images_(loop, engine_, options, &published_),
         agents_(loop, engine_, published_, options.run_id, options.artifacts != nullptr),
@@ -74,6 +74,7 @@ class BuiltImages : public PodImages {
     image.reference = std::move(made.reference);
     image.pull = !made.only_here;
     image.program = std::move(made.program);
+    image.services = co_await images_.images_of_services(step);
     if (const auto repository = agent_repository(step); !repository.empty()) {
       const auto architecture = co_await architecture_of(step);
       if (const auto* agent = agents_.find(repository, architecture)) image.agent = *agent;

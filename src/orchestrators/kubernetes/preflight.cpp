@@ -45,6 +45,10 @@ std::vector<StepGroup> alike(const std::vector<const StepSpec*>& steps) {
     auto key = settings::to_json(step->settings).dump() +
                std::to_string(step->timeout.value_or(Duration{0}).count());
     for (const auto& [name, value] : step->environment) key += "\n" + name;
+    for (const auto& [name, service] : step->services)
+      key += "\n" + name + " " + service.image + " " + std::to_string(service.ready.port) + " " +
+             std::to_string(service.resources.cpu_count.value_or(0)) + " " +
+             std::to_string(service.resources.memory.value_or(0));
     const auto [place, is_new] = known.try_emplace(std::move(key), all.size());
     if (is_new) all.emplace_back();
     all[place->second].steps.push_back(step);

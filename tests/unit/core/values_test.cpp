@@ -12,6 +12,7 @@
 #include "core/identifier.hpp"
 #include "core/lazy_library.hpp"
 #include "core/quantity.hpp"
+#include "core/reading_stop.hpp"
 #include "core/value.hpp"
 
 namespace pipeline::core {
@@ -41,6 +42,10 @@ TEST(Digest, of_files_of_all_sizes) {
   }
   EXPECT_THROW(sha256_file(folder.path() / "missing"), EnvironmentError);
   EXPECT_THROW(sha256_file(folder.path()), EnvironmentError);
+  stop_reading(true);
+  EXPECT_THROW(sha256_file(folder.path() / "f"), EnvironmentError);
+  stop_reading(false);
+  EXPECT_NO_THROW(sha256_file(folder.path() / "f"));
 }
 
 TEST(Quantity, sizes) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "docker/engine_api.hpp"
+#include "docker/raw_stream.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 #include "support/server_endpoint.hpp"
@@ -80,6 +81,67 @@ TEST_F(EngineAnswers, of_events_that_are_none_end_nothing) {
   for (const std::string answer : {"[]", R"({"Action": 5})"}) {
     answer_ = answer + "\n";
     EXPECT_FALSE(run_task(loop_, api_->saw_own_end("0123456789abcdef"))) << answer;
+  }
+}
+
+TEST_F(EngineAnswers, that_never_come_are_waited_for_until_the_run_is_stopped) {
+  for (const std::string kind : {"cut", "hang"}) {
+    core::CancelSource run;
+    int looked = 0;
+    HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
+      if (call.target == "/version" || call.target == "/_ping") {
+        co_await call.answer(200, R"({"ApiVersion": "1.45"})");
+        co_return;
+      }
+      ++looked;
+      const bool is_second = looked == 2 || kind == "hang";
+      if (is_second) asio::post(loop_, [&run] { run.stop(core::StopLevel::graceful); });
+      if (kind == "hang") co_await call.hang();
+      call.cut();
+    });
+    EngineApi api(loop_, endpoint_of(engine), {}, &run);
+    EXPECT_THROW(run_task(loop_, api.inspect_image("i")), net::TransportError) << kind;
+    EXPECT_EQ(looked, kind == "cut" ? 2 : 1) << kind;
+    EXPECT_NE(run.level(), core::StopLevel::none) << kind;
+  }
+}
+
+TEST_F(EngineAnswers, about_itself_that_never_come_are_waited_for_until_the_run_is_stopped) {
+  core::CancelSource run;
+  HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
+    asio::post(loop_, [&run] { run.stop(core::StopLevel::graceful); });
+    co_await call.hang();
+  });
+  EngineApi api(loop_, endpoint_of(engine), {}, &run);
+  EXPECT_THROW(run_task(loop_, api.info()), core::EnvironmentError);
+  EXPECT_EQ(engine.asked, std::vector<std::string>{"GET /_ping"});
+}
+
+TEST_F(EngineAnswers, to_an_upgrade_that_never_come_are_given_up) {
+  for (const std::string kind : {"silent", "no head", "no end", "refusal"}) {
+    HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
+      if (call.target == "/version" || call.target == "/_ping") {
+        co_await call.answer(200, R"({"ApiVersion": "1.45"})");
+        co_return;
+      }
+      if (kind == "no head") co_await call.write("HTTP/1.1 101 UPGRADED\r\nX: ");
+      if (kind == "no end")
+        co_await call.write("HTTP/1.1 101 UPGRADED\r\nX: " + std::string(100'000, 'x'));
+      if (kind == "refusal") co_await call.answer(404, "");
+      co_await call.hang();
+    });
+    docker::EngineLimits limits;
+    limits.answer = std::chrono::milliseconds(500);
+    EngineApi api(loop_, endpoint_of(engine), limits);
+    try {
+      run_task(loop_, docker::attach_raw(api, "0123456789abcdef"));
+      ADD_FAILURE() << kind;
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("cannot attach to the container 0123456789ab: ")) << kind;
+      EXPECT_THAT(error.what(), HasSubstr(kind == "refusal"  ? "404"
+                                          : kind == "no end" ? "too long"
+                                                             : "no answer came in time"));
+    }
   }
 }
 

@@ -24,7 +24,8 @@ inline nlohmann::json described(const PipelineSpec& pipeline) {
            {"description", pipeline.description},
            {"parameters", pipeline.parameters},
            {"execution_mode", static_cast<int>(pipeline.execution_mode)},
-           {"tags", pipeline.tags}};
+           {"tags", pipeline.tags},
+           {"headline", pipeline.headline}};
   for (const auto& step : pipeline.steps) {
     json entry{{"name", step.name},
                {"description", step.description},

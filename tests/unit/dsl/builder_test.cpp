@@ -17,6 +17,7 @@ constexpr auto yaml = R"(
 name: digits
 description: all that YAML can say
 tags: [a, b]
+headline: [train.loss]
 execution_mode: fail_fast
 parameters: {test_size: 0.25, title: "5"}
 settings:
@@ -61,6 +62,7 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
                    .retry = {.max_retries = 1},
                    .timeout = 10_min,
                    .tags = {"a", "b"},
+                   .headline = {"train.loss"},
                    .execution_mode = ExecutionMode::fail_fast,
                    .root = folder_.path()}};
   auto load = digits.add(command(

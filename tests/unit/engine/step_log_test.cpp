@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 
 struct Logged {
-  std::vector<std::string> lines, rows;
+  std::vector<std::string> lines, rows, tail;
   std::string bytes;
 };
 
@@ -24,6 +24,7 @@ Logged log_of(const std::vector<std::string>& pieces, std::vector<std::string> s
       [&](std::string row) { logged.rows.push_back(std::move(row)); });
   for (const auto& piece : pieces) log.write(Stream::err, piece);
   log.finish();
+  logged.tail.assign(log.tail().begin(), log.tail().end());
   logged.bytes = core::read_file(folder.path() / "step.log");
   return logged;
 }
@@ -46,6 +47,15 @@ TEST(StepLogWriter, plain_lines_are_no_rows) {
 
 TEST(StepLogWriter, a_row_is_masked) {
   EXPECT_THAT(log_of({"\rkey hunter2 10%\r"}, {"hunter2"}).rows, ElementsAre("key *** 10%"));
+}
+
+TEST(StepLogWriter, metrics_are_not_among_the_last_lines) {
+  const auto logged = log_of(
+      {"@pipe {\"metric\": \"loss\", \"value\": 0.5, \"step\": 1}\n@pipe {\"metric\": \"loss\"}\n",
+       "@pipe {\"level\": \"error\", \"message\": \"no data\"}\nCUDA error\n"});
+  EXPECT_EQ(logged.lines.size(), 4u);
+  EXPECT_THAT(logged.tail,
+              ElementsAre("@pipe {\"metric\": \"loss\"}", "error: no data", "CUDA error"));
 }
 
 TEST(StepLogWriter, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_one_line) {

@@ -199,6 +199,20 @@ TEST_F(TheClient, server_that_answers_badly_at_first_is_asked_for_its_version_ag
   EXPECT_EQ(run_task(loop, who.version()), std::pair(1, 35));
 }
 
+TEST_F(TheClient, stop_ends_the_tries_of_a_call_that_has_no_source_of_its_own) {
+  core::CancelSource stop;
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
+    if (server.asked.size() == 2)
+      asio::post(loop, [&stop] { stop.stop(core::StopLevel::graceful); });
+    exchange.cut();
+    co_return;
+  };
+  auto who = client({std::chrono::milliseconds(1), std::chrono::milliseconds(2), 50});
+  who.stop_calls_by(&stop);
+  EXPECT_THROW(get(who), core::EnvironmentError);
+  EXPECT_EQ(server.asked.size(), 2u);
+}
+
 TEST(KubernetesUrls, hosts_have_a_port) {
   EXPECT_EQ(host_and_port("https://a.b/path"), "a.b:443");
   EXPECT_EQ(host_and_port("http://a.b"), "a.b:80");
@@ -218,6 +232,7 @@ TEST(Backoffs, grow_to_a_limit_with_some_chance) {
     EXPECT_LE(pause, limit);
   }
   EXPECT_GE(backoff.next(std::chrono::seconds(60)), std::chrono::seconds(60));
+  EXPECT_EQ(backoff.next(std::chrono::seconds(2'147'483'647)), std::chrono::minutes(5));
 }
 
 TEST(Backoffs, of_an_impatient_caller_end_after_a_few_tries_without_an_answer_or_some_time) {

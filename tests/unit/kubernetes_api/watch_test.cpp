@@ -50,7 +50,7 @@ class TheWatch : public testing::Test {
     ClusterAccess access;
     access.server = server.url();
     access.origin = "context 'test'";
-    Client client(loop, access, {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4});
+    Client client(loop, access, policy);
     std::vector<std::string> told;
     Watch watch(client, "/pods", "pipe.run=1", [&](const Change& change) {
       const char* words[] = {"added", "modified", "deleted"};
@@ -71,6 +71,7 @@ class TheWatch : public testing::Test {
 
   asio::io_context loop;
   core::CancelSource cancel;
+  async::RetryPolicy policy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
   std::vector<json> lists;
   std::vector<Stream> streams;
   std::size_t listed = 0, streamed = 0;
@@ -107,6 +108,33 @@ TEST_F(TheWatch, stream_that_the_server_never_opens_is_asked_for_again) {
   EXPECT_THAT(run(), ElementsAre("listed", "added a 1"));
   EXPECT_EQ(server.asked.size(), 4u);
   unsetenv("PIPE_SERVER_TIMEOUT");
+}
+
+TEST_F(TheWatch, stream_that_ends_as_soon_as_it_has_begun_is_not_asked_for_again_at_once) {
+  policy = {std::chrono::hours(1), std::chrono::hours(1), 4};
+  lists = {list(7, {})};
+  for (const std::string text : {" ", "[]\n", "null\n"}) {
+    server.asked.clear();
+    streamed = 0;
+    cancel.rearm();
+    streams = {[&](HttpExchange& exchange) -> async::Task<> {
+      const auto stream = events({text});
+      co_await stream(exchange);
+      asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::milliseconds(200));
+      co_await timer.async_wait(asio::use_awaitable);
+      cancel.stop(core::StopLevel::graceful);
+    }};
+    run();
+    EXPECT_EQ(server.asked.size(), 2u) << text;
+  }
+}
+
+TEST_F(TheWatch, event_that_is_longer_than_any_object_is_passed_over) {
+  lists = {list(7, {})};
+  auto large = object("a", "1", 8);
+  large["spec"] = std::string(5 << 20, 'x');
+  streams = {events({event("ADDED", large), event("ADDED", object("b", "2", 9))})};
+  EXPECT_THAT(run(), ElementsAre("listed", "added b 2"));
 }
 
 TEST_F(TheWatch, begins_where_the_list_ended_and_goes_on_where_the_stream_did) {

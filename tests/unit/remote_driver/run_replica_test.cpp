@@ -105,6 +105,19 @@ TEST_P(ARunInAStore, that_nobody_has_left_there_is_not_taken_over) {
   run_task(loop, other.remove());
 }
 
+TEST_P(ARunInAStore, with_more_files_than_a_driver_fetches_is_refused_before_they_are_read) {
+  const auto large = folder.path() / "large";
+  core::make_folders(large);
+  core::write_file_atomically(large / "weights", "");
+  fs::resize_file(large / "weights", std::uintmax_t{65} << 30);
+  try {
+    run_task(loop, RunReplica(artifacts, "ffff").upload_all(home, large));
+    ADD_FAILURE() << "it is there";
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("the files of run ffff have"), HasSubstr("64")));
+  }
+}
+
 TEST_P(ARunInAStore, is_found_by_its_driver_with_its_files_and_without_other_runs) {
   ASSERT_TRUE(take_over(driver, there));
   EXPECT_EQ(there.runs().find(id)->driver.lease.name, "pipe-driver");

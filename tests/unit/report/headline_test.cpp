@@ -39,6 +39,19 @@ TEST_F(HeadlineTest, is_of_the_last_steps_with_metrics) {
   EXPECT_EQ(found[0].step + "." + found[0].name, "evaluate.accuracy");
 }
 
+TEST_F(HeadlineTest, is_what_the_pipeline_names_in_its_order) {
+  const auto run = add_run("r");
+  store.key_values().put(store::declared_kind, "r",
+                         R"({"train": {"headline": {"loss": 1}}, "plot": {"needs": ["train"]},
+                             "evaluate": {"needs": ["train"], "headline": {"f1.macro": 0}}})");
+  for (const auto* name : {"accuracy", "f1.macro"}) add("r", "evaluate", name, 0.9);
+  for (const auto* name : {"loss", "lr"}) add("r", "train", name, 0.5);
+  const auto found = headlines_of(store, run);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].step + "." + found[0].name, "evaluate.f1.macro");
+  EXPECT_EQ(found[1].step + "." + found[1].name, "train.loss");
+}
+
 TEST_F(HeadlineTest, of_a_matrix_is_the_best_instance) {
   const auto run = add_run("r");
   for (const auto& [instance, loss] : {std::pair{"evaluate.c-1", 0.5}, {"evaluate.c-2", 0.25}})

@@ -103,7 +103,8 @@ TEST_F(RunDataTest,
   RunData data(store, artifacts, run, limits);
   const auto all = data.all();
   EXPECT_EQ(all["steps"][1],
-            nlohmann::json::parse(R"({"n": "use.c-1", "s": "succeeded", "b": "use", "i": 0})"));
+            nlohmann::json::parse(
+                R"({"n": "use.c-1", "s": "succeeded", "b": "use", "p": {"c": 1}, "i": 0})"));
   EXPECT_EQ(all["pictures"][0]["digest"], made.hex()) << "pictures are known without outputs";
   EXPECT_TRUE(data.changes().is_null());
   const auto one = RunData(store, artifacts, run, limits).details("use.c-1");

@@ -210,6 +210,34 @@ TEST_F(Include, refuses_files_that_are_longer_together_than_one_may_be) {
                                     "than 16 MiB together"));
 }
 
+TEST_F(Include, refuses_files_that_include_one_another_without_end) {
+  for (int i = 0; i < 30; ++i)
+    write("f" + std::to_string(i) + ".yaml", "include: [f" + std::to_string(i + 1) +
+                                                 ".yaml]\nsteps: {s" + std::to_string(i) +
+                                                 ": {command: x}}\n");
+  write("f30.yaml", "steps: {last: {command: x}}\n");
+  write("pipeline.yaml", "name: x\ninclude: [f0.yaml]\n");
+  EXPECT_THAT(error_of(), HasSubstr("ROOT/f18.yaml:1:11: error: more than 20 files include one "
+                                    "another, each the next"));
+  write("pipeline.yaml", "name: x\ninclude: [f12.yaml]\n");
+  EXPECT_EQ(load_main().steps.size(), 19u);
+}
+
+TEST_F(Include, finds_the_step_that_is_nearest_to_the_file_that_names_it) {
+  write("inner.yaml", "steps: {make: {command: x}, use: {command: x, after: [make]}}\n");
+  write("outer.yaml",
+        "include:\n  - {file: inner.yaml, prefix: in}\n"
+        "steps: {make: {command: x}, use: {command: x, after: [make, in-make]}}\n");
+  write("beside.yaml", "steps: {use: {command: x, after: [make]}}\n");
+  write("pipeline.yaml",
+        "name: x\ninclude: [{file: outer.yaml, prefix: out}, {file: beside.yaml, prefix: side}]\n"
+        "steps: {make: {command: x}}\n");
+  const auto pipeline = load_main();
+  EXPECT_THAT(step(pipeline, "out-in-use").after, ElementsAre("out-in-make"));
+  EXPECT_THAT(step(pipeline, "out-use").after, ElementsAre("out-make", "out-in-make"));
+  EXPECT_THAT(step(pipeline, "side-use").after, ElementsAre("make"));
+}
+
 TEST_F(Include, refuses_what_many_files_take_over_before_memory_is_gone) {
   write("a.yaml", "steps: {s: {command: x}}\n");
   std::string text = "name: x\nparameters:\n";

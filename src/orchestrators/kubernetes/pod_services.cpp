@@ -1,0 +1,241 @@
+#include "orchestrators/kubernetes/pod_services.hpp"
+
+#include <cmath>
+#include <map>
+
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "core/quantity.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
+#include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+using kubernetes_api::at;
+using kubernetes_api::list_at;
+using kubernetes_api::number_at;
+using kubernetes_api::parse_time;
+using kubernetes_api::text_at;
+using nlohmann::json;
+
+constexpr std::string_view service_prefix = "service-";
+constexpr std::chrono::minutes ready_timeout{2};
+
+bool is_service(const json& container) {
+  return text_at(container, "/name").starts_with(service_prefix);
+}
+
+json service_variables(const AttemptSpec& attempt, const ServiceSpec& service) {
+  json list = json::array();
+  const auto add = [&list](const std::string& name, const std::string& value) {
+    list.push_back({{"name", name}, {"value", literally(value)}});
+  };
+  for (const auto& input : attempt.inputs)
+    add(core::variable_name("PIPE_INPUT_", input.name),
+        path_of(input, containers::container_layout()));
+  add("NVIDIA_VISIBLE_DEVICES", "void");  // The cluster gives GPUs to the step's container.
+  for (const auto& [name, value] : service.environment) {
+    if (value)
+      add(name, *value);
+    else if (attempt.secrets.contains(name))
+      list.push_back(
+          {{"name", name},
+           {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
+    else if (const auto own = attempt.environment.find(name); own != attempt.environment.end())
+      add(name, own->second);
+  }
+  return list;
+}
+
+/// Returns the mounts of the step that a service has, too.
+json service_mounts(const PodFiles& files, const std::string& agent) {
+  const auto& layout = containers::container_layout();
+  json mounts = json::array();
+  for (auto mount : files.mounts) {
+    const auto target = text_at(mount, "/mountPath");
+    if (target != layout.code && target != layout.inputs &&
+        !target.starts_with(layout.inputs + "/") && target != services_folder && target != agent &&
+        !agent.starts_with(target + "/"))
+      continue;
+    if (target != services_folder) mount["readOnly"] = true;
+    mounts.push_back(std::move(mount));
+  }
+  return mounts;
+}
+
+json limits_of_service(const ServiceResources& resources) {
+  json limits = json::object();
+  if (resources.cpu_count)
+    limits["cpu"] = std::to_string(std::max(1LL, std::llround(*resources.cpu_count * 1000))) + "m";
+  if (resources.memory) limits["memory"] = std::to_string(*resources.memory);
+  return limits;
+}
+
+json probe(std::vector<std::string> words) {
+  for (auto& word : words) word = literally(word);
+  return {{"exec", {{"command", std::move(words)}}}};
+}
+
+/// Adds the probes by which the node looks after a service: it is ready once the first one
+/// succeeds, and ends with the step by the other.
+void add_probes(json& container, const std::string& name, const ServiceReady& ready,
+                const std::string& agent) {
+  std::vector<std::string> words{agent, "probe", std::string(services_folder) + "/" + name};
+  if (ready.command.empty()) {
+    words.insert(words.end(), {"port", std::to_string(ready.port)});
+    if (!ready.http.empty()) words.push_back(ready.http);
+  } else {
+    words.emplace_back("run");
+    words.insert(words.end(), ready.command.begin(), ready.command.end());
+  }
+  const auto timeout = std::chrono::ceil<std::chrono::seconds>(
+      std::chrono::milliseconds(ready.timeout.value_or(ready_timeout)));
+  auto& starts = container["startupProbe"] = probe(std::move(words));
+  starts["periodSeconds"] = 1;
+  starts["timeoutSeconds"] = 10;
+  starts["failureThreshold"] = timeout.count();
+  auto& lives = container["livenessProbe"] = probe({agent, "needed", services_folder});
+  lives["periodSeconds"] = 2;
+  lives["timeoutSeconds"] = 30;
+  lives["failureThreshold"] = 3;
+}
+
+json service_spec(const AttemptSpec& attempt, const std::string& name, const std::string& agent,
+                  const PodFiles& files, const StringMap& images, bool pull) {
+  const auto& service = attempt.step.services.at(name);
+  const auto image = images.find(name);
+  json container{{"name", service_container(name)},
+                 {"image", image == images.end() ? service.image : image->second},
+                 {"imagePullPolicy", pull ? "IfNotPresent" : "Never"},
+                 {"env", service_variables(attempt, service)},
+                 {"volumeMounts", service_mounts(files, agent)}};
+  for (const auto& word : service.entrypoint) container["command"].push_back(literally(word));
+  for (const auto& word : service.command) container["args"].push_back(literally(word));
+  container["securityContext"] = json::object();
+  restrict_privileges(container["securityContext"]);
+  if (const auto limits = limits_of_service(service.resources); !limits.empty())
+    container["resources"] = {{"limits", limits}, {"requests", limits}};
+  add_probes(container, name, service.ready, agent);
+  return container;
+}
+
+/// Gives a service the /dev/shm that it asks for; a node's default is 64 MiB.
+void add_shared_memory(json& pod, json& container, const std::string& name, Bytes size) {
+  const auto volume = "memory-" + name;
+  pod["volumes"].push_back(
+      {{"name", volume},
+       {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", std::to_string(size)}}}});
+  container["volumeMounts"].push_back({{"name", volume}, {"mountPath", "/dev/shm"}});
+}
+
+/// All containers of a pod have one network. A port that an image opens besides its `ready` port is
+/// not known.
+void check_ports(const StepSpec& step) {
+  std::map<unsigned, std::string> users;
+  for (const auto& [name, service] : step.services) {
+    if (service.ready.port == 0) continue;
+    const auto [first, is_new] = users.emplace(service.ready.port, name);
+    if (!is_new)
+      throw core::InputError("step '" + step.name + "': the services '" + first->second +
+                                 "' and '" + name + "' have the same port " +
+                                 std::to_string(service.ready.port) +
+                                 ", and in a pod all services share one network",
+                             "let one of them use another port, or run the step with "
+                             "`orchestrator: docker`");
+  }
+}
+
+const json& spec_of(const json& pod, const json& status) {
+  static const json none;
+  for (const auto& container : list_at(pod, "/spec/containers"))
+    if (text_at(container, "/name") == text_at(status, "/name")) return container;
+  return none;
+}
+
+/// Returns true if all containers of the pod have been ready since the time.
+bool was_ready_since(const json& pod, std::chrono::system_clock::time_point time) {
+  for (const auto& condition : list_at(pod, "/status/conditions"))
+    if (text_at(condition, "/type") == "ContainersReady") {
+      const auto changed = parse_time(text_at(condition, "/lastTransitionTime"));
+      return text_at(condition, "/status") == "True" || (changed && *changed > time);
+    }
+  return false;
+}
+
+Failure failure_of_service(const json& pod, const json& status) {
+  const auto& spec = spec_of(pod, status);
+  const auto& end = at(status, "/state/terminated");
+  const auto name = text_at(status, "/name").substr(service_prefix.size());
+  const auto title = "its service '" + name + "' (" + text_at(spec, "/image") + ") ";
+  const auto began = parse_time(text_at(end, "/startedAt"));
+  const auto ended = parse_time(text_at(end, "/finishedAt"));
+  const std::chrono::seconds timeout(number_at(spec, "/startupProbe/failureThreshold"));
+  const bool was_ready = began && was_ready_since(pod, *began);
+  const auto kind = was_ready ? FailureKind::exit_code : FailureKind::not_started;
+  const std::string when = was_ready ? " while the step ran" : " before it was ready";
+  if (text_at(end, "/reason") == "OOMKilled")
+    return {kind,
+            title + "was killed" + when + " because it used too much memory",
+            {"raise `resources: {memory: ...}` of the service"},
+            {}};
+  if (!was_ready && began && ended && *ended - *began >= timeout)
+    return {kind,
+            title + "was not ready within " + core::format_duration(timeout),
+            {"`ready: {timeout: 10m}` gives it more time"},
+            {}};
+  auto message =
+      title + "ended with exit code " + std::to_string(number_at(end, "/exitCode")) + when;
+  if (const auto why = text_at(end, "/message"); !why.empty()) message += ": " + why;
+  return {kind, std::move(message), {}, {}};
+}
+
+}  // namespace
+
+std::string service_container(const std::string& name) {
+  return std::string(service_prefix) + name;
+}
+
+void add_services(json& pod, const AttemptSpec& attempt, const std::string& agent,
+                  const PodFiles& files, const StringMap& images, bool pull) {
+  check_ports(attempt.step);
+  json alias{{"ip", "127.0.0.1"}};
+  for (const auto& [name, service] : attempt.step.services) {
+    auto container = service_spec(attempt, name, agent, files, images, pull);
+    if (const auto& size = service.resources.shm_size)
+      add_shared_memory(pod, container, name, *size);
+    pod["containers"].push_back(std::move(container));
+    alias["hostnames"].push_back(name);
+  }
+  pod["hostAliases"] = json::array({std::move(alias)});
+}
+
+const json& waiting_service(const json& pod) {
+  static const json none;
+  for (const auto& status : list_at(pod, "/status/containerStatuses"))
+    if (is_service(status) && at(status, "/state/waiting").is_object()) return status;
+  return none;
+}
+
+bool services_are_ready(const json& pod) {
+  for (const auto& status : list_at(pod, "/status/containerStatuses"))
+    if (is_service(status) && at(status, "/started") != true) return false;
+  return true;
+}
+
+std::optional<Failure> failure_of_service(const json& pod) {
+  std::optional<std::chrono::system_clock::time_point> end;
+  for (const auto& status : list_at(pod, "/status/containerStatuses"))
+    if (text_at(status, "/name") == step_container)
+      end = parse_time(text_at(status, "/state/terminated/finishedAt"));
+  for (const auto& status : list_at(pod, "/status/containerStatuses")) {
+    if (!is_service(status) || !at(status, "/state/terminated").is_object()) continue;
+    const auto ended = parse_time(text_at(status, "/state/terminated/finishedAt"));
+    if (!end || (ended && *ended <= *end)) return failure_of_service(pod, status);
+  }
+  return std::nullopt;
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

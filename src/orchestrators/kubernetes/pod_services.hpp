@@ -1,0 +1,39 @@
+/// @file
+/// The services of a step as further containers of its pod, and what their status says. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrators/kubernetes/pod_files.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+/// Folder of the pod in which its containers tell one another that they are ready or have ended
+/// (agent/services.hpp).
+inline constexpr const char* services_folder = "/pipe/services";
+
+/// Returns the name of the service's container.
+std::string service_container(const std::string& name);
+
+/// Adds the containers of the services to a pod, in which they are reached by their names. Throws
+/// InputError if two of them have the same port.
+/// @param agent path of the agent in the pod's containers
+/// @param files of the step's container: the services see its code, its inputs and the agent
+/// @param images by name; a service that is not there has its own reference
+/// @param pull whether nodes may pull images
+void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const std::string& agent,
+                  const PodFiles& files, const StringMap& images, bool pull);
+
+/// Returns the status of a service that waits for its image, or cannot start; null if there is
+/// none.
+const nlohmann::json& waiting_service(const nlohmann::json& pod);
+/// Returns true if all services of the pod have been ready.
+bool services_are_ready(const nlohmann::json& pod);
+/// Returns the failure of the service that has ended before the step.
+std::optional<Failure> failure_of_service(const nlohmann::json& pod);
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,79 @@
+#include "orchestrators/kubernetes/service_logs.hpp"
+
+#include <algorithm>
+
+#include "async/timeout.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
+#include "kubernetes_api/json.hpp"
+#include "orchestrators/kubernetes/pod_services.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+constexpr std::size_t max_last_lines = 10;
+
+bool has_output(const nlohmann::json& pod, const std::string& container) {
+  for (const auto& status : kubernetes_api::list_at(pod, "/status/containerStatuses"))
+    if (kubernetes_api::text_at(status, "/name") == container)
+      return !kubernetes_api::at(status, "/state/waiting").is_object();
+  return false;
+}
+
+}  // namespace
+
+void ServiceLogs::begin(const StepSpec& step, const nlohmann::json& pod) {
+  for (const auto& [name, service] : step.services) {
+    const auto is_its = [&](const Output& output) { return output.service == name; };
+    if (std::ranges::any_of(outputs_, is_its) || !has_output(pod, service_container(name)))
+      continue;
+    auto& output = outputs_.emplace_back();
+    output.service = name;
+    output.pod = kubernetes_api::text_at(pod, "/metadata/name");
+    output.reading.emplace(executor_, read(output));
+  }
+}
+
+async::Task<> ServiceLogs::read(Output& output) {
+  const auto write = [this, &output](std::string_view line) {
+    log_.write(Stream::err, "[" + output.service + "] " + std::string(line) + "\n");
+  };
+  kubernetes_api::ApiCall call(
+      "read the log of the service '" + output.service + "'", "GET",
+      client_.path("", "pods", output.pod) +
+          "/log?follow=true&container=" + service_container(output.service));
+  call.timeout = std::chrono::milliseconds(0);
+  call.cancel = &connections_;
+  call.on_body = [&output, &write](std::string_view bytes) {
+    output.tail.add(bytes);
+    output.lines.feed(bytes, write);
+  };
+  try {
+    co_await client_.send(std::move(call));
+  } catch (const core::EnvironmentError& error) {
+    if (connections_.level() == core::StopLevel::none)
+      core::log::info("the output of the service '" + output.service +
+                      "' ends early: " + error.what());
+  }
+  if (!output.lines.rest().empty()) write(output.lines.rest());
+}
+
+async::Task<> ServiceLogs::end(std::chrono::milliseconds limit) {
+  async::Timeout timeout(executor_, [this] { connections_.stop(core::StopLevel::immediate); });
+  timeout.start(limit);
+  for (auto& output : outputs_) co_await output.reading->join();
+}
+
+std::vector<std::string> ServiceLogs::last_lines() const {
+  std::vector<std::string> all;
+  for (const auto& output : outputs_) {
+    auto lines = core::split(output.tail.text(), '\n');
+    if (!lines.empty() && lines.back().empty()) lines.pop_back();
+    const auto first = lines.size() - std::min(lines.size(), max_last_lines);
+    for (auto i = first; i < lines.size(); ++i)
+      all.push_back("[" + output.service + "] " + std::string(lines[i]));
+  }
+  return all;
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

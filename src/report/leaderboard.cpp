@@ -1,0 +1,78 @@
+#include "report/leaderboard.hpp"
+
+#include <map>
+#include <set>
+
+#include "model/instance.hpp"
+#include "report/headline.hpp"
+#include "report/run_filter.hpp"
+#include "report/run_values.hpp"
+
+namespace pipeline::report {
+namespace {
+
+using nlohmann::json;
+
+/// The document with the rows, and the names of metrics of which less is better.
+json document_of(json rows) {
+  std::set<std::string> low;
+  for (const auto& row : rows)
+    for (const auto& [name, value] : row["m"].items())
+      if (is_better_lower(name)) low.insert(name);
+  return {{"rows", std::move(rows)}, {"low", low}};
+}
+
+/// Returns the members of metrics that are named after a metric alone, not after its step as well.
+json metrics_of(RunValues& values, const std::vector<store::MetricRecord>& metrics) {
+  auto object = json::object();
+  for (const auto& metric : metrics) object[metric.name] = values.value("metrics." + metric.name);
+  return object;
+}
+
+}  // namespace
+
+json leaderboard_of_steps(store::RunStore& store, const std::vector<store::RunRecord>& runs,
+                          const std::string& where) {
+  RunFilter filter(where);
+  auto rows = json::array();
+  for (const auto& run : runs) {
+    std::map<std::string, std::vector<store::MetricRecord>> metrics;
+    for (auto& metric : store.metrics().list(run.id)) {
+      auto& of_step = metrics[metric.step];
+      of_step.push_back(std::move(metric));
+    }
+    for (const auto& step : store.runs().steps(run.id)) {
+      const auto found = metrics.find(step.name);
+      if (found == metrics.end()) continue;
+      RunValues values(store, run, step, found->second);
+      if (!filter.accepts(values)) continue;
+      rows.push_back({{"run", run.id},
+                      {"step", step.name},
+                      {"b", model::base_name(step.name)},
+                      {"s", to_string(step.status)},
+                      {"p", values.parameters()},
+                      {"m", metrics_of(values, found->second)}});
+    }
+  }
+  filter.check();
+  return document_of(std::move(rows));
+}
+
+json leaderboard_of_runs(store::RunStore& store, const std::string& pipeline,
+                         const std::string& where, std::size_t max_rows) {
+  RunFilter filter(where);
+  auto rows = json::array();
+  for (const auto& run : store.runs().list(0, pipeline)) {
+    if (rows.size() == max_rows) break;
+    RunValues values(store, run);
+    if (!filter.accepts(values)) continue;
+    rows.push_back({{"run", run.id},
+                    {"s", to_string(run.status)},
+                    {"p", values.parameters()},
+                    {"m", metrics_of(values, store.metrics().list(run.id))}});
+  }
+  filter.check();
+  return document_of(std::move(rows));
+}
+
+}  // namespace pipeline::report

@@ -1,0 +1,76 @@
+#include "report/notebook_cells.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+
+namespace pipeline::report {
+namespace {
+
+using nlohmann::json;
+
+/// Returns a text that notebooks write as one, or as a list of its lines.
+std::string joined_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  std::string text;
+  for (const auto& line : value) text += line.get<std::string>();
+  return text;
+}
+
+/// Removes the colours of a terminal.
+std::string without_colours(const std::string& text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 2, "\x1b[") == 0)
+      i = std::min(text.find('m', i), text.size());
+    else
+      plain += text[i];
+  }
+  return plain;
+}
+
+bool is_base64(const std::string& text) {
+  return text.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n") ==
+         std::string::npos;
+}
+
+/// Returns null for an output that has neither a text nor a picture.
+json output_entry(const json& output) {
+  const auto kind = output.at("output_type").get<std::string>();
+  if (kind == "stream") return {{"t", without_colours(joined_text(output.at("text")))}};
+  if (kind == "error") {
+    std::string text;
+    for (const auto& line : output.at("traceback")) text += line.get<std::string>() + "\n";
+    return {{"t", without_colours(text)}};
+  }
+  const auto& data = output.at("data");
+  if (data.contains("image/png"))
+    if (auto picture = joined_text(data["image/png"]); is_base64(picture))
+      return {{"p", std::move(picture)}};
+  return data.contains("text/plain") ? json{{"t", joined_text(data["text/plain"])}} : json();
+}
+
+}  // namespace
+
+json notebook_cells(std::string_view text, std::size_t max_bytes) try {
+  auto cells = json::array();
+  std::size_t bytes = 0;
+  for (const auto& cell : core::parse_json(text).at("cells")) {
+    json entry{{"k", cell.at("cell_type").get<std::string>()},
+               {"s", joined_text(cell.at("source"))}};
+    for (const auto& output : cell.value("outputs", json::array()))
+      if (auto made = output_entry(output); !made.is_null()) entry["o"].push_back(std::move(made));
+    bytes += entry.dump(-1, ' ', false, json::error_handler_t::replace).size();
+    if (bytes > max_bytes) return nullptr;
+    cells.push_back(std::move(entry));
+  }
+  return cells;
+} catch (const json::exception&) {
+  return nullptr;
+}
+
+}  // namespace pipeline::report

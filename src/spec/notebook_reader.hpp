@@ -1,0 +1,22 @@
+/// @file
+/// Steps that execute a Jupyter notebook: `notebook: train.ipynb` in place of a command.
+#pragma once
+
+#include <filesystem>
+
+#include "settings/decode.hpp"
+#include "spec/read_step.hpp"
+
+namespace pipeline::spec {
+
+/// Checks the notebook, and adds what a step of one has besides its command: the executed notebook
+/// as an output, and the program that executes it.
+/// @param folder the path of the notebook is relative to it
+void read_notebook(ReadStep& step, const std::filesystem::path& folder,
+                   settings::Diagnostics& diagnostics);
+
+/// Makes the command, once the step's parameters are known: each of them, and each input and
+/// output, is an argument.
+void add_notebook_command(ReadStep& step);
+
+}  // namespace pipeline::spec

@@ -1,0 +1,127 @@
+// The leaderboard: runs or instances as rows, parameters before metrics, what is equal in all above the table.
+// `href(row)` is where a row leads, `open` follows it within the page; `query` has what was chosen, from the address.
+function leaderboardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
+  const page = 25, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
+  if (query) Object.assign(state, { step: query.get("of") || "", sort: query.get("sort") || "", order: query.get("order") || "", mean: query.get("over") === "nothing" ? "" : query.get("over"), chart: query.get("draw") || "", axes: query.getAll("axis") });
+  const select = (id) => el("select", { id }), step = select("leaderboard-step"), mean = select("leaderboard-mean"), drawing = select("leaderboard-chart"), axisX = select("leaderboard-x"), axisY = select("leaderboard-y");
+  const stepLabel = el("label", {}, "Step", step), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
+  const equal = el("p", { class: "dim" }), chart = el("div", {}), head = el("thead", {}), body = el("tbody", {}), said = el("p", { class: "dim", role: "status" }), more = el("button", { class: "more", type: "button" }, "Show more rows");
+  const table = scroller("Leaderboard", el("table", { class: "leaderboard" }, head, body));
+  table.classList.add("tall");
+  into.append(el("div", { class: "controls" }, stepLabel, el("label", {}, "Averaged over", mean), el("label", {}, "Drawing", drawing), ...axisLabels), equal, chart, table, said, more);
+  let rows = [], low = new Set(), shown = page, list = [], columns = [], best = new Map();
+
+  const fillSelect = (node, options, value) => { node.replaceChildren(...options.map(([one, text]) => el("option", { value: one }, text))); node.value = options.some(([one]) => one === value) ? value : options[0][0]; return node.value; };
+  const numbersOf = (column) => list.map((row) => row.values.get(column)).filter(isNumber);
+  const isLow = (column) => low.has(column.slice(2));
+
+  /// Rows of one step; those that differ only in the parameter to average over are one.
+  const chosenRows = () => {
+    const bases = [...new Set(rows.map((row) => row.b || ""))], sizes = new Map(bases.map((one) => [one, rows.filter((row) => (row.b || "") === one).length]));
+    const largest = [...bases].sort((a, b) => sizes.get(b) - sizes.get(a))[0];
+    stepLabel.hidden = bases.length < 2;
+    state.step = fillSelect(step, bases.map((one) => [one, clean(one) + " (" + sizes.get(one) + ")"]), bases.includes(state.step) ? state.step : largest);
+    const mine = rows.filter((row) => (row.b || "") === state.step), parameters = varying(mine);
+    if (state.mean === null) state.mean = parameters.find((key) => foldNames.test(key)) || "";
+    const chosen = fillSelect(mean, [["", "nothing"], ...parameters.map((key) => [key, clean(key)])], state.mean);
+    const groups = new Map();
+    for (const row of mine) {
+      const p = { ...row.p };
+      if (chosen) delete p[chosen];
+      const key = chosen ? row.run + "\n" + JSON.stringify(Object.entries(p).sort()) : row.run + "\n" + row.step;
+      if (!groups.has(key)) groups.set(key, { ...row, p, all: [] });
+      groups.get(key).all.push(row);
+    }
+    return [...groups.values()].map((group) => {
+      if (group.all.length < 2) return { ...group, spread: {} };
+      const m = {}, spread = {};
+      for (const metric of Object.keys(group.all[0].m)) {
+        const numbers = group.all.map((row) => row.m[metric]).filter(isNumber);
+        if (!numbers.length) continue;
+        m[metric] = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+        spread[metric] = Math.sqrt(numbers.reduce((sum, value) => sum + (value - m[metric]) ** 2, 0) / numbers.length);
+      }
+      return { ...group, m, spread };
+    });
+  };
+  /// The columns that differ; what is equal in all rows is told above.
+  const arrange = () => {
+    list = chosenRows();
+    const runs = new Set(list.map((row) => row.run)), keys = (of) => [...new Set(list.flatMap((row) => Object.keys(row[of])))], told = [];
+    const all = [...keys("p").map((key) => ["p", key]), ...keys("m").map((key) => ["m", key])];
+    for (const row of list) row.values = new Map(all.map(([of, key]) => [of + " " + key, row[of][key]]));
+    columns = all.filter(([of, key]) => {
+      const values = new Set(list.map((row) => textOf(row[of][key])));
+      if (values.size === 1 && list.length > 1) told.push(key + " = " + [...values][0]);
+      return values.size > 1 || list.length === 1;
+    }).map(([of, key]) => of + " " + key);
+    equal.replaceChildren(told.length ? el("span", {}, "Equal in all rows: ", name(told.join(", "))) : "");
+    const metrics = columns.filter((column) => column.startsWith("m ") && numbersOf(column).length);
+    best = new Map(metrics.map((column) => [column, (isLow(column) ? Math.min : Math.max)(...numbersOf(column))]));
+    const has = (column) => columns.includes(column) || column === "run";
+    const sort = has(state.sort) ? state.sort : metrics[0] || "", order = has(state.sort) && state.order ? state.order : isLow(sort) ? "ascending" : "descending";
+    const value = (row) => sort === "run" ? row.run : row.values.get(sort), rank = (one) => isNumber(one) ? 0 : one === undefined || one === null || one === "nan" ? 2 : 1;
+    if (sort) list.sort((a, b) => rank(value(a)) - rank(value(b)) || (order === "ascending" ? 1 : -1) * (isNumber(value(a)) && isNumber(value(b)) ? value(a) - value(b) : textOf(value(a)) < textOf(value(b)) ? -1 : textOf(value(a)) > textOf(value(b)) ? 1 : 0));
+    return { sort, order, runs };
+  };
+  const drawChart = (sort) => {
+    const metrics = columns.filter((column) => column.startsWith("m ")), short = (column) => column.slice(2), options = columns.map((column) => [column, clean(short(column))]);
+    fillSelect(drawing, [["", "none"], ["scatter", "scatter"], ["parallel", "parallel axes"]], state.chart);
+    for (const label of axisLabels) label.hidden = drawing.value !== "scatter" || !options.length;
+    if (options.length) { fillSelect(axisX, options, state.axes[0] || columns[0]); fillSelect(axisY, options, state.axes[1] || metrics[0] || columns[0]); }
+    if (!drawing.value || !columns.length) { chart.replaceChildren(); return; }
+    const chosen = drawing.value === "scatter" ? [axisX.value, axisY.value] : columns.slice(0, 12), numbers = numbersOf(sort), from = Math.min(...numbers), to = Math.max(...numbers);
+    const items = list.map((row) => ({ label: row.label, href: href && href(row), values: chosen.map((column) => row.values.get(column)), colour: isNumber(row.values.get(sort)) && to > from ? shade((row.values.get(sort) - from) / (to - from)) : palette[0] }));
+    chart.replaceChildren(chartOf(chosen.map(short), items, drawingWidth(into), { open }), el("p", { class: "dim" }, numbers.length ? "Coloured by " : "", numbers.length ? name(short(sort)) : "", numbers.length ? ", from blue (" + figure(from) + ") to yellow (" + figure(to) + ")." : ""));
+  };
+  const remember = () => {
+    if (!query) return;
+    for (const [key, value] of [["of", stepLabel.hidden ? "" : state.step], ["sort", state.sort], ["order", state.order], ["draw", state.chart]]) remembered(key, value);
+    remembered("over", state.mean === null ? "" : state.mean || "nothing");
+    const words = new URLSearchParams(location.search);
+    words.delete("axis");
+    for (const axis of state.axes) words.append("axis", axis);
+    history.replaceState(null, "", location.pathname + (words.size ? "?" + words : "") + location.hash);
+  };
+  const rowOf = (row, runs, hasName) => el("tr", {}, ...(runs.size > 1 ? [el("td", {}, linkTo ? linkTo("/run/" + row.run, row.run) : name(row.run))] : []),
+    ...(hasName ? [el("td", { class: "name" }, linkTo && href ? linkTo(href(row), row.step || row.run) : name(row.step || row.run))] : []),
+    ...columns.map((column) => {
+      const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined, spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
+      return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(textOf(value)), spread ? el("span", { class: "dim" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
+    }), ...(list.some((one) => one.all.length > 1) ? [el("td", { class: "number" }, String(row.all.length))] : []));
+  const draw = () => {
+    const { sort, order, runs } = arrange(), differs = columns.some((column) => column.startsWith("p "));
+    const isMean = list.some((row) => row.all.length > 1), hasName = !isMean && (!differs || (href && runs.size < 2));
+    for (const row of list) row.label = [runs.size > 1 || !row.step ? row.run : "", ...columns.filter((column) => column.startsWith("p ")).map((column) => column.slice(2) + "=" + textOf(row.values.get(column)))].filter(Boolean).join(", ") || row.step || row.run;
+    const focused = head.contains(document.activeElement) && document.activeElement.dataset.sort;
+    const heading = (column, text, kind) => {
+      const node = el("button", { class: "sort", type: "button" }, name(text), el("span", { "aria-hidden": "true" }, sort === column ? order === "ascending" ? " \u25B4" : " \u25BE" : "")), cell = el("th", { scope: "col", class: kind }, node);
+      node.dataset.sort = column;
+      if (sort === column) cell.setAttribute("aria-sort", order);
+      node.addEventListener("click", () => { state.order = sort === column ? order === "ascending" ? "descending" : "ascending" : ""; state.sort = column; remember(); draw(); });
+      return cell;
+    };
+    head.replaceChildren(el("tr", {}, ...(runs.size > 1 ? [heading("run", "Run")] : []), ...(hasName ? [el("th", { scope: "col" }, list.some((row) => row.step) ? "Instance" : "Run")] : []), ...columns.map((column) => heading(column, column.slice(2), numbersOf(column).length ? "number" : "")), ...(list.some((one) => one.all.length > 1) ? [el("th", { scope: "col", class: "number" }, "Averaged")] : [])));
+    if (focused) { const node = [...head.querySelectorAll("button")].find((one) => one.dataset.sort === focused); if (node) node.focus(); }
+    body.replaceChildren(...list.slice(0, shown).map((row) => rowOf(row, runs, hasName)));
+    said.textContent = (list.length > shown ? shown + " of " : "") + count(list.length, "row") + (best.size && list.length > 1 ? "; \u2605 marks the best of a column, of a loss or an error the lowest" : "");
+    more.hidden = list.length <= shown;
+    table.hidden = !list.length;
+    drawChart(sort);
+  };
+  const change = () => { Object.assign(state, { step: step.value, mean: mean.value, chart: drawing.value, axes: drawing.value === "scatter" ? [axisX.value, axisY.value] : [] }); remember(); draw(); };
+  for (const node of [mean, drawing, axisX, axisY]) node.addEventListener("change", change);
+  step.addEventListener("change", () => { state.mean = null; Object.assign(state, { step: step.value, sort: "", order: "" }); draw(); state.mean = mean.value; remember(); });
+  more.addEventListener("click", () => { shown += 4 * page; draw(); });
+  let width = 0;
+  new ResizeObserver(() => { if (into.isConnected && list.length && drawing.value && Math.abs(drawingWidth(into) - width) > 1) { width = drawingWidth(into); draw(); } }).observe(into);
+  let known = "";
+  return {
+    show(now, lower) { // what has the focus stays as long as nothing has changed
+      const text = JSON.stringify(now);
+      if (text === known) return;
+      [known, rows, low] = [text, now, new Set(lower)];
+      draw();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+#include "report/notebook_cells.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::report {
+namespace {
+
+using nlohmann::json;
+
+TEST(NotebookCells, keep_texts_and_pictures_and_leave_out_what_a_page_would_run) {
+  const json notebook{
+      {"cells",
+       {{{"cell_type", "markdown"}, {"source", {"# Title\n", "text"}}},
+        {{"cell_type", "code"},
+         {"source", "train()"},
+         {"outputs",
+          {{{"output_type", "stream"}, {"name", "stdout"}, {"text", {"a\n", "\x1b[31mb\x1b[0m"}}},
+           {{"output_type", "display_data"},
+            {"data", {{"text/html", "<script>alert(1)</script>"}, {"text/plain", "table"}}}},
+           {{"output_type", "display_data"},
+            {"data", {{"image/png", "aGVsbG8=\n"}, {"text/plain", "figure"}}}},
+           {{"output_type", "display_data"},
+            {"data", {{"image/png", "\" onerror=alert(1)"}, {"text/plain", "no picture"}}}},
+           {{"output_type", "display_data"}, {"data", {{"text/html", "<b>"}}}},
+           {{"output_type", "error"}, {"traceback", {"\x1b[0;31mValueError\x1b[0m", "no"}}}}}}}}};
+  const json expected{{{"k", "markdown"}, {"s", "# Title\ntext"}},
+                      {{"k", "code"},
+                       {"s", "train()"},
+                       {"o",
+                        {{{"t", "a\nb"}},
+                         {{"t", "table"}},
+                         {{"p", "aGVsbG8=\n"}},
+                         {{"t", "no picture"}},
+                         {{"t", "ValueError\nno\n"}}}}}};
+  EXPECT_EQ(notebook_cells(notebook.dump(), 10'000), expected);
+}
+
+TEST(NotebookCells, other_files_and_large_ones_are_left_out) {
+  for (const auto* text : {"", "[]", "{}", R"({"cells": 1})", R"({"cells": [{}]})",
+                           R"({"cells": [{"cell_type": "code", "source": 5}]})",
+                           R"({"cells": [{"cell_type": "code", "source": "", "outputs": [1]}]})"})
+    EXPECT_TRUE(notebook_cells(text, 10'000).is_null()) << text;
+  const json large{{"cells", {{{"cell_type", "code"}, {"source", std::string(1000, 'x')}}}}};
+  EXPECT_TRUE(notebook_cells(large.dump(), 500).is_null());
+  EXPECT_FALSE(notebook_cells(large.dump(), 2000).is_null());
+}
+
+}  // namespace
+}  // namespace pipeline::report
