@@ -6,7 +6,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const select = (id) => el("select", { id }), step = select("leaderboard-step"), mean = select("leaderboard-mean"), drawing = select("leaderboard-chart"), axisX = select("leaderboard-x"), axisY = select("leaderboard-y");
   const stepLabel = el("label", {}, "Step", step), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
   const equal = el("p", { class: "dim" }), chart = el("div", {}), head = el("thead", {}), body = el("tbody", {}), said = el("p", { class: "dim", role: "status" }), more = el("button", { class: "more", type: "button" }, "Show more rows");
-  const table = scroller("Leaderboard", el("table", { class: "leaderboard" }, head, body));
+  const table = scroller("Table of the leaderboard", el("table", { class: "leaderboard" }, head, body));
   table.classList.add("tall");
   into.append(el("div", { class: "controls" }, stepLabel, el("label", {}, "Averaged over", mean), el("label", {}, "Drawing", drawing), ...axisLabels), equal, chart, table, said, more);
   let rows = [], low = new Set(), shown = page, list = [], columns = [], best = new Map();

@@ -193,7 +193,7 @@ class Views(ServeTest):
         run = self.sweep(1)
         self.serve()
         report = self.report(self.state, run, "sweep")
-        for view in (report, self.page("runs", "/?column=params.seed&chart=1", "document.querySelector('table.runs tbody tr')"), self.page("run", f"/run/{run}", "document.querySelector('#steps td')")):
+        for view in (report, self.page("runs", "/?column=params.seed&chart=1", "document.querySelector('table.runs tbody tr')"), self.page("run", f"/run/{run}", "document.querySelectorAll('.curvechart').length === 2 && document.querySelector('#steps td')")):
             with self.subTest(view=view.name):
                 self.browser.open(view.address, view.until)
                 self.assertGreater(self.walk(), 10)

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-KEYS = {"Tab": 9, "Enter": 13, "Space": 32, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38}
+KEYS = {"Tab": 9, "Enter": 13, "Space": 32, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowRight": 39}
 
 
 class Browser:
