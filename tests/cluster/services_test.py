@@ -77,7 +77,7 @@ class ServicesTest(Reached, ClusterTest):
         self.assertIn("was not ready within 3.0s", slow["message"])
         self.assertIn("ended with exit code 3 before it was ready", early["message"])
         self.assertIn("[db] no password", early["details"])
-        self.assertIn("ended with exit code 4 while the step ran", late["message"])
+        self.assertIn("ended with exit code 4", late["message"])
         self.assertIn("[db] disk full", late["details"])
         self.assertEqual(self.jobs(), [])
 
