@@ -59,10 +59,12 @@ json output_entry(const json& output) {
 json notebook_cells(std::string_view text, std::size_t max_bytes) try {
   auto cells = json::array();
   std::size_t bytes = 0;
-  for (const auto& cell : core::parse_json(text).at("cells")) {
+  const auto notebook = core::parse_json(text);
+  for (const auto& cell : notebook.at("cells")) {
     json entry{{"k", cell.at("cell_type").get<std::string>()},
                {"s", joined_text(cell.at("source"))}};
-    for (const auto& output : cell.value("outputs", json::array()))
+    const auto outputs = cell.value("outputs", json::array());
+    for (const auto& output : outputs)
       if (auto made = output_entry(output); !made.is_null()) entry["o"].push_back(std::move(made));
     bytes += entry.dump(-1, ' ', false, json::error_handler_t::replace).size();
     if (bytes > max_bytes) return nullptr;
