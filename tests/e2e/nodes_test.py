@@ -37,6 +37,13 @@ open(os.environ["PIPE_OUTPUT_MODEL"], "w").write(f"{total} of {rank}\\n") if os.
 os.makedirs(os.environ["PIPE_OUTPUT_SHARDS"], exist_ok=True)
 open(os.environ["PIPE_OUTPUT_SHARDS"] + f"/{rank}", "w").write(os.environ["NODE_RANK"])
 """
+# Says so at SIGTERM, fails in rank N once all have met, and waits in the others.
+FAIL = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9)))\n" + SUM + """
+if rank == N:
+    print("no such batch", flush=True)
+    sys.exit(3)
+time.sleep(600)
+"""
 # Waits for SIGTERM, and says so.
 WAIT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9))); print('waits', flush=True); time.sleep(600)"
 
@@ -70,13 +77,13 @@ class Local(PipeTest):
         self.assertRegex(shown, r"train/1\S* .*hello from 1 of 2")
 
     def test_the_first_that_fails_ends_the_others(self):
-        self.write("train.py", f"import os, sys\nif os.environ['RANK'] == '2':\n    print('no such batch', flush=True); sys.exit(3)\n{WAIT}\n")
+        self.write("train.py", FAIL.replace("N:", "2:"))
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3}})
         result = self.run_pipe(code=1)
         failure = result.failure("train")
         self.assertEqual(failure["kind"], "exit_code", failure)
         self.assertEqual(failure["message"], "rank 2 of 3, on node 2, ended with exit code 3")
-        self.assertEqual(failure["details"], ["no such batch"])
+        self.assertEqual(failure["details"], ["total 3", "no such batch"])
         log = self.log("train").splitlines()
         for line in ("[0] told to end", "[1] told to end", "[2] no such batch"):
             self.assertIn(line, log)
@@ -141,7 +148,7 @@ class Docker(PipeTest):
         self.assertEqual(self.networks(), [])
 
     def test_the_first_that_fails_ends_the_others(self):
-        self.write("train.py", f"import os, sys, time\nif os.environ['RANK'] == '1':\n    time.sleep(2); sys.exit(3)\n{WAIT}\n")
+        self.write("train.py", FAIL.replace("N:", "1:"))
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 2}})
         failure = self.run_pipe(code=1).failure("train")
         self.assertIn("rank 1 of 2, on node 1, ", failure["message"])
