@@ -107,8 +107,7 @@ class Run final : public detail::StepRun {
     node_rank_ = number("PIPE_NODE_RANK");
     port_ = number("MASTER_PORT");
     const auto all = required("PIPE_NODE_ADDRESSES");
-    for (const auto address : core::split(all, ','))
-      addresses_.emplace_back(address);
+    for (const auto address : core::split(all, ',')) addresses_.emplace_back(address);
   }
 
   const detail::Declaration& declaration_;

@@ -14,8 +14,8 @@ namespace pipeline::exports {
 /// An artifact that a step took.
 struct TakenArtifact {
   core::Digest digest;
-  std::string maker;  ///< `STEP.OUTPUT`; empty for data from outside of pipelines.
-  std::string run;    ///< The run of the maker.
+  std::string maker;        ///< `STEP.OUTPUT`; empty for data from outside of pipelines.
+  std::string run;          ///< The run of the maker.
   std::string source = {};  ///< Of data from outside: its file's name, its address, or its
                             ///< published name.
 };

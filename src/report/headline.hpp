@@ -10,8 +10,8 @@
 
 namespace pipeline::report {
 
-/// A metric that the pipeline names in `headline`, else one of a step after which no other step with
-/// metrics follows. Of the instances of a matrix it is that of the best one.
+/// A metric that the pipeline names in `headline`, else one of a step after which no other step
+/// with metrics follows. Of the instances of a matrix it is that of the best one.
 struct Headline {
   std::string step;  ///< Without the instance.
   std::string name;  ///< Name of the metric.

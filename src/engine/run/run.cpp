@@ -370,8 +370,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
     }
     const bool is_stopped = stop_of(i).level() != core::StopLevel::none;
     const bool is_restored = !is_stopped && co_await made_again_.restore_inputs(i);
-    if (is_restored)
-      key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+    if (is_restored) key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
     auto outcome = co_await run_attempts(i, ready, *key, counts);
     failure = outcome.result.failure;
     outcome.key_lock = key_lock;
