@@ -127,9 +127,9 @@ class HoweverReached:
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 9)
         self.assertEqual(second("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}"), "")
 
-    def begin(self) -> subprocess.Popen:
+    def begin(self, **env) -> subprocess.Popen:
         self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"]}})
-        process = self.start("run", "pipeline.yaml", "--output", "json")
+        process = self.start("run", "pipeline.yaml", "--output", "json", **env)
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "wait").out or process.poll() is not None, "a first line of the step")
         self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
         return process
@@ -171,6 +171,16 @@ class OverSsh(HoweverReached, RemoteTest):
         process.kill()
         process.wait()
         wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
+
+    def test_a_step_whose_engine_stays_away_ends(self):
+        down = self.folder / "down"
+        away = self.ssh(script=f"#!/bin/sh\n[ ! -e {down} ] || exit 255\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n")
+        process = self.begin(**away)
+        down.touch()
+        subprocess.run(["pkill", "-P", str(process.pid)], check=True)
+        result = self.finish(process, timeout=200)
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("lost its engine", result.text)
 
     def test_a_connection_serves_one_request_after_the_other(self):
         counted = self.ssh(script=f"#!/bin/sh\necho >> {self.folder}/connections\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n")
@@ -218,7 +228,7 @@ class OverTls(HoweverReached, RemoteTest):
     def test_a_stopped_step_keeps_its_checkpoint_and_what_it_has_written(self):
         self.pipeline({"train": {"command": "trap 'echo stopped > ${checkpoint}/why; exit 1' TERM; cat ${checkpoint}/why > ${outputs.why} && exit 0;"
                                             " echo half > ${outputs.why}; echo begun; while :; do sleep 0.1; done", "outputs": ["why"]}})
-        process = self.start("run", "pipeline.yaml", "--output", "json")
+        process = self.start("run", "pipeline.yaml", "--output", "json", **env)
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "train").out, "a first line of the step")
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process).code, 130)

@@ -262,14 +262,14 @@ async::Task<> ContainerSession::measure_by_engine() {
   const auto start = Clock::now();
   asio::steady_timer pause(executor_);
   const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { pause.cancel(); });
-  while (!has_ended_) {
+  while (ended_.level() == core::StopLevel::none) {
     const auto asked = Clock::now();
     try {
       add_engine_sample(co_await engine_.container_stats(id_, ended_), usage_);
     } catch (const core::EnvironmentError& error) {
       if (core::log::debug_enabled()) core::log::debug(error.what());
     }
-    if (has_ended_) break;
+    if (ended_.level() != core::StopLevel::none) break;
     const auto now = Clock::now();
     const auto beside =
         std::min<Clock::duration>((now - asked) * answers_share, longest_answer_pause);
@@ -388,6 +388,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
     co_await watch(output, end);
   }
   co_await end.join();
+  if (end.error()) connections_.stop(core::StopLevel::immediate);
   if (measuring) {
     ended_.stop(core::StopLevel::immediate);
     co_await measuring->join();
@@ -395,7 +396,6 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
     result.began = began_;
     result.ended = gone_.value_or(std::chrono::steady_clock::now());
   }
-  if (end.error()) connections_.stop(core::StopLevel::immediate);
   co_await drain(output);
   if (gate_) gate_->finish();
 
