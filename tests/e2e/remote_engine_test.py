@@ -128,7 +128,8 @@ class HoweverReached:
         self.assertEqual(second("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}"), "")
 
     def begin(self, **env) -> subprocess.Popen:
-        self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"]}})
+        self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"],
+                                "retry": {"max_infrastructure_retries": 0}}})
         process = self.start("run", "pipeline.yaml", "--output", "json", **env)
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "wait").out or process.poll() is not None, "a first line of the step")
         self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
@@ -178,8 +179,8 @@ class OverSsh(HoweverReached, RemoteTest):
         process = self.begin(**away)
         down.touch()
         subprocess.run(["pkill", "-P", str(process.pid)], check=True)
-        result = self.finish(process, timeout=200)
-        self.assertEqual(result.code, 3, result)
+        result = self.finish(process, timeout=300)
+        self.assertEqual(result.code, 1, result)
         self.assertIn("lost its engine", result.text)
 
     def test_a_connection_serves_one_request_after_the_other(self):
@@ -228,7 +229,7 @@ class OverTls(HoweverReached, RemoteTest):
     def test_a_stopped_step_keeps_its_checkpoint_and_what_it_has_written(self):
         self.pipeline({"train": {"command": "trap 'echo stopped > ${checkpoint}/why; exit 1' TERM; cat ${checkpoint}/why > ${outputs.why} && exit 0;"
                                             " echo half > ${outputs.why}; echo begun; while :; do sleep 0.1; done", "outputs": ["why"]}})
-        process = self.start("run", "pipeline.yaml", "--output", "json", **env)
+        process = self.start("run", "pipeline.yaml", "--output", "json")
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "train").out, "a first line of the step")
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(process).code, 130)

@@ -230,11 +230,19 @@ class Planner final : public DryStarter {
     if (decision.action == Decision::Action::unknown) {
       plan.action = StepPlan::Action::depends;
       plan.changes = {what_it_waits_for(decision.waits_for)};
+    } else if (environment.id.empty() && has_other_settings(environment.reason)) {
+      plan.changes = {"image changed: " + environment.reason};
     } else if (environment.id.empty()) {
       plan.action = StepPlan::Action::depends;
       plan.changes = {"reused if its environment is that of run " + run +
                       " again: " + environment.reason};
     }
+  }
+
+  /// Returns true if an image has to be made for other requirements or packages than those of the
+  /// most similar one. Without a lock file the same settings may give the same image again.
+  static bool has_other_settings(const std::string& reason) {
+    return reason.find(" changed (") != reason.npos && !reason.starts_with("packages changed");
   }
 
   /// Returns the parts of a key that is not known: those of the step itself and, where only the
