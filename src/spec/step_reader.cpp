@@ -330,7 +330,7 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.publish_to = own.publish_to;
   spec.wait = own.wait;
   spec.services = std::move(own.services);
-  spec.nodes = std::move(own.nodes);
+  spec.nodes = own.nodes;
   if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
     check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                 diagnostics_);
