@@ -56,7 +56,9 @@ def notebook(name: str, file: Union[str, os.PathLike[str]], inputs: Optional[Map
     """Adds a step that executes a notebook: parameters and the paths of inputs and outputs are its variables; ``.notebook`` is the executed one."""
     node = _node("pl.notebook()", name, inputs, parameters, options)
     node.notebook = os.fspath(file)
-    return _add(node, {"notebook": os.path.basename(node.notebook), **(outputs if isinstance(outputs, Mapping) else {each: each for each in outputs})})
+    made = dict(outputs) if isinstance(outputs, Mapping) else {each: each for each in outputs}
+    made.setdefault("notebook", os.path.basename(node.notebook))
+    return _add(node, made)
 
 
 def _node(what: str, name: str, inputs: Optional[Mapping[str, Any]], parameters: Any, options: Mapping[str, Any]) -> Node:

@@ -42,7 +42,7 @@ class Sweep(ServeTest):
         self.assertEqual({run["values"]["params.c"] for run in chosen}, set(range(32, 43)))
         rows = json.loads(self.pipe("compare", *[self.runs[c] for c in (37, 1, 60)], "--output", "json").out)["rows"]
         self.assertEqual([(row["group"], row["name"], row["values"]) for row in rows if row["differs"]][:2],
-                         [("parameter", "c", [37, 1, 60]), ("metric", "train.accuracy", [1.0, 0.64, 0.77])])
+                         [("metric", "train.accuracy", [1.0, 0.64, 0.77]), ("parameter", "c", [37, 1, 60])])
         table = self.pipe("runs", "--limit", "3", "--sort", "metrics.accuracy", "--columns", "params.c,metrics.accuracy").out
         self.assertRegex(table.splitlines()[1], rf"{self.runs[37]}.* 37 +1\b")
 
@@ -62,7 +62,7 @@ class Sweep(ServeTest):
         browser.js("[...document.querySelectorAll('tbody input')].slice(0, 3).forEach((one) => one.click()); [...document.querySelectorAll('button')].find((one) => one.textContent === 'Compare 3 runs').click()")
         browser.wait("document.querySelector('table.compared')")
         row = browser.js("[...document.querySelector('table.compared').rows[1].cells].map((one) => one.textContent)")
-        self.assertEqual(row[:3], ["parameter", "c", "37"])
+        self.assertEqual(row[:3], ["metric", "train.accuracy", "1"])
         self.assertEqual(browser.complaints, [])
 
 
