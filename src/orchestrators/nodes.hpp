@@ -1,5 +1,5 @@
 /// @file
-/// What a process of a step with nodes is told about itself and the others.
+/// The variables and numbers by which a process of a step with nodes finds the others.
 #pragma once
 
 #include <optional>

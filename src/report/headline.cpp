@@ -89,6 +89,21 @@ std::map<MetricName, std::size_t> named_headlines(const nlohmann::json& declared
   return named;
 }
 
+/// Returns the steps, without their instances, after which no other step with metrics follows.
+std::vector<std::string> last_steps(const nlohmann::json& declared,
+                                    const std::vector<store::MetricRecord>& metrics) {
+  std::vector<std::string> steps;
+  std::set<std::string> followed;
+  for (const auto& metric : metrics) {
+    const std::string base(model::base_name(metric.step));
+    if (std::ranges::find(steps, base) != steps.end()) continue;
+    steps.push_back(base);
+    add_needs(declared, base, followed);
+  }
+  std::erase_if(steps, [&](const std::string& step) { return followed.contains(step); });
+  return steps;
+}
+
 }  // namespace
 
 bool is_better_lower(std::string_view metric) {
@@ -111,27 +126,18 @@ bool is_better_lower(std::string_view metric) {
 
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics) {
-  const auto declared = declared_of(store, run);
-  std::vector<std::string> steps;
-  std::set<std::string> followed;
-  for (const auto& metric : metrics) {
-    const std::string base(model::base_name(metric.step));
-    if (std::ranges::find(steps, base) != steps.end()) continue;
-    steps.push_back(base);
-    add_needs(declared, base, followed);
-  }
-  std::erase_if(steps, [&](const std::string& step) { return followed.contains(step); });
-  return steps;
+  return last_steps(declared_of(store, run), metrics);
 }
 
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run) {
   const auto metrics = store.metrics().list(run.id);
-  if (const auto named = named_headlines(declared_of(store, run)); !named.empty()) {
+  const auto declared = declared_of(store, run);
+  if (const auto named = named_headlines(declared); !named.empty()) {
     auto all = headlines_in(metrics, [&](const auto& name) { return named.contains(name); });
     std::ranges::sort(all, {}, [&](const auto& each) { return named.at({each.step, each.name}); });
     return all;
   }
-  const auto steps = headline_steps(store, run, metrics);
+  const auto steps = last_steps(declared, metrics);
   auto all = headlines_in(metrics, [&](const auto& name) {
     return std::ranges::find(steps, name.first) != steps.end();
   });

@@ -46,31 +46,37 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
   return wrong;
 }
 
+/// Steps by the name of their orchestrator, which cannot run them.
+using StepsByPlace = std::map<std::string, std::vector<const StepSpec*>>;
+
+/// @param before, after what is told of the steps, around the orchestrator's name
+void add_by_place(model::Findings& found, const StepsByPlace& places, const char* code,
+                  const std::string& before, const std::string& after, const char* advice) {
+  for (const auto& [name, steps] : places)
+    found.add(steps,
+              {code, before + ", and the orchestrator '" + name + "' " + after, {}, {}, advice});
+}
+
 /// Reports steps with services whose orchestrator has none.
 std::vector<core::Diagnostic> check_services(const RunContext& context,
                                              const std::vector<const StepSpec*>& steps) {
-  std::map<std::string, std::vector<const StepSpec*>> without;
+  StepsByPlace without;
   for (const auto* step : steps) {
     if (step->services.empty()) continue;
     const auto& place = context.services.routes.capabilities_of(*step);
     if (!place.services) without[place.name].push_back(step);
   }
   model::Findings found;
-  for (const auto& [orchestrator, some] : without)
-    found.add(some, {"no-services",
-                     "has services, which are containers, and the orchestrator '" + orchestrator +
-                         "' runs none beside a step",
-                     {},
-                     {},
-                     "write `orchestrator: docker` for the step, or run with `--orchestrator "
-                     "docker`"});
+  add_by_place(found, without, "no-services", "has services, which are containers",
+               "runs none beside a step",
+               "write `orchestrator: docker` for the step, or run with `--orchestrator docker`");
   return found.all();
 }
 
 /// Reports steps with nodes whose orchestrator cannot run so many processes as one step.
 std::vector<core::Diagnostic> check_nodes(const RunContext& context,
                                           const std::vector<const StepSpec*>& steps) {
-  std::map<std::string, std::vector<const StepSpec*>> without, with_one;
+  StepsByPlace without, with_one;
   for (const auto* step : steps) {
     if (!step->nodes) continue;
     const auto& place = context.services.routes.capabilities_of(*step);
@@ -80,22 +86,13 @@ std::vector<core::Diagnostic> check_nodes(const RunContext& context,
       with_one[place.name].push_back(step);
   }
   model::Findings found;
-  for (const auto& [orchestrator, some] : without)
-    found.add(some, {"no-nodes",
-                     "has `nodes`, and the orchestrator '" + orchestrator +
-                         "' runs one process for a step",
-                     {},
-                     {},
-                     "run it with `--orchestrator local` or `--orchestrator docker`, or leave "
-                     "`nodes` out"});
-  for (const auto& [orchestrator, some] : with_one)
-    found.add(some, {"no-nodes",
-                     "has several processes on each node, and the orchestrator '" + orchestrator +
-                         "' starts one on each",
-                     {},
-                     {},
-                     "leave `processes` out and let `torchrun train.py` start them: it reads "
-                     "their number and the addresses from PET_* (docs/nodes.md)"});
+  add_by_place(found, without, "no-nodes", "has `nodes`", "runs one process for a step",
+               "run it with `--orchestrator local` or `--orchestrator docker`, or leave `nodes` "
+               "out");
+  add_by_place(found, with_one, "no-nodes", "has several processes on each node",
+               "starts one on each",
+               "leave `processes` out and let `torchrun train.py` start them: it reads their "
+               "number and the addresses from PET_* (docs/nodes.md)");
   return found.all();
 }
 
