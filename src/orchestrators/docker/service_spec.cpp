@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/identifier.hpp"
 #include "docker/step_rights.hpp"
+#include "orchestrators/containers/service_variables.hpp"
 #include "orchestrators/docker/init_program.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -21,22 +21,9 @@ json service_labels(const AttemptSpec& attempt, const ContainerOptions& place,
 }
 
 json service_environment(const AttemptSpec& attempt, const ServiceSpec& service) {
-  StringMap variables;
-  for (const auto& input : attempt.inputs)
-    variables[core::variable_name("PIPE_INPUT_", input.name)] =
-        path_of(input, containers::container_layout());
-  for (const auto& [name, value] : service.environment) {
-    const auto secret = attempt.secrets.find(name);
-    const auto own = attempt.environment.find(name);
-    if (value)
-      variables[name] = *value;
-    else if (secret != attempt.secrets.end())
-      variables[name] = secret->second;
-    else if (own != attempt.environment.end())
-      variables[name] = own->second;
-  }
   json list = json::array();
-  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
+  for (const auto& [name, value, is_secret] : containers::service_variables(attempt, service))
+    list.push_back(name + "=" + value);
   return list;
 }
 

@@ -4,11 +4,11 @@
 #include <map>
 
 #include "core/diagnostic.hpp"
-#include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/containers/service_variables.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -28,24 +28,16 @@ bool is_service(const json& container) {
   return text_at(container, "/name").starts_with(service_prefix);
 }
 
-json service_variables(const AttemptSpec& attempt, const ServiceSpec& service) {
-  json list = json::array();
-  const auto add = [&list](const std::string& name, const std::string& value) {
-    list.push_back({{"name", name}, {"value", literally(value)}});
-  };
-  for (const auto& input : attempt.inputs)
-    add(core::variable_name("PIPE_INPUT_", input.name),
-        path_of(input, containers::container_layout()));
-  add("NVIDIA_VISIBLE_DEVICES", "void");  // The cluster gives GPUs to the step's container.
-  for (const auto& [name, value] : service.environment) {
-    if (value)
-      add(name, *value);
-    else if (attempt.secrets.contains(name))
+json service_environment(const AttemptSpec& attempt, const ServiceSpec& service) {
+  // The cluster gives GPUs to the step's container.
+  json list = json::array({{{"name", "NVIDIA_VISIBLE_DEVICES"}, {"value", "void"}}});
+  for (const auto& [name, value, is_secret] : containers::service_variables(attempt, service)) {
+    if (is_secret)
       list.push_back(
           {{"name", name},
            {"valueFrom", {{"secretKeyRef", {{"name", job_name(attempt)}, {"key", name}}}}}});
-    else if (const auto own = attempt.environment.find(name); own != attempt.environment.end())
-      add(name, own->second);
+    else
+      list.push_back({{"name", name}, {"value", literally(value)}});
   }
   return list;
 }
@@ -110,7 +102,7 @@ json service_spec(const AttemptSpec& attempt, const std::string& name, const std
   json container{{"name", service_container(name)},
                  {"image", image == images.end() ? service.image : image->second},
                  {"imagePullPolicy", pull ? "IfNotPresent" : "Never"},
-                 {"env", service_variables(attempt, service)},
+                 {"env", service_environment(attempt, service)},
                  {"volumeMounts", service_mounts(files, agent)}};
   for (const auto& word : service.entrypoint) container["command"].push_back(literally(word));
   for (const auto& word : service.command) container["args"].push_back(literally(word));
