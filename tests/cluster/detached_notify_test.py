@@ -33,7 +33,8 @@ class DetachedNotifications(detach_test.DetachedTest):
             ((_, body),) = hook.bodies
             self.assertEqual((body["run"], body["status"]), (run, status))
             if code:
-                self.assertEqual(body["failed"], [{"step": "work", "message": "ended with exit code 3"}])
+                (failed,) = body["failed"]
+                self.assertEqual((failed["step"], failed["message"], failed["details"][0]), ("work", "ended with exit code 3", "no such column"))
             for file in self.folder.rglob("*"):
                 if file.is_file() and not file.is_symlink() and file.name != "pipeline.yaml":
                     self.assertNotIn(b"canary-in-the-path", file.read_bytes(), f"{file}: the address is a secret")

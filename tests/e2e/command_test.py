@@ -1,5 +1,6 @@
 """The other commands: what they print for people and for programs, and their exit codes."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -46,7 +47,14 @@ class Commands(PipeTest):
         run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
         wait_until(lambda: "running" in self.pipe("show", "latest").out or run.poll() is not None, "the step's start")
         follower = self.start("logs", "latest", "late", "-f")
-        is_waiting = lambda: any("inotify" in os.readlink(file) for file in pathlib.Path(f"/proc/{follower.pid}/fd").iterdir())
+
+        def is_waiting() -> bool:
+            for file in pathlib.Path(f"/proc/{follower.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # It was closed after it had been listed.
+                    if "inotify" in os.readlink(file):
+                        return True
+            return False
+
         wait_until(lambda: follower.poll() is not None or is_waiting(), "the follower")
         self.write("go", "")
         self.assertEqual(self.finish(follower).out, "one\ntwo\n")
