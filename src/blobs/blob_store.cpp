@@ -20,6 +20,14 @@ Body body_of(std::string text) {
   return body;
 }
 
+async::Task<std::vector<std::string>> BlobStore::list(std::string prefix) {
+  auto found = co_await entries(std::move(prefix));
+  std::vector<std::string> keys;
+  keys.reserve(found.size());
+  for (auto& entry : found) keys.push_back(std::move(entry.key));
+  co_return keys;
+}
+
 async::Task<std::string> BlobStore::get_text(std::string key) {
   std::string text;
   const auto name = key;

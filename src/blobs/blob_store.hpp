@@ -60,6 +60,13 @@ struct Tagged {
   std::string text, tag;
 };
 
+/// A blob of a list.
+struct Entry {
+  std::string key;
+  std::uint64_t size = 0;
+  std::chrono::system_clock::time_point modified;  ///< By the clock of the store's machine.
+};
+
 /// How pods reach the store, which have no keys for it and see no files of this machine.
 class PodAccess {
  public:
@@ -141,9 +148,9 @@ class BlobStore {
   /// conditional writes, such as rclone's, write it in any case and return an empty tag.
   virtual async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                          std::string tag) = 0;
-  /// Returns the keys of all blobs that begin with the prefix. Throws EnvironmentError for more
-  /// than a million.
-  virtual async::Task<std::vector<std::string>> list(std::string prefix) = 0;
+  /// Returns all blobs whose keys begin with the prefix. Throws EnvironmentError for more than a
+  /// million.
+  virtual async::Task<std::vector<Entry>> entries(std::string prefix) = 0;
   /// Returns the names of the folders directly below one: `a` and `b` for the keys `FOLDER/a/x` and
   /// `FOLDER/b/y/z`.
   virtual async::Task<std::vector<std::string>> folders(std::string folder) = 0;
@@ -151,6 +158,8 @@ class BlobStore {
   virtual async::Task<> remove(std::string key) = 0;
   virtual async::Task<> copy(std::string from, std::string to) = 0;
 
+  /// Returns the keys of entries().
+  async::Task<std::vector<std::string>> list(std::string prefix);
   /// Returns a blob of at most 64 MiB; throws EnvironmentError for a larger one.
   async::Task<std::string> get_text(std::string key);
   /// Returns the text of find_tagged().

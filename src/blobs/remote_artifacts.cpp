@@ -56,6 +56,23 @@ async::Task<> RemoteArtifacts::probe() {
   is_probed_ = true;
 }
 
+void RemoteArtifacts::hold_for(std::string run, LeaseTimes times) {
+  const auto on_lost = [this](const std::string& key) { stored_.forget(key); };
+  lease_ = std::make_unique<StoreLease>(loop_, store(), std::move(run), on_lost, times);
+}
+
+async::Task<bool> RemoteArtifacts::use(std::string key) {
+  if (!lease_) co_return true;
+  const bool is_kept = co_await lease_->use(key);
+  if (!is_kept) stored_.forget(key);
+  co_return is_kept;
+}
+
+async::Task<> RemoteArtifacts::release() {
+  if (lease_) co_await lease_->end();
+  lease_.reset();
+}
+
 std::string RemoteArtifacts::key_of(const std::string& digest, bool is_tree) {
   return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
 }
@@ -63,6 +80,7 @@ std::string RemoteArtifacts::key_of(const std::string& digest, bool is_tree) {
 async::Task<bool> RemoteArtifacts::has(std::string key) {
   if (damaged_.contains(key)) co_return false;
   if (stored_.find(key)) co_return true;
+  co_await use(key);
   const bool is_stored = co_await store().has(key);
   if (is_stored) stored_.set(key, true);
   co_return is_stored;
@@ -72,6 +90,7 @@ async::Task<std::string> RemoteArtifacts::send(std::string digest, fs::path path
                                                core::CancelSource* cancel) {
   const auto key = key_of(digest, fs::is_directory(path));
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
+    co_await use(key);
     if (damaged_.erase(key) == 0) {
       const bool is_stored = co_await store().has(key);
       if (is_stored) co_return true;
@@ -89,6 +108,7 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
   const auto to = key_of(digest, is_tree);
   if (bytes > store().max_copy_bytes()) co_return;
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
+    co_await use(to);
     co_await store().copy(key, to);
     damaged_.erase(to);
     co_return true;

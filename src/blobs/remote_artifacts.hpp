@@ -12,6 +12,7 @@
 
 #include "async/single_flight.hpp"
 #include "blobs/kind.hpp"
+#include "blobs/store_lease.hpp"
 
 namespace pipeline::blobs {
 
@@ -34,6 +35,13 @@ class RemoteArtifacts {
 
   /// Same as BlobStore::probe(); a success is remembered and not checked again.
   async::Task<> probe();
+
+  /// Holds a lease from the first use of an artifact until release(), so that no cleaning removes
+  /// what the run uses. The caller awaits release() before the destruction.
+  void hold_for(std::string run, LeaseTimes times = {});
+  /// Same as StoreLease::use(), for an artifact that a record names; true without a lease.
+  async::Task<bool> use(std::string key);
+  async::Task<> release();
 
   /// Returns the artifact's key; a folder is stored as a tar, with the suffix `.tar`.
   static std::string key_of(const std::string& digest, bool is_tree);
@@ -70,6 +78,7 @@ class RemoteArtifacts {
   settings::RemoteStoreSettings settings_;
   async::RetryPolicy retry_policy_;
   std::unique_ptr<BlobStore> store_;
+  std::unique_ptr<StoreLease> lease_;
   async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.
   std::set<std::string> damaged_;     ///< Keys.
   bool is_probed_ = false;

@@ -60,7 +60,14 @@ void add_clean_options(CLI::App& app, Options& o) {
          "--images those images that were used last")
       ->type_name("SIZE");
   app.add_flag("--all", o.clean.all, "All of these");
+  app.add_flag("--remote", o.clean.remote,
+               "The profile's remote store: what no result, name or run on any machine needs; with "
+               "--keep-storage the oldest results above a size");
+  app.add_option("--older-than", o.clean.older_than,
+                 "With --remote: results and checkpoints of this age, such as 30d")
+      ->type_name("TIME");
   app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
+  add_profile(app, o);
   add_state(app, o);
 }
 
@@ -73,7 +80,8 @@ constexpr CommandEntry clean_row{
     "  pipe clean --keep-storage 20GB  the oldest runs, until the artifacts of the others fit\n"
     "  pipe clean --images             images that pipe has built, and the cache of its resolver\n"
     "  pipe clean --images --keep-storage 20GB   those that were not used for longest, until the "
-    "rest fits\n\n"
+    "rest fits\n"
+    "  pipe clean --profile team --remote --older-than 30d   old results in a bucket\n\n"
     "A run in progress keeps everything that it uses.",
     add_clean_options, clean_command};
 

@@ -25,6 +25,7 @@
 #include "driver/drivers.hpp"
 #include "driver/output_links.hpp"
 #include "driver/recovery.hpp"
+#include "driver/remote_clean_up.hpp"
 #include "driver/session.hpp"
 #include "driver/storage.hpp"
 #include "engine/attempt/attempt.hpp"
@@ -398,11 +399,17 @@ void Cleaner::runs() {
 }
 
 void check(const CleanUp& wanted, bool cleans_runs) {
-  if (!cleans_runs && !wanted.containers && !wanted.images && !wanted.environments)
+  if (!cleans_runs && !wanted.containers && !wanted.images && !wanted.environments &&
+      !wanted.remote)
     throw core::InputError("nothing to remove was named",
-                           "name --containers, --images, --environments, --runs, --keep-storage or "
-                           "--all; with --dry-run nothing is "
+                           "name --containers, --images, --environments, --runs, --keep-storage, "
+                           "--remote or --all; with --dry-run nothing is "
                            "removed yet");
+  if (wanted.remote && (cleans_runs || wanted.images))
+    throw core::InputError("--remote cleans the profile's remote store alone",
+                           "call `pipe clean` a second time for what is on this machine");
+  if (!wanted.older_than.empty() && !wanted.remote)
+    throw core::InputError("--older-than is an age of results in a remote store", "add --remote");
   if (wanted.keep_storage.empty()) return;
   if (wanted.all)
     throw core::InputError("--keep-storage is a size of artifacts, or with --images of images",
@@ -416,10 +423,11 @@ void check(const CleanUp& wanted, bool cleans_runs) {
 
 CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
                        const std::function<void(const std::string&)>& on_kept) {
-  const bool cleans_runs =
-      wanted.runs || wanted.keep || wanted.all || (!wanted.keep_storage.empty() && !wanted.images);
+  const bool cleans_runs = wanted.runs || wanted.keep || wanted.all ||
+                           (!wanted.keep_storage.empty() && !wanted.images && !wanted.remote);
   check(wanted, cleans_runs);
   if (!workspace.options().state.empty()) workspace.required_state();
+  if (wanted.remote) return clean_remote_store(workspace, wanted, on_kept);
   Cleaner cleaner(workspace, wanted, on_kept);
   if (wanted.containers || wanted.all) cleaner.containers();
   if (cleans_runs) cleaner.runs();

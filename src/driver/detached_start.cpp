@@ -14,6 +14,7 @@
 #include "driver/invocation.hpp"
 #include "driver/notifications.hpp"
 #include "driver/recovery.hpp"
+#include "driver/remote_use.hpp"
 #include "driver/session.hpp"
 #include "driver/step_warnings.hpp"
 #include "engine/cache/cache_key.hpp"
@@ -308,6 +309,7 @@ void DetachedStart::prepare() {
 void DetachedStart::hand_to_cluster() {
   try {
     keep(session_, file_, detached_);
+    const RemoteUse use(session_);
     if (session_.remote_store())
       driver_.variables[remote_driver::files_variable] =
           workspace_.await(upload_run(session_, file_));

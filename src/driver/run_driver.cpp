@@ -6,6 +6,7 @@
 #include "driver/invocation.hpp"
 #include "driver/notifications.hpp"
 #include "driver/recovery.hpp"
+#include "driver/remote_use.hpp"
 #include "driver/run_model.hpp"
 #include "driver/step_warnings.hpp"
 #include "driver/storage.hpp"
@@ -162,6 +163,7 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
   std::optional<PipelineSpec> changed;
   if (is_in_cluster()) changed = pipeline_in_cluster(session_);
   const auto& pipeline = changed ? *changed : session_.pipeline();
+  const RemoteUse use(session_);
   try {
     const auto outcome = workspace_.await(
         engine::run(session_.services(pipeline), events_, observer_.cancel(), options));

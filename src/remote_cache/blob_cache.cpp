@@ -28,15 +28,23 @@ class BlobCache final : public engine::RemoteCache {
 
   async::Task<std::optional<RemoteResult>> find(std::string key,
                                                 core::CancelSource* cancel) override {
-    std::optional<RemoteResult> result;
-    const auto text = co_await remote_.store().find_text(key_of(key), cancel);
-    if (!text) co_return result;
-    try {
-      result = read_record(*text);
-    } catch (const std::invalid_argument&) {
-      throw damaged(key);
+    for (;;) {
+      std::optional<RemoteResult> result;
+      const auto text = co_await remote_.store().find_text(key_of(key), cancel);
+      if (!text) co_return result;
+      try {
+        result = read_record(*text);
+      } catch (const std::invalid_argument&) {
+        throw damaged(key);
+      }
+      bool is_kept = true;
+      if (result)
+        for (const auto& output : result->outputs) {
+          const bool stays = co_await remote_.use(blob_of(output));
+          is_kept &= stays;
+        }
+      if (is_kept) co_return result;  // Otherwise a cleaning may have removed the record.
     }
-    co_return result;
   }
 
   async::Task<> fetch(const RemoteOutput& output, std::filesystem::path to,

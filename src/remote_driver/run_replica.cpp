@@ -209,6 +209,19 @@ async::Task<bool> RunReplica::fetch(store::RunStore& store, fs::path folder) {
   co_return true;
 }
 
+async::Task<std::vector<std::string>> RunReplica::artifacts() {
+  const core::TemporaryFolder fetched;
+  std::vector<std::string> keys;
+  const auto head = co_await fetch_record(fetched.path());
+  if (!head) co_return keys;
+  keys.push_back(head->files);
+  store::RunStore store(fetched.path());
+  for (const auto& step : store.runs().steps(run_))
+    for (const auto& output : step.outputs)
+      keys.push_back(blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory));
+  co_return keys;
+}
+
 async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder) {
   const auto writer = new_writer();
   for (bool is_mine = false; !is_mine;) {

@@ -54,6 +54,9 @@ class RunReplica {
   /// Downloads what the driver has saved since the last call, including logs, into the store of the
   /// machine that started the run. Costs one request if nothing is new.
   async::Task<> bring(store::RunStore& store);
+  /// Returns the keys of the artifacts that the run names: its files and the outputs of its steps.
+  /// Changes nothing in the remote store.
+  async::Task<std::vector<std::string>> artifacts();
   /// Removes the replica. The run must have no driver, and everything must have been downloaded.
   async::Task<> remove();
 

@@ -149,8 +149,8 @@ async::Task<std::optional<std::string>> FolderStore::put_if(std::string key, std
   co_return is_written ? std::optional(tag_of(text)) : std::nullopt;
 }
 
-async::Task<std::vector<std::string>> FolderStore::list(std::string prefix) {
-  co_return co_await async::on_pool(pool_, [&] { return folder_.list(prefix); });
+async::Task<std::vector<Entry>> FolderStore::entries(std::string prefix) {
+  co_return co_await async::on_pool(pool_, [&] { return folder_.entries(prefix); });
 }
 
 async::Task<std::vector<std::string>> FolderStore::folders(std::string folder) {

@@ -23,7 +23,7 @@ class FolderStore final : public BlobStore {
                                                  core::CancelSource* cancel) override;
   async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                  std::string tag) override;
-  async::Task<std::vector<std::string>> list(std::string prefix) override;
+  async::Task<std::vector<Entry>> entries(std::string prefix) override;
   async::Task<std::vector<std::string>> folders(std::string folder) override;
   async::Task<> remove(std::string key) override;
   async::Task<> copy(std::string from, std::string to) override;

@@ -127,45 +127,47 @@ std::optional<std::string> SharedFolder::find_text(const std::string& key) const
   return text;
 }
 
-void SharedFolder::add_keys(const fs::path& folder, std::string_view prefix,
-                            std::vector<std::string>& keys) const {
+void SharedFolder::add_entries(const fs::path& folder, std::string_view prefix,
+                               std::vector<Entry>& found) const {
   std::error_code error;
   std::vector<fs::path> inner;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     if (is_hidden(entry->path())) continue;
     auto key = entry->path().lexically_relative(path_).string();
-    std::error_code gone;  // Another process may remove what is listed.
-    const auto status = entry->symlink_status(gone);
-    if (fs::is_directory(status) && (key.starts_with(prefix) || prefix.starts_with(key + "/")))
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0)
+      continue;  // Another process may remove what is listed.
+    if (S_ISDIR(status.st_mode) && (key.starts_with(prefix) || prefix.starts_with(key + "/")))
       inner.push_back(entry->path());
-    else if (fs::is_regular_file(status) && key.starts_with(prefix))
-      keys.push_back(std::move(key));
+    else if (S_ISREG(status.st_mode) && key.starts_with(prefix))
+      found.push_back({std::move(key), static_cast<std::uint64_t>(status.st_size),
+                       std::chrono::system_clock::from_time_t(status.st_mtime)});
   }
   if (error && error.value() != ENOENT)
     throw failure("list " + folder.string() + " in", error.value());
-  if (keys.size() > max_keys)
+  if (found.size() > max_keys)
     throw core::EnvironmentError("there are more than " + std::to_string(max_keys) +
                                  " blobs below " + url() + "/" + std::string(prefix));
-  for (const auto& each : inner) add_keys(each, prefix, keys);
+  for (const auto& each : inner) add_entries(each, prefix, found);
 }
 
-std::vector<std::string> SharedFolder::list(const std::string& prefix) const {
-  std::vector<std::string> keys;
+std::vector<Entry> SharedFolder::entries(const std::string& prefix) const {
+  std::vector<Entry> found;
   const auto slash = prefix.rfind('/');
   const auto folder = slash == prefix.npos ? path_ : path_of(prefix.substr(0, slash));
   // A link in place of a folder would show the files behind it as keys, which callers remove.
   if (const auto in = place_of(folder / "."); !in.folder && errno != ENOENT)
     throw failure("list " + prefix + " in", errno);
-  add_keys(folder, prefix, keys);
-  if (keys.empty()) require();
-  std::ranges::sort(keys);
-  return keys;
+  add_entries(folder, prefix, found);
+  if (found.empty()) require();
+  std::ranges::sort(found, {}, &Entry::key);
+  return found;
 }
 
 std::vector<std::string> SharedFolder::folders(const std::string& folder) const {
   std::vector<std::string> names;
-  for (const auto& key : list(folder + "/")) {
+  for (const auto& [key, size, modified] : entries(folder + "/")) {
     const auto begin = folder.size() + 1, end = key.find('/', begin);
     if (end == key.npos) continue;
     auto name = key.substr(begin, end - begin);

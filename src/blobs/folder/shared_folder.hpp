@@ -37,7 +37,7 @@ class SharedFolder {
   std::size_t read(const core::Descriptor& file, const std::string& key, std::uint64_t offset,
                    std::span<char> into) const;
   std::optional<std::string> find_text(const std::string& key) const;
-  std::vector<std::string> list(const std::string& prefix) const;
+  std::vector<Entry> entries(const std::string& prefix) const;  ///< In the order of their keys.
   std::vector<std::string> folders(const std::string& folder) const;
   void remove(const std::string& key) const;
   void copy(const std::string& from, const std::string& to) const;
@@ -79,8 +79,8 @@ class SharedFolder {
   core::EnvironmentError failure(const std::string& what, int error_number) const;
   void make_folders(const std::filesystem::path& folder) const;
   int publish(const NewFile& file, const std::string& key, bool replaces) const;
-  void add_keys(const std::filesystem::path& folder, std::string_view prefix,
-                std::vector<std::string>& keys) const;
+  void add_entries(const std::filesystem::path& folder, std::string_view prefix,
+                   std::vector<Entry>& found) const;
 
   std::filesystem::path path_;
 };

@@ -2,6 +2,8 @@
 /// Error messages and advice for the responses of S3 servers. Pure.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,9 @@ struct Answered {
   std::string region;  ///< Header x-amz-bucket-region: the bucket's region, if it differs from the
                        ///< request's.
 };
+
+/// Reads the time of a response, `2026-11-27T17:06:25.000Z`; nothing if it is none.
+std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text);
 
 /// Returns the error for a refused request. @param what completes the message "cannot ..."
 S3Error refusal(const std::string& what, const Answered& answer, const Where& where);

@@ -30,6 +30,7 @@ struct Object {
   std::string key;
   std::uint64_t size = 0;
   std::string etag;
+  std::chrono::system_clock::time_point modified = {};
 };
 
 /// Keys are without the settings' prefix. A refusal is an S3Error.
@@ -52,7 +53,7 @@ class Bucket final : public BlobStore, private PodAccess {
                                                  core::CancelSource* cancel = nullptr) override;
   async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                  std::string tag) override;
-  async::Task<std::vector<std::string>> list(std::string prefix) override;
+  async::Task<std::vector<Entry>> entries(std::string prefix) override;
   async::Task<std::vector<std::string>> folders(std::string folder) override;
   async::Task<> remove(std::string key) override;
   async::Task<> copy(std::string from, std::string to) override;

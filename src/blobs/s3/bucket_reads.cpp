@@ -131,11 +131,11 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max
   } while (!rest.empty());
 }
 
-async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
-  std::vector<std::string> keys;
-  auto found = co_await objects(std::move(prefix), max_entries);
-  for (auto& object : found) keys.push_back(std::move(object.key));
-  co_return keys;
+async::Task<std::vector<Entry>> Bucket::entries(std::string prefix) {
+  std::vector<Entry> found;
+  auto all = co_await objects(std::move(prefix), max_entries);
+  for (auto& object : all) found.push_back({std::move(object.key), object.size, object.modified});
+  co_return found;
 }
 
 async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t max,
@@ -144,6 +144,9 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
   const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
     for (const auto text : xml_elements(page, "Contents")) {
       Object object{xml_text(text, "Key"), 0, xml_text(text, "ETag")};
+      // Without a time the object counts as new, so that no age makes anybody remove it.
+      object.modified =
+          parse_time(xml_text(text, "LastModified")).value_or(std::chrono::system_clock::now());
       check_length(object.key, max_key);
       check_length(object.etag, max_tag);
       const auto size = xml_text(text, "Size");

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "blobs/s3/answer.hpp"
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -50,19 +51,6 @@ std::map<std::string, std::string> profile_of(const std::string& given) {
   values.merge(config["profile " + name]);
   if (name == "default") values.merge(config[name]);
   return values;
-}
-
-std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text) {
-  int year = 0, hour = 0, minute = 0, second = 0;
-  unsigned month = 0, day = 0;
-  if (std::sscanf(text.c_str(), "%d-%u-%uT%d:%d:%d", &year, &month, &day, &hour, &minute,
-                  &second) != 6)
-    return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-         std::chrono::seconds(second);
 }
 
 async::Task<FoundKeys> ask(std::string program) {

@@ -1,0 +1,188 @@
+#include "blobs/store_lease.hpp"
+
+#include <random>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "async/sleep.hpp"
+#include "core/bounded_json.hpp"
+#include "core/digest.hpp"
+#include "core/log.hpp"
+
+namespace pipeline::blobs {
+namespace {
+
+using nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+using SystemClock = std::chrono::system_clock;
+
+constexpr int lease_format = 1;
+
+std::string new_id() {
+  std::random_device random;
+  return core::sha256(std::to_string(random()) + "-" + std::to_string(random()))
+      .hex()
+      .substr(0, 16);
+}
+
+std::set<std::string> keys_in(const std::string& text) {
+  return core::parse_json(text).at("keys").get<std::set<std::string>>();
+}
+
+}  // namespace
+
+std::string keys_of_cleaning(const std::string& id) { return cleanings_folder + id + "/keys.json"; }
+std::string end_of_cleaning(const std::string& id) { return cleanings_folder + id + "/closed"; }
+
+LeaseRecord read_lease(const std::string& key, const std::string& text) try {
+  const auto document = core::parse_json(text);
+  LeaseRecord lease{.owner = document.at("owner").get<std::string>(), .text = text};
+  lease.knows = document.at("knows").get<std::set<std::string>>();
+  lease.needs = document.at("needs").get<std::set<std::string>>();
+  return lease;
+} catch (const json::exception&) {
+  throw core::EnvironmentError(key + " in the remote store is not a lease that pipe wrote",
+                               {"look what wrote it, and remove it"});
+}
+
+StoreLease::StoreLease(asio::io_context& loop, BlobStore& store, std::string owner,
+                       std::function<void(const std::string&)> on_lost, LeaseTimes times)
+    : loop_(loop),
+      store_(store),
+      owner_(std::move(owner)),
+      id_(new_id()),
+      on_lost_(std::move(on_lost)),
+      times_(times) {}
+
+async::Task<bool> StoreLease::use(std::string key) {
+  co_await begin();
+  used_.insert(key);
+  std::vector<std::string> concerned;
+  for (const auto& [id, cleaning] : cleanings_)
+    if (cleaning.keys.contains(key) && !cleaning.kept.contains(key)) concerned.push_back(id);
+  bool is_kept = true;
+  for (auto& id : concerned) {
+    const bool counts = co_await keep(id, key);
+    if (counts) continue;
+    is_kept = false;
+    co_await wait_for_end(std::move(id));
+  }
+  co_return is_kept;
+}
+
+/// Writes the lease before the cleanings are listed: a cleaning lists the leases after it has
+/// written its keys, so that one of the two sees the other.
+async::Task<> StoreLease::begin() {
+  co_await beginning_.acquire(0);
+  const async::Permit permit(beginning_);
+  if (renewal_ && SystemClock::now() - written_ < times_.lifetime / 2) co_return;
+  if (renewal_) lose_all();
+  co_await write();
+  co_await look();
+  if (!renewal_) renewal_ = std::make_unique<async::JoinableTask>(loop_.get_executor(), renew());
+}
+
+async::Task<> StoreLease::renew() {
+  for (;;) {
+    co_await async::sleep(times_.renewal, &ended_);
+    if (ended_.level() != core::StopLevel::none) co_return;
+    try {
+      if (SystemClock::now() - written_ > times_.lifetime / 2) lose_all();
+      co_await look();
+      co_await write();
+    } catch (const std::exception& error) {
+      core::log::info(std::string("the lease in the remote store is not renewed: ") + error.what());
+    }
+  }
+}
+
+/// Answers cleanings that have begun since the last look.
+async::Task<> StoreLease::look() {
+  const std::string folder = cleanings_folder;
+  const auto keys = co_await store_.list(folder);
+  std::set<std::string> present;
+  for (const auto& key : keys)
+    present.insert(key.substr(folder.size(), key.find('/', folder.size()) - folder.size()));
+  std::erase_if(cleanings_, [&](const auto& each) { return !present.contains(each.first); });
+  for (const auto& id : present)
+    if (!cleanings_.contains(id)) co_await answer(id);
+}
+
+async::Task<> StoreLease::answer(std::string id) {
+  const auto text = co_await store_.find_text(keys_of_cleaning(id));
+  if (!text) co_return;  // It ends just now.
+  Cleaning cleaning{.keys = {}, .kept = {}, .is_closed = false, .seen = SteadyClock::now()};
+  try {
+    cleaning.keys = keys_in(*text);
+  } catch (const json::exception&) {
+    co_return;  // Somebody else wrote it, and waits in vain.
+  }
+  for (const auto& key : cleaning.keys)
+    if (used_.contains(key)) cleaning.kept.insert(key);
+  cleanings_[id] = std::move(cleaning);
+  co_await write();
+  const bool is_closed = co_await store_.has(end_of_cleaning(id));
+  const auto found = cleanings_.find(id);
+  if (!is_closed || found == cleanings_.end()) co_return;
+  found->second.is_closed = true;
+  for (const auto& key : std::exchange(found->second.kept, {})) on_lost_(key);
+}
+
+/// Returns false if the cleaning no longer counts what is needed.
+async::Task<bool> StoreLease::keep(std::string id, std::string key) {
+  auto found = cleanings_.find(id);
+  if (found == cleanings_.end() || found->second.is_closed) co_return false;
+  found->second.kept.insert(key);
+  co_await write();
+  const bool is_closed = co_await store_.has(end_of_cleaning(id));
+  found = cleanings_.find(id);
+  if (!is_closed || found == cleanings_.end()) co_return !is_closed;
+  found->second.kept.erase(key);
+  co_return false;
+}
+
+/// Waits until a cleaning has ended, or can begin no removal any more.
+async::Task<> StoreLease::wait_for_end(std::string id) {
+  const auto latest = SteadyClock::now() + 2 * times_.max_removal;
+  while (SteadyClock::now() < latest) {
+    const bool goes_on = co_await store_.has(end_of_cleaning(id));
+    if (!goes_on) break;
+    co_await async::sleep(times_.renewal / 10, nullptr);
+  }
+  cleanings_.erase(id);
+}
+
+/// Writes the lease as it is at the moment of the write: of several, the last has everything.
+async::Task<> StoreLease::write() {
+  co_await writing_.acquire(0);
+  const async::Permit permit(writing_);
+  json document{{"format", lease_format}, {"owner", owner_}, {"writes", ++writes_}};
+  document["knows"] = json::array();
+  std::set<std::string> needs;
+  for (const auto& [id, cleaning] : cleanings_) {
+    document["knows"].push_back(id);
+    needs.insert(cleaning.kept.begin(), cleaning.kept.end());
+  }
+  document["needs"] = needs;
+  const auto now = SystemClock::now();
+  auto body = body_of(document.dump() + "\n");
+  co_await store_.put(leases_folder + id_ + ".json", std::move(body));
+  written_ = now;
+}
+
+/// Cleanings have not waited for this process, and some may have come and gone.
+void StoreLease::lose_all() {
+  for (const auto& key : std::exchange(used_, {})) on_lost_(key);
+  cleanings_.clear();
+}
+
+async::Task<> StoreLease::end() {
+  ended_.stop(core::StopLevel::graceful);
+  if (!renewal_) co_return;
+  co_await renewal_->join();
+  renewal_.reset();
+  co_await store_.remove(leases_folder + id_ + ".json");
+}
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,387 @@
+#include "remote_cache/store_cleaning.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "async/sleep.hpp"
+#include "async/task_group.hpp"
+#include "core/digest.hpp"
+#include "core/quantity.hpp"
+#include "core/text.hpp"
+#include "remote_cache/record.hpp"
+#include "remote_cache/remote_names.hpp"
+
+namespace pipeline::remote_cache {
+namespace {
+
+using blobs::Entry;
+using nlohmann::json;
+using SteadyClock = std::chrono::steady_clock;
+using SystemClock = std::chrono::system_clock;
+using Keys = std::set<std::string>;
+using namespace std::chrono_literals;
+
+constexpr std::size_t max_requests = 16;      ///< At a time.
+constexpr std::size_t keys_a_round = 10'000;  ///< As many are removed well within max_removal.
+/// The addresses that the pods of a run have are valid for a week.
+constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
+
+/// Calls `work` for each item, some at a time. Throws the first error, once all have ended.
+template <class Items, class Work>
+async::Task<> for_each(Items& items, Work work, core::CancelSource& cancel) {
+  auto next = items.begin();
+  std::exception_ptr failed;
+  async::TaskGroup workers(co_await asio::this_coro::executor,
+                           [&](const std::exception_ptr& error) {
+                             if (error && !failed) failed = error;
+                           });
+  const auto go = [&]() -> async::Task<> {
+    while (next != items.end() && !failed && cancel.level() == core::StopLevel::none) {
+      auto& item = *next++;
+      co_await work(item);
+    }
+  };
+  for (std::size_t i = 0; i < max_requests; ++i) workers.spawn(go());
+  co_await workers.join();
+  if (failed) std::rethrow_exception(failed);
+  if (cancel.level() != core::StopLevel::none)
+    throw core::EnvironmentError("stopped before the cleaning's end");
+}
+
+/// A result's record, and the artifacts that it names.
+struct Result {
+  Entry entry;
+  std::vector<std::string> artifacts = {};
+  std::string run = {};
+  bool is_damaged = false;
+};
+
+class StoreCleaner {
+ public:
+  StoreCleaner(blobs::BlobStore& store, RemoteNames& names, CleaningPolicy policy,
+               std::function<void(const std::string&)> on_note, core::CancelSource& cancel)
+      : store_(store),
+        names_(names),
+        policy_(std::move(policy)),
+        on_note_(std::move(on_note)),
+        cancel_(cancel) {}
+
+  async::Task<CleaningReport> run();
+
+ private:
+  async::Task<> read_artifacts();
+  async::Task<std::vector<Result>> read_results(std::string prefix);
+  async::Task<Keys> named();
+  void choose_results();
+  async::Task<> remove_results();
+  async::Task<> remove_artifacts();
+  async::Task<> remove_round(std::vector<const Entry*> round);
+  async::Task<> wait_for_leases(const std::string& id);
+  async::Task<Keys> needed_by_others(const std::string& id);
+  async::Task<> remove_left();
+  async::Task<> remove_folders(std::string prefix, std::chrono::seconds min_age, const char* kind);
+  async::Task<std::map<std::string, blobs::LeaseRecord>> leases();
+
+  bool is_older(const Entry& entry, std::chrono::seconds age) const {
+    return entry.modified < now_ - age;
+  }
+  void removed(const char* kind, std::string name, std::uint64_t bytes) {
+    report_.removed.push_back({kind, std::move(name), bytes});
+    report_.bytes += bytes;
+  }
+
+  blobs::BlobStore& store_;
+  RemoteNames& names_;
+  const CleaningPolicy policy_;
+  const std::function<void(const std::string&)> on_note_;
+  core::CancelSource& cancel_;
+  const SystemClock::time_point now_ = SystemClock::now();
+  std::map<std::string, Entry> artifacts_;  ///< By key.
+  std::vector<Result> results_;             ///< Those that stay.
+  std::vector<Result> old_;
+  Keys needed_;  ///< Keys of artifacts.
+  CleaningReport report_;
+};
+
+async::Task<CleaningReport> StoreCleaner::run() {
+  co_await read_artifacts();
+  results_ = co_await read_results("results/");
+  needed_ = co_await named();
+  choose_results();
+  co_await remove_results();
+  for (const auto& result : results_)
+    needed_.insert(result.artifacts.begin(), result.artifacts.end());
+  co_await remove_artifacts();
+  co_await remove_left();
+  co_return std::move(report_);
+}
+
+async::Task<> StoreCleaner::read_artifacts() {
+  auto all = co_await store_.entries("artifacts/");
+  for (auto& entry : all) {
+    report_.bytes_left += entry.size;
+    auto key = entry.key;
+    artifacts_.emplace(std::move(key), std::move(entry));
+  }
+}
+
+async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) {
+  std::vector<Result> results;
+  auto all = co_await store_.entries(std::move(prefix));
+  for (auto& entry : all) results.push_back({std::move(entry)});
+  const auto read = [&](Result& result) -> async::Task<> {
+    const auto text = co_await store_.find_text(result.entry.key, &cancel_);
+    if (!text) co_return;  // It has just been removed.
+    try {
+      const auto record = read_record(*text);
+      if (!record)
+        throw core::EnvironmentError(
+            result.entry.key + " in " + store_.url() + " was written by a later version of pipe",
+            {"use that one: this one cannot know what it needs"});
+      result.run = record->run;
+      for (const auto& output : record->outputs)
+        result.artifacts.push_back(
+            blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory));
+    } catch (const std::invalid_argument&) {
+      result.is_damaged = true;
+    }
+  };
+  co_await for_each(results, read, cancel_);
+  co_return results;
+}
+
+/// Returns the artifacts that published names and `kept` have.
+async::Task<Keys> StoreCleaner::named() {
+  Keys needed;
+  if (policy_.kept) needed = co_await policy_.kept();
+  const auto all = co_await names_.names();
+  for (const auto& name : all) {
+    const auto found = co_await names_.find(name);
+    for (const auto& version : found.versions)
+      needed.insert(
+          blobs::RemoteArtifacts::key_of(version.output.digest.hex(), version.output.is_directory));
+  }
+  co_return needed;
+}
+
+/// Moves the results that are to go to `old_`: damaged ones, those above the age, and the oldest
+/// ones above the budget.
+void StoreCleaner::choose_results() {
+  std::ranges::sort(results_, {}, [](const Result& result) { return result.entry.modified; });
+  std::map<std::string, std::size_t> uses;
+  std::uint64_t bytes = 0;
+  const auto size_of = [&](const std::string& key) {
+    const auto found = artifacts_.find(key);
+    return found == artifacts_.end() ? 0 : found->second.size;
+  };
+  const auto use = [&](const std::string& key) {
+    if (uses[key]++ == 0) bytes += size_of(key);
+  };
+  for (const auto& key : needed_) use(key);
+  for (const auto& result : results_) std::ranges::for_each(result.artifacts, use);
+  std::erase_if(results_, [&](Result& result) {
+    const bool is_old = policy_.older_than && is_older(result.entry, *policy_.older_than);
+    const bool is_above = policy_.max_bytes && bytes > *policy_.max_bytes;
+    if (!is_old && !is_above && !result.is_damaged) return false;
+    if (!is_older(result.entry, policy_.min_age)) return false;
+    for (const auto& key : result.artifacts)
+      if (--uses[key] == 0) bytes -= size_of(key);
+    old_.push_back(std::move(result));
+    return true;
+  });
+  if (policy_.max_bytes && bytes > *policy_.max_bytes)
+    on_note_("artifacts of " + core::format_bytes(bytes) +
+             " stay: names, runs or results of the last " +
+             core::counted(static_cast<std::size_t>(policy_.min_age / 1h), "hour") + " need them");
+}
+
+async::Task<> StoreCleaner::remove_results() {
+  if (old_.empty()) co_return;
+  const auto remove = [&](Result& result) -> async::Task<> {
+    co_await store_.remove(result.entry.key);
+  };
+  if (!policy_.is_dry_run) co_await for_each(old_, remove, cancel_);
+  std::uint64_t bytes = 0;
+  for (const auto& result : old_) bytes += result.entry.size;
+  removed("results", core::counted(old_.size(), "record"), bytes);
+}
+
+async::Task<> StoreCleaner::remove_artifacts() {
+  std::vector<const Entry*> unused;
+  for (const auto& [key, entry] : artifacts_)
+    if (!needed_.contains(key) && is_older(entry, policy_.min_age)) unused.push_back(&entry);
+  for (auto begin = unused.begin(); begin != unused.end();) {
+    const auto end = begin + std::min<std::ptrdiff_t>(keys_a_round, unused.end() - begin);
+    std::vector<const Entry*> round(begin, end);
+    co_await remove_round(std::move(round));
+    begin = end;
+  }
+}
+
+/// Removes the artifacts that nobody needs, in the order that store_lease.hpp describes.
+async::Task<> StoreCleaner::remove_round(std::vector<const Entry*> round) {
+  Keys kept;
+  const auto id =
+      core::sha256(std::to_string(std::random_device{}()) + round.front()->key).hex().substr(0, 16);
+  if (!policy_.is_dry_run) {
+    json document{{"keys", json::array()}};
+    for (const auto* entry : round) document["keys"].push_back(entry->key);
+    auto body = blobs::body_of(document.dump() + "\n");
+    co_await store_.put(blobs::keys_of_cleaning(id), std::move(body));
+  }
+  std::exception_ptr failed;
+  std::uint64_t bytes = 0;
+  std::size_t count = 0;
+  try {
+    if (!policy_.is_dry_run) {
+      co_await wait_for_leases(id);
+      auto body = blobs::body_of("what is needed has been counted\n");
+      co_await store_.put(blobs::end_of_cleaning(id), std::move(body));
+      const auto closed = SteadyClock::now();
+      kept = co_await needed_by_others(id);
+      std::erase_if(round, [&](const Entry* entry) { return kept.contains(entry->key); });
+      const auto remove = [&](const Entry* entry) -> async::Task<> {
+        if (SteadyClock::now() - closed > policy_.times.max_removal)
+          throw core::EnvironmentError("the removal takes too long, and ends here",
+                                       {"repeat the command: it goes on"});
+        co_await store_.remove(entry->key);
+        bytes += entry->size;
+        ++count;
+      };
+      co_await for_each(round, remove, cancel_);
+    } else {
+      count = round.size();
+      for (const auto* entry : round) bytes += entry->size;
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (!policy_.is_dry_run) {
+    // Whoever needs one of the keys waits for the end, so the keys go first.
+    co_await store_.remove(blobs::keys_of_cleaning(id));
+    co_await store_.remove(blobs::end_of_cleaning(id));
+  }
+  if (count > 0) removed("artifacts", core::counted(count, "file or folder"), bytes);
+  report_.bytes_left -= bytes;
+  if (!kept.empty()) on_note_(core::counted(kept.size(), "artifact") + " that a run needs stays");
+  if (failed) std::rethrow_exception(failed);
+}
+
+async::Task<std::map<std::string, blobs::LeaseRecord>> StoreCleaner::leases() {
+  std::map<std::string, blobs::LeaseRecord> found;
+  const auto keys = co_await store_.list(blobs::leases_folder);
+  for (const auto& key : keys) {
+    const auto text = co_await store_.find_text(key, &cancel_);
+    if (text) found[key] = blobs::read_lease(key, *text);
+  }
+  co_return found;
+}
+
+/// Waits until each process that holds a lease knows the cleaning. Removes the leases of those that
+/// were silent for so long that they are dead.
+async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
+  struct Seen {
+    std::string text;
+    SteadyClock::time_point since;
+  };
+  std::map<std::string, Seen> silent;
+  for (bool is_first = true;; is_first = false) {
+    const auto all = co_await leases();
+    std::size_t waiting = 0;
+    for (const auto& [key, lease] : all) {
+      if (lease.knows.contains(id)) continue;
+      auto& seen = silent[key];
+      if (seen.text != lease.text) seen = {lease.text, SteadyClock::now()};
+      if (SteadyClock::now() - seen.since > policy_.times.lifetime)
+        co_await store_.remove(key);
+      else
+        ++waiting;
+    }
+    if (waiting == 0) co_return;
+    if (is_first)
+      on_note_(
+          "waiting for the answer of " + core::counted(waiting, "run") +
+          " that use the store, for " +
+          std::to_string(
+              std::chrono::duration_cast<std::chrono::seconds>(policy_.times.lifetime).count()) +
+          " s at most");
+    co_await async::sleep(policy_.times.renewal / 5, &cancel_);
+    if (cancel_.level() != core::StopLevel::none)
+      throw core::EnvironmentError("stopped before the cleaning's end");
+  }
+}
+
+/// The leases are read first: a process removes its lease after it has written its results.
+async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
+  Keys needed;
+  const auto all = co_await leases();
+  for (const auto& [key, lease] : all)
+    if (lease.knows.contains(id)) needed.insert(lease.needs.begin(), lease.needs.end());
+  std::map<std::string, const Result*> known;
+  for (const auto& result : results_) known[result.entry.key] = &result;
+  auto present = co_await store_.entries("results/");
+  std::vector<Result> fresh;
+  for (auto& entry : present) {
+    const auto found = known.find(entry.key);
+    if (found != known.end() && found->second->entry.modified == entry.modified &&
+        found->second->entry.size == entry.size)
+      continue;
+    const auto key = entry.key;
+    auto read = co_await read_results(key);
+    std::ranges::move(read, std::back_inserter(fresh));
+  }
+  for (auto& result : fresh) needed.insert(result.artifacts.begin(), result.artifacts.end());
+  auto by_name = co_await named();
+  needed.merge(by_name);
+  co_return needed;
+}
+
+/// Removes what processes left that were killed, and old checkpoints.
+async::Task<> StoreCleaner::remove_left() {
+  co_await remove_folders("runs/", std::max(staging_lifetime, policy_.min_age), "files of a run");
+  if (policy_.older_than)
+    co_await remove_folders("checkpoints/", std::max(*policy_.older_than, policy_.min_age),
+                            "checkpoint");
+}
+
+/// Removes the folders below the prefix in which nothing is younger, and that no run has leased.
+async::Task<> StoreCleaner::remove_folders(std::string prefix, std::chrono::seconds min_age,
+                                           const char* kind) {
+  const auto all = co_await store_.entries(prefix);
+  std::map<std::string, std::vector<const Entry*>> folders;
+  Keys young;
+  for (const auto& entry : all) {
+    const auto name =
+        entry.key.substr(prefix.size(), entry.key.find('/', prefix.size()) - prefix.size());
+    folders[name].push_back(&entry);
+    if (!is_older(entry, min_age)) young.insert(name);
+  }
+  const auto held = co_await leases();
+  for (const auto& [key, lease] : held) young.insert(lease.owner);
+  for (auto& [name, entries] : folders) {
+    if (young.contains(name)) continue;
+    const auto remove = [&](const Entry* entry) -> async::Task<> {
+      co_await store_.remove(entry->key);
+    };
+    if (!policy_.is_dry_run) co_await for_each(entries, remove, cancel_);
+    std::uint64_t bytes = 0;
+    for (const auto* entry : entries) bytes += entry->size;
+    removed(kind, name, bytes);
+  }
+}
+
+}  // namespace
+
+async::Task<CleaningReport> clean_store(blobs::BlobStore& store, RemoteNames& names,
+                                        CleaningPolicy policy,
+                                        std::function<void(const std::string&)> on_note,
+                                        core::CancelSource& cancel) {
+  StoreCleaner cleaner(store, names, std::move(policy), std::move(on_note), cancel);
+  co_return co_await cleaner.run();
+}
+
+}  // namespace pipeline::remote_cache

@@ -1,0 +1,51 @@
+/// @file
+/// Makes a remote store smaller: removes old results, and what no result, name or process on any
+/// machine needs. Safe beside runs on other machines: each holds a lease (blobs/store_lease.hpp)
+/// on what it uses. Versions of pipe without leases are why nothing young is removed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "remote_cache/remote_names.hpp"
+
+namespace pipeline::remote_cache {
+
+struct CleaningPolicy {
+  /// Removes results, checkpoints and records of ended runs that were written longer ago.
+  std::optional<std::chrono::seconds> older_than = {};
+  /// Removes the oldest results until the artifacts of the others have at most so many bytes.
+  std::optional<std::uint64_t> max_bytes = {};
+  /// Returns the keys of further artifacts that stay. Called before the cleaning, and again when
+  /// no process can come to need others.
+  std::function<async::Task<std::set<std::string>>()> kept = {};
+  bool is_dry_run = false;  ///< Write and remove nothing.
+  /// Nothing younger is removed: a process without a lease may have just written it.
+  std::chrono::seconds min_age = std::chrono::hours(24);
+  blobs::LeaseTimes times = {};
+};
+
+struct CleaningReport {
+  struct Removed {
+    std::string kind, name;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Removed> removed;  ///< With `is_dry_run`, the items that would be removed.
+  std::uint64_t bytes = 0;       ///< Their sum.
+  std::uint64_t bytes_left = 0;  ///< Of artifacts.
+};
+
+/// Throws EnvironmentError if the store cannot be reached, and before anything is removed if a
+/// record is of a later version of pipe, since this one cannot know what it needs.
+/// @param on_note called for what stays, and for waits
+async::Task<CleaningReport> clean_store(blobs::BlobStore& store, RemoteNames& names,
+                                        CleaningPolicy policy,
+                                        std::function<void(const std::string&)> on_note,
+                                        core::CancelSource& cancel);
+
+}  // namespace pipeline::remote_cache
