@@ -8,7 +8,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/growing_file.hpp"
 #include "cli/summary.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
@@ -16,6 +15,7 @@
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
 #include "driver/event_log.hpp"
+#include "driver/growing_file.hpp"
 #include "model/event_json.hpp"
 
 namespace pipeline::cli {
@@ -75,7 +75,7 @@ class AttemptLog {
 
   std::string step_;
   unsigned attempt_;
-  GrowingFile file_;
+  driver::GrowingFile file_;
   core::Lines lines_{64 * 1024};
 };
 
@@ -96,7 +96,7 @@ class EventFile {
   }
 
  private:
-  GrowingFile file_;
+  driver::GrowingFile file_;
   core::Lines lines_;
 };
 

@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/reading_stop.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -52,7 +51,6 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
     signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
   unheard = 0;
-  core::stop_reading(false);
   if (const auto before = handle_interrupt(); before != on_interrupt) tell_loop = before;
   wait();
 }
@@ -80,7 +78,7 @@ void StopOnSignals::wait() {
       cancel_.stop(core::StopLevel::graceful);
     } else if (cancel_.level() != core::StopLevel::immediate) {
       say_("stopping at once");
-      core::stop_reading(true);
+      reading_.stop();
       cancel_.stop(core::StopLevel::immediate);
     } else if (number == SIGINT) {
       give_up();

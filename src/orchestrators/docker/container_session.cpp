@@ -144,29 +144,17 @@ async::Task<bool> ContainerSession::look_up(bool& next_exit) {
 /// Waits until the container has ended, also across interruptions. Its exit code counts only if the
 /// engine saw it end by itself: a restarting engine stops its containers and still reports exit
 /// codes, and a step that handles SIGTERM may exit with 0.
-async::Task<> ContainerSession::wait_for_end(bool started) {
-  const std::function<void()> on_listening = [this] { heard(waiting_); };
-  bool next_exit = !started;
-  async::Backoff backoff(engine_.limits().retries);
-  for (;;) {
-    const auto began = std::chrono::steady_clock::now();
-    std::exception_ptr lost;
-    try {
-      co_await engine_.wait_container(id_, next_exit ? "next-exit" : "not-running", on_listening,
-                                      &connections_);
-    } catch (const core::EnvironmentError& error) {
-      lost = std::current_exception();
-      core::log::info(std::string("engine: ") + error.what() + "; the container is looked up");
-    }
-    if (lost && connections_.level() != core::StopLevel::none) std::rethrow_exception(lost);
-    was_cut_ |= lost != nullptr;
-    const bool ended = co_await look_up(next_exit);
-    if (ended) break;
-    if (std::chrono::steady_clock::now() - began > engine_.limits().retries.longest_pause)
-      backoff.reset();
-    if (lost && backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
-  }
+async::Task<> ContainerSession::await_end(bool started) {
+  ContainerWait wait{.id = id_,
+                     .cancel = connections_,
+                     .next_exit = !started,
+                     .on_listening = [this] { heard(waiting_); },
+                     .has_ended =
+                         [this](bool& next_exit, bool was_cut) {
+                           was_cut_ |= was_cut;
+                           return look_up(next_exit);
+                         }};
+  co_await wait_for_end(engine_, std::move(wait));
   has_ended_ = true;
   ended_.stop(core::StopLevel::immediate);
 }
@@ -347,7 +335,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   AttemptResult result;
   const auto tell = [this] { changed_.tell(); };
   async::JoinableTask output(executor_, read_output(started), tell);
-  async::JoinableTask end(executor_, wait_for_end(started), tell);
+  async::JoinableTask end(executor_, await_end(started), tell);
   std::optional<async::JoinableTask> measuring;
   std::optional<EngineError> refused;
   std::exception_ptr lost;

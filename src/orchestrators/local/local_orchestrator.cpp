@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "async/on_pool.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -356,12 +357,9 @@ async::Task<> LocalOrchestrator::make_workspace(const Attempt& attempt,
     workspace.emplace(attempt, short_folders_);
     co_return;
   }
-  const auto make = [&]() -> async::Task<> {
-    workspace.emplace(attempt, short_folders_);
-    co_return;
-  };
   if (!pool_) pool_.emplace(1);
-  co_await asio::co_spawn(*pool_, make(), asio::use_awaitable);
+  const auto make = [&] { workspace.emplace(attempt, short_folders_); };
+  co_await async::on_pool(*pool_, make);
 }
 
 ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Workspace& workspace,
