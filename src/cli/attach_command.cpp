@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto poll_interval = 100ms;
-constexpr auto longest_start =
+constexpr auto start_timeout =
     5s;  ///< Maximum time between the record of a run and its first event.
 constexpr std::size_t lines_before = 10;
 constexpr unsigned looks_for_files =
@@ -197,7 +197,7 @@ void await_events(Context& context, driver::Drivers& drivers, store::RunStore& s
                   store::RunRecord& run, const std::function<bool()>& is_stopped) {
   const auto since = driver::SteadyTime::clock::now();
   while (driver::event_logs(store, run.id).empty()) {
-    const bool is_late = driver::SteadyTime::clock::now() - since > longest_start;
+    const bool is_late = driver::SteadyTime::clock::now() - since > start_timeout;
     if (!drivers.goes_on(run) || (is_late && !run.driver.is_elsewhere()))
       throw no_events(context, run);
     if (is_stopped()) return;
@@ -209,7 +209,7 @@ bool may_conclude(const store::RunRecord& run, driver::SteadyTime since) {
   if (run.status == RunStatus::running) return false;
   if (run.driver.process.is_of_this_namespace() && !run.driver.is_elsewhere())
     return run.driver.process.alive();
-  return driver::SteadyTime::clock::now() - since < longest_start;
+  return driver::SteadyTime::clock::now() - since < start_timeout;
 }
 
 /// Returns the end of a run whose driver recorded no summary.

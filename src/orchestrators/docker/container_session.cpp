@@ -23,7 +23,7 @@ using docker::EngineError;
 constexpr int stop_grace_seconds = 10;
 constexpr std::size_t kept_errors = 512;
 /// After the end no more output is written; output in transit arrives without long pauses.
-constexpr std::chrono::seconds longest_silence{10};
+constexpr std::chrono::seconds max_silence{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
 /// A running container is looked at after each hundredth of its time. Reading its memory costs more
@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds shortest_sample_pause{100}, shortest_cpu_pau
 constexpr int samples_share = 100;
 /// An engine is asked for its accounts during one of so many parts of the time, or once a second.
 constexpr int answers_share = 200;
-constexpr std::chrono::seconds longest_answer_pause{1};
+constexpr std::chrono::seconds max_answer_pause{1};
 
 using Clock = std::chrono::steady_clock;
 
@@ -191,7 +191,7 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
 
 async::Task<> ContainerSession::drain(async::JoinableTask& output) {
   auto heard = received_;
-  auto until = std::chrono::steady_clock::now() + longest_silence;
+  auto until = std::chrono::steady_clock::now() + max_silence;
   while (!output.done()) {
     co_await changed_.wait(until);
     const bool is_silent = received_ == heard;
@@ -199,7 +199,7 @@ async::Task<> ContainerSession::drain(async::JoinableTask& output) {
     if (is_silent && now < until) continue;
     if (is_silent && !output.done()) connections_.stop(core::StopLevel::immediate);
     heard = received_;
-    until = now + longest_silence;
+    until = now + max_silence;
   }
 }
 
@@ -259,8 +259,7 @@ async::Task<> ContainerSession::measure_by_engine() {
     }
     if (ended_.level() != core::StopLevel::none) break;
     const auto now = Clock::now();
-    const auto beside =
-        std::min<Clock::duration>((now - asked) * answers_share, longest_answer_pause);
+    const auto beside = std::min<Clock::duration>((now - asked) * answers_share, max_answer_pause);
     pause.expires_after(std::max<Clock::duration>(beside, (now - start) / samples_share));
     boost::system::error_code cancelled;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));

@@ -475,10 +475,10 @@ async::Task<> LocalOrchestrator::remove_orphans(
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(options_.state / reapers_folder, none))
     if (!is_alive(entry.path().filename().string())) locks.push_back(entry.path());
-  constexpr int most_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
+  constexpr int max_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (const auto& lock : locks)
-    for (int looks = 0; looks < most_looks && !ProcessReaper::has_ended(lock); ++looks) {
+    for (int looks = 0; looks < max_looks && !ProcessReaper::has_ended(lock); ++looks) {
       pause.expires_after(std::chrono::milliseconds(2));
       co_await pause.async_wait(asio::use_awaitable);
     }
