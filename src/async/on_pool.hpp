@@ -7,22 +7,16 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 
 #include "async/task.hpp"
-#include "core/reading_stop.hpp"
 
 namespace pipeline::async {
 
-/// Runs blocking work on a thread of the pool, which then works for the run of this thread, and
-/// resumes the coroutine on its own executor. Work
+/// Runs blocking work on a thread of the pool and resumes the coroutine on its own executor. Work
 /// that has begun ends by itself: a cancellation does not reach it, because Asio would emit it on
 /// the pool's thread, beside the end of the work.
 template <class Work>
 Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
   co_return co_await asio::co_spawn(
-      pool,
-      [&work, stop = core::ReadingStop::of_this_thread()]() -> Task<std::invoke_result_t<Work>> {
-        const core::ReadingStop::Scope scope(stop);
-        co_return work();
-      },
+      pool, [&work]() -> Task<std::invoke_result_t<Work>> { co_return work(); },
       asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable));
 }
 

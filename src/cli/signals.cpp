@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/reading_stop.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -51,6 +52,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
     signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
   unheard = 0;
+  core::stop_reading(false);
   if (const auto before = handle_interrupt(); before != on_interrupt) tell_loop = before;
   wait();
 }
@@ -78,7 +80,7 @@ void StopOnSignals::wait() {
       cancel_.stop(core::StopLevel::graceful);
     } else if (cancel_.level() != core::StopLevel::immediate) {
       say_("stopping at once");
-      reading_.stop();
+      core::stop_reading(true);
       cancel_.stop(core::StopLevel::immediate);
     } else if (number == SIGINT) {
       give_up();

@@ -7,7 +7,6 @@
 
 #include "async/task.hpp"
 #include "core/cancel.hpp"
-#include "core/reading_stop.hpp"
 #include "driver/cancellation.hpp"
 
 namespace pipeline::cli {
@@ -15,11 +14,10 @@ namespace pipeline::cli {
 using driver::stop_at_once;
 
 /// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the
-/// second at once, with the reading of files by
-/// this thread and those of its pools; a third that is SIGINT (Ctrl-C) ends the process
-/// immediately, also if the event loop is stuck. `stop_at_once` stops it at once, however often it
-/// comes. Afterwards they are ignored but for a third SIGINT: the work has ended, and a late
-/// signal, such as that of `pipe cancel`, does not change the exit code.
+/// second at once; a third that is SIGINT (Ctrl-C) ends the process immediately, also if the event
+/// loop is stuck. `stop_at_once` stops it at once, however often it comes. Afterwards they are
+/// ignored but for a third SIGINT: the work has ended, and a late signal, such as that of `pipe
+/// cancel`, does not change the exit code.
 class StopOnSignals {
  public:
   /// @param say shows a line to the user
@@ -34,8 +32,6 @@ class StopOnSignals {
   asio::signal_set signals_;
   core::CancelSource& cancel_;
   std::function<void(std::string_view)> say_;
-  core::ReadingStop reading_;
-  const core::ReadingStop::Scope reads_for_{reading_};
 };
 
 }  // namespace pipeline::cli

@@ -10,12 +10,9 @@
 #include "async/change.hpp"
 #include "async/deadline.hpp"
 #include "async/finally.hpp"
-#include "async/on_pool.hpp"
 #include "async/single_flight.hpp"
 #include "async/sleep.hpp"
 #include "async/timeout.hpp"
-#include "core/error.hpp"
-#include "core/reading_stop.hpp"
 
 namespace pipeline::async {
 namespace {
@@ -56,16 +53,6 @@ class Tasks : public testing::Test {
 TEST_F(Tasks, cleanup_runs_after_the_work_and_its_result_is_returned) {
   EXPECT_EQ(await(loop, cleaned(false, false)), long_text);
   EXPECT_EQ(steps, (std::vector<std::string>{"work", "cleanup"}));
-}
-
-TEST_F(Tasks, a_thread_of_a_pool_reads_for_the_run_whose_work_it_does) {
-  core::ReadingStop stop;
-  stop.stop();
-  asio::thread_pool pool(1);
-  const std::function<void()> read = [] { core::check_reading(); };
-  EXPECT_NO_THROW(await(loop, on_pool(pool, read)));
-  const core::ReadingStop::Scope work(stop);
-  EXPECT_THROW(await(loop, on_pool(pool, read)), core::EnvironmentError);
 }
 
 TEST_F(Tasks, cleanup_runs_after_failed_work_whose_error_is_thrown) {

@@ -42,22 +42,10 @@ TEST(Digest, of_files_of_all_sizes) {
   }
   EXPECT_THROW(sha256_file(folder.path() / "missing"), EnvironmentError);
   EXPECT_THROW(sha256_file(folder.path()), EnvironmentError);
-}
-
-TEST(ReadingStop, ends_what_is_read_for_its_run_alone) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() / "f") << "x";
-  const auto read = [&] { sha256_file(folder.path() / "f"); };
-  ReadingStop stop, other;
-  {
-    const ReadingStop::Scope work(stop);
-    EXPECT_NO_THROW(read());
-    ReadingStop::of_this_thread().stop();
-    EXPECT_THROW(read(), EnvironmentError);
-    const ReadingStop::Scope other_work(other);
-    EXPECT_NO_THROW(read());
-  }
-  EXPECT_NO_THROW(read());
+  stop_reading(true);
+  EXPECT_THROW(sha256_file(folder.path() / "f"), EnvironmentError);
+  stop_reading(false);
+  EXPECT_NO_THROW(sha256_file(folder.path() / "f"));
 }
 
 TEST(Quantity, sizes) {
