@@ -34,7 +34,7 @@ def works(bench: Bench, builds: list[Build], quick: bool):
     yield "`--version`", 3 if quick else 41, {build.name: lambda build=build: Command(build.version_command(), bench.root) for build in builds}
     for work in (model.wide("process", count), model.chain("process", count)):
         yield f"{count:,} processes `true`, {work.shape}", 2 if quick else 11, {build.name: fresh(bench, build, work) for build in builds}
-    for work in (model.wide("process", many), model.matrix("process", many)):
+    for work in (model.wide("process", many), model.columns("extend", many, many // 10), model.matrix("process", many)):
         plans = {build.name: build.plan(work, bench.folder()) for build in builds}
         yield f"the plan of {many:,} steps ({work.shape})", 2 if quick else 11, {name: lambda command=command: command for name, command in plans.items()}
     work = model.columns("extend", count, count // 10)

@@ -89,7 +89,7 @@ core::ExitCode advise_command(Context& context) {
       context.print(step.name + ": " + advice.setting + ": " + advice.value + ", as " +
                     advice.reason + "\n");
   if (!diff.empty()) context.print("\n" + diff);
-  for (const auto& line : patch.elsewhere())
+  for (const auto& line : patch.unpatched())
     context.print("not in the patch, because the step does not set the value itself: " + line +
                   "\n");
   return core::ExitCode::ok;

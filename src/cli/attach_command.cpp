@@ -8,7 +8,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/growing_file.hpp"
 #include "cli/summary.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
@@ -16,6 +15,7 @@
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
 #include "driver/event_log.hpp"
+#include "driver/growing_file.hpp"
 #include "model/event_json.hpp"
 
 namespace pipeline::cli {
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto poll_interval = 100ms;
-constexpr auto longest_start =
+constexpr auto start_timeout =
     5s;  ///< Maximum time between the record of a run and its first event.
 constexpr std::size_t lines_before = 10;
 constexpr unsigned looks_for_files =
@@ -75,7 +75,7 @@ class AttemptLog {
 
   std::string step_;
   unsigned attempt_;
-  GrowingFile file_;
+  driver::GrowingFile file_;
   core::Lines lines_{64 * 1024};
 };
 
@@ -96,7 +96,7 @@ class EventFile {
   }
 
  private:
-  GrowingFile file_;
+  driver::GrowingFile file_;
   core::Lines lines_;
 };
 
@@ -197,7 +197,7 @@ void await_events(Context& context, driver::Drivers& drivers, store::RunStore& s
                   store::RunRecord& run, const std::function<bool()>& is_stopped) {
   const auto since = driver::SteadyTime::clock::now();
   while (driver::event_logs(store, run.id).empty()) {
-    const bool is_late = driver::SteadyTime::clock::now() - since > longest_start;
+    const bool is_late = driver::SteadyTime::clock::now() - since > start_timeout;
     if (!drivers.goes_on(run) || (is_late && !run.driver.is_elsewhere()))
       throw no_events(context, run);
     if (is_stopped()) return;
@@ -209,7 +209,7 @@ bool may_conclude(const store::RunRecord& run, driver::SteadyTime since) {
   if (run.status == RunStatus::running) return false;
   if (run.driver.process.is_of_this_namespace() && !run.driver.is_elsewhere())
     return run.driver.process.alive();
-  return driver::SteadyTime::clock::now() - since < longest_start;
+  return driver::SteadyTime::clock::now() - since < start_timeout;
 }
 
 /// Returns the end of a run whose driver recorded no summary.

@@ -8,12 +8,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/growing_file.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
+#include "driver/growing_file.hpp"
 #include "driver/origin.hpp"
 #include "driver/recorded_attempt.hpp"
 #include "driver/recorded_steps.hpp"
@@ -116,7 +116,7 @@ bool has_ended(const store::StepRecord& step) {
 void print_attempt(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                    const store::AttemptRecord& attempt, bool follow) {
   LogPrinter printer(context, attempt.step, attempt.number, {.partial = follow});
-  GrowingFile file(store.paths().log_file(attempt.log));
+  driver::GrowingFile file(store.paths().log_file(attempt.log));
   const auto is_over = [&] {
     if (!goes_on(drivers, store, attempt.run)) return true;
     const auto all = store.attempts().list(attempt.run, attempt.step);
@@ -156,7 +156,7 @@ struct OpenLog {
       : printer(context, attempt.step, attempt.number, {.named = true}), file(path) {}
 
   LogPrinter printer;
-  GrowingFile file;
+  driver::GrowingFile file;
 };
 
 /// Prints the logs of all steps of a run: those that have ended one after the other, and with

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/file.hpp"
 #include "core/project.hpp"
 #include "core/user_environment.hpp"
+#include "driver/profile_use.hpp"
 #include "spec/profile_file.hpp"
 
 namespace pipeline::cli {
 namespace {
-
-/// Applies where no profile is named.
-constexpr auto default_profile = "default";
 
 std::filesystem::path folder_of(const Options& options) {
   // A command about runs takes no file, and is called in a pipeline's folder.
@@ -58,30 +55,12 @@ void begin_project(const Options& options, const std::string& command) {
 
 void use_profile(Options& options) {
   if (!options.takes_profile) return;
-  const bool is_asked_for = !options.profile.empty();
-  if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty())
-    options.profile = name;
-  const auto folder = folder_of(options);
-  if (options.profile.empty() && !options.given.contains("--profile") &&
-      spec::find_profiles(folder).contains(default_profile))
-    options.profile = default_profile;
-  if (options.profile.empty()) return;
   // A command about runs may be called in any folder, whatever $PIPE_PROFILE is.
-  if (!is_asked_for && !options.takes_file && !options.program &&
-      !spec::find_profiles(folder).contains(options.profile))
-    return options.profile.clear();
-  const auto profile = spec::find_profile(options.profile, folder);
-  const auto fill = [&](const char* option, auto& value, const auto& from) {
-    if (!options.given.contains(option) && from != std::decay_t<decltype(from)>{}) value = from;
-  };
-  fill("--orchestrator", options.orchestrator, profile.orchestrator);
-  for (const auto& [field, value] : profile.connection)
-    if (!options.given.contains("--" + field)) options.connection[field] = value;
-  fill("--jobs", options.jobs, profile.jobs);
-  fill("--state", options.state, profile.state);
-  fill("--service-account", options.service_account, profile.field("service_account"));
-  options.keep_storage = profile.keep_storage;
-  options.remote_store = profile.remote_store;
+  driver::use_profile(
+      options,
+      {.folder = folder_of(options),
+       .is_given = [&](const std::string& option) { return options.given.contains("--" + option); },
+       .ignores_unknown = !options.takes_file && !options.program});
 }
 
 core::ExitCode profiles_command(Context& context) {

@@ -222,14 +222,14 @@ void Progress::show_once(const Event& event) {
 
 bool Progress::is_told(const Event& event) {
   if (std::holds_alternative<event::StepExpanded>(event)) return true;
-  constexpr std::size_t most_failures = 10;
+  constexpr std::size_t max_failures = 10;
   const auto* step = step_of(event);
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (auto* group = step ? model_.group_of(*step) : nullptr) {
     const bool is_trouble = std::holds_alternative<event::StepRetried>(event) ||
                             std::holds_alternative<event::Notice>(event) ||
                             (finished && finished->status == StepStatus::failed);
-    return is_trouble && group->reported++ < most_failures;
+    return is_trouble && group->reported++ < max_failures;
   }
   return !finished || finished->status != StepStatus::cached || model_.total <= many_steps;
 }

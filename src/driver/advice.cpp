@@ -32,7 +32,7 @@ FilePatch::FilePatch(const std::filesystem::path& file, const std::vector<Advise
       if (const auto place = places.find(step.name, advice.setting))
         changes_[place->line].emplace(place->column, Change{place->length, advice.value});
       else
-        elsewhere_.push_back(step.name + ": {settings: {resources: {" + advice.setting + ": " +
+        unpatched_.push_back(step.name + ": {settings: {resources: {" + advice.setting + ": " +
                              advice.value + "}}}");
     }
 }

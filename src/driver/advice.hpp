@@ -32,7 +32,7 @@ class FilePatch {
 
   std::string diff() const;
   /// Returns advice that is not in the patch, because the steps take these values from elsewhere.
-  const std::vector<std::string>& elsewhere() const { return elsewhere_; }
+  const std::vector<std::string>& unpatched() const { return unpatched_; }
 
  private:
   struct Change {
@@ -41,7 +41,7 @@ class FilePatch {
   };
   std::string name_, text_;
   std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< Keyed by line and column.
-  std::vector<std::string> elsewhere_;
+  std::vector<std::string> unpatched_;
 };
 
 }  // namespace pipeline::driver

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Time to wait for a driver: it renews its Lease many times meanwhile, and a lost pod is replaced.
-constexpr std::chrono::seconds longest_silence{30};
+constexpr std::chrono::seconds max_silence{30};
 
 void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
   if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
@@ -93,7 +93,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
     announce_stop(workspace, wanted, run);
   }
   std::string heard;
-  for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
+  for (auto since = Clock::now(); Clock::now() - since < max_silence;) {
     const auto now = store.runs().find(run.id);
     if (!now) return true;
     run = *now;

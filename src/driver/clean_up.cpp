@@ -150,10 +150,10 @@ void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run is in progress");
   // A `pipe` that was killed during a classic build has left its stages. A build of another state
   // folder may be in progress, so young ones stay.
-  constexpr std::time_t longest_build = 6 * 3600;
+  constexpr std::time_t max_build = 6 * 3600;
   if (!dry_run_)
     workspace_.await(
-        docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - longest_build));
+        docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - max_build));
   if (!wanted_.keep_storage.empty()) return images_above_budget();
   for (const auto& image : own_images()) {
     if (!docker::is_own_image(image)) continue;

@@ -5,8 +5,10 @@
 
 #include "core/diagnostic.hpp"
 #include "driver/error_report.hpp"
+#include "driver/profile_use.hpp"
 #include "driver/run_driver.hpp"
 #include "driver/storage.hpp"
+#include "dsl/builder.hpp"
 #include "dsl/step_entry.hpp"
 #include "model/instance.hpp"
 
@@ -94,6 +96,15 @@ driver::WorkspaceOptions workspace_options(const Pipeline& pipeline, const RunOp
   start.jobs = options.jobs;
   start.no_cache = !options.use_cache;
   start.state = options.state;
+  start.profile = options.profile;
+  const auto is_given = [&](const std::string& option) {
+    return option == "orchestrator"
+               ? start.executor || options.orchestrator != RunOptions().orchestrator
+           : option == "jobs"  ? options.jobs != 0
+           : option == "state" ? !options.state.empty()
+                               : false;
+  };
+  driver::use_profile(start, {.folder = dsl::root_of(pipeline), .is_given = is_given});
   return start;
 }
 

@@ -50,7 +50,7 @@ std::vector<store::StepRecord>::const_iterator last_round(
 
 store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& run,
                                 const std::string& name) {
-  constexpr std::size_t most_shown = 6;
+  constexpr std::size_t max_shown = 6;
   const auto steps = store.runs().steps(run.id);
   const auto found = called(steps, name);
   if (found.size() == 1) return steps[found[0]];
@@ -62,9 +62,9 @@ store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& 
                            model::suggest_step(name, names));
   }
   std::string list;
-  for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)
+  for (std::size_t i = 0; i < std::min(found.size(), max_shown); ++i)
     list += (i ? ", " : "") + steps[found[i]].name;
-  if (found.size() > most_shown) list += ", ...";
+  if (found.size() > max_shown) list += ", ...";
   throw core::InputError("'" + name + "' is " + core::counted(found.size(), "step") + " in run " +
                              run.id + ": " + list,
                          "name one of them, by its values as in `STEP[AXIS=VALUE]` or by its "

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_results = 12;
+constexpr std::size_t max_results = 12;
 
 RunStatus status_named(const std::string& name) {
   for (const auto status : {RunStatus::succeeded, RunStatus::failed})
@@ -82,7 +82,7 @@ std::vector<ShownResult> results_of(Session& session) {
     for (const auto& input : step.inputs)
       for (const auto& source : input.sources) taken.emplace(source.step, source.output);
   }
-  if (outputs <= most_results) taken.clear();
+  if (outputs <= max_results) taken.clear();
   const auto& artifacts = session.workspace.artifacts();
   std::vector<ShownResult> results;
   for (const auto& step : steps) {
@@ -93,7 +93,7 @@ std::vector<ShownResult> results_of(Session& session) {
     for (const auto* made : recorded.of(step)) {
       const auto& name = step.matrix ? made->name : step.name;
       for (const auto& output : made->outputs)
-        if (results.size() < most_results && is_shown(output) &&
+        if (results.size() < max_results && is_shown(output) &&
             !(output.temp && !artifacts.has(output.digest)))
           results.push_back(
               {name + "." + output.name, link_to_output(artifacts, name, output), output.bytes});

@@ -74,7 +74,7 @@ void Lease::take_message(const json& lease) {
                                          : std::string();
   if (message.empty() || message == last_message_) return;
   last_message_ = std::move(message);
-  if (on_signal) on_signal(last_message_);
+  if (on_message) on_message(last_message_);
 }
 
 async::Task<bool> Lease::create() {

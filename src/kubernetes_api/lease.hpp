@@ -44,7 +44,7 @@ class Lease {
   /// the Lease with the last of its owners. Null: none.
   nlohmann::json owners;
   /// Called with each new message that another process left for the holder (leave_message()).
-  std::function<void(const std::string&)> on_signal;
+  std::function<void(const std::string&)> on_message;
 
  private:
   async::Task<bool> create();

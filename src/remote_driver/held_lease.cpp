@@ -20,14 +20,14 @@ std::string own_name() {
 }  // namespace
 
 HeldLease::HeldLease(DriverContext context, const kubernetes_api::AccessOptions& cluster,
-                     const std::string& lease, std::function<void(const std::string&)> on_signal,
+                     const std::string& lease, std::function<void(const std::string&)> on_message,
                      nlohmann::json owners)
     : context_(std::move(context)),
       name_(lease),
       holder_(own_name()),
       client_(context_.loop, kubernetes_api::find_cluster(cluster)),
       lease_(client_, name_, holder_) {
-  lease_.on_signal = std::move(on_signal);
+  lease_.on_message = std::move(on_message);
   lease_.owners = std::move(owners);
   context_.await(lease_.acquire([&](const std::string& other) {
     context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting");

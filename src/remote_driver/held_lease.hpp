@@ -18,9 +18,9 @@ namespace pipeline::remote_driver {
 /// drive the run and own its steps.
 class HeldLease {
  public:
-  /// @param on_signal,owners see kubernetes_api::Lease
+  /// @param on_message,owners see kubernetes_api::Lease
   HeldLease(DriverContext context, const kubernetes_api::AccessOptions& cluster,
-            const std::string& lease, std::function<void(const std::string&)> on_signal = {},
+            const std::string& lease, std::function<void(const std::string&)> on_message = {},
             nlohmann::json owners = {});
   /// Releases the Lease; removes it if the run has ended.
   ~HeldLease();

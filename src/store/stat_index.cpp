@@ -1,15 +1,15 @@
-#include <cerrno>
-#include <cstring>
+#include "store/stat_index.hpp"
 
 #include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
-#include "store/stat_index.hpp"
 
 namespace pipeline::store {
-
 namespace {
 
 constexpr std::string_view header_text = "pipe stat index 1\n";

@@ -23,7 +23,7 @@ using docker::EngineError;
 constexpr int stop_grace_seconds = 10;
 constexpr std::size_t kept_errors = 512;
 /// After the end no more output is written; output in transit arrives without long pauses.
-constexpr std::chrono::seconds longest_silence{10};
+constexpr std::chrono::seconds max_silence{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
 /// A running container is looked at after each hundredth of its time. Reading its memory costs more
@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds shortest_sample_pause{100}, shortest_cpu_pau
 constexpr int samples_share = 100;
 /// An engine is asked for its accounts during one of so many parts of the time, or once a second.
 constexpr int answers_share = 200;
-constexpr std::chrono::seconds longest_answer_pause{1};
+constexpr std::chrono::seconds max_answer_pause{1};
 
 using Clock = std::chrono::steady_clock;
 
@@ -144,29 +144,17 @@ async::Task<bool> ContainerSession::look_up(bool& next_exit) {
 /// Waits until the container has ended, also across interruptions. Its exit code counts only if the
 /// engine saw it end by itself: a restarting engine stops its containers and still reports exit
 /// codes, and a step that handles SIGTERM may exit with 0.
-async::Task<> ContainerSession::wait_for_end(bool started) {
-  const std::function<void()> on_listening = [this] { heard(waiting_); };
-  bool next_exit = !started;
-  async::Backoff backoff(engine_.limits().retries);
-  for (;;) {
-    const auto began = std::chrono::steady_clock::now();
-    std::exception_ptr lost;
-    try {
-      co_await engine_.wait_container(id_, next_exit ? "next-exit" : "not-running", on_listening,
-                                      &connections_);
-    } catch (const core::EnvironmentError& error) {
-      lost = std::current_exception();
-      core::log::info(std::string("engine: ") + error.what() + "; the container is looked up");
-    }
-    if (lost && connections_.level() != core::StopLevel::none) std::rethrow_exception(lost);
-    was_cut_ |= lost != nullptr;
-    const bool ended = co_await look_up(next_exit);
-    if (ended) break;
-    if (std::chrono::steady_clock::now() - began > engine_.limits().retries.longest_pause)
-      backoff.reset();
-    if (lost && backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
-  }
+async::Task<> ContainerSession::await_end(bool started) {
+  ContainerWait wait{.id = id_,
+                     .cancel = connections_,
+                     .next_exit = !started,
+                     .on_listening = [this] { heard(waiting_); },
+                     .has_ended =
+                         [this](bool& next_exit, bool was_cut) {
+                           was_cut_ |= was_cut;
+                           return look_up(next_exit);
+                         }};
+  co_await wait_for_end(engine_, std::move(wait));
   has_ended_ = true;
   ended_.stop(core::StopLevel::immediate);
 }
@@ -203,7 +191,7 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
 
 async::Task<> ContainerSession::drain(async::JoinableTask& output) {
   auto heard = received_;
-  auto until = std::chrono::steady_clock::now() + longest_silence;
+  auto until = std::chrono::steady_clock::now() + max_silence;
   while (!output.done()) {
     co_await changed_.wait(until);
     const bool is_silent = received_ == heard;
@@ -211,7 +199,7 @@ async::Task<> ContainerSession::drain(async::JoinableTask& output) {
     if (is_silent && now < until) continue;
     if (is_silent && !output.done()) connections_.stop(core::StopLevel::immediate);
     heard = received_;
-    until = now + longest_silence;
+    until = now + max_silence;
   }
 }
 
@@ -271,8 +259,7 @@ async::Task<> ContainerSession::measure_by_engine() {
     }
     if (ended_.level() != core::StopLevel::none) break;
     const auto now = Clock::now();
-    const auto beside =
-        std::min<Clock::duration>((now - asked) * answers_share, longest_answer_pause);
+    const auto beside = std::min<Clock::duration>((now - asked) * answers_share, max_answer_pause);
     pause.expires_after(std::max<Clock::duration>(beside, (now - start) / samples_share));
     boost::system::error_code cancelled;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
@@ -347,7 +334,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   AttemptResult result;
   const auto tell = [this] { changed_.tell(); };
   async::JoinableTask output(executor_, read_output(started), tell);
-  async::JoinableTask end(executor_, wait_for_end(started), tell);
+  async::JoinableTask end(executor_, await_end(started), tell);
   std::optional<async::JoinableTask> measuring;
   std::optional<EngineError> refused;
   std::exception_ptr lost;

@@ -47,7 +47,7 @@ class ContainerSession {
 
  private:
   async::Task<> read_output(bool started);
-  async::Task<> wait_for_end(bool started);
+  async::Task<> await_end(bool started);
   async::Task<> quietly(async::Task<> task);
   async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
   async::Task<> drain(async::JoinableTask& output);

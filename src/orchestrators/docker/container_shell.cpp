@@ -5,6 +5,7 @@
 #include <array>
 
 #include "async/joinable_task.hpp"
+#include "async/sleep.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "docker/log_frames.hpp"
@@ -98,10 +99,9 @@ class EndOfShell {
 /// Returns once the container is gone. The engine removes it by itself, too, and refuses to do so
 /// twice at a time.
 async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
-  constexpr int most_looks = 200;
+  constexpr int max_looks = 200;
   constexpr std::chrono::milliseconds pause{50};
-  asio::steady_timer timer(co_await asio::this_coro::executor);
-  for (int look = 0; look < most_looks; ++look) {
+  for (int look = 0; look < max_looks; ++look) {
     co_await engine.remove_container(id);
     bool is_gone = false;
     try {
@@ -110,8 +110,7 @@ async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
       is_gone = error.status() == 404;
     }
     if (is_gone) co_return;
-    timer.expires_after(pause);
-    co_await timer.async_wait(asio::use_awaitable);
+    co_await async::sleep(pause);
   }
 }
 

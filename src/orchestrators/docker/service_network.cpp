@@ -20,7 +20,7 @@ using docker::EngineError;
 using nlohmann::json;
 
 /// Time in which the containers of a network are removed.
-constexpr std::chrono::seconds longest_leave{60};
+constexpr std::chrono::seconds leave_timeout{60};
 constexpr std::chrono::milliseconds leave_pause{100};
 
 async::Task<json> networks_with(EngineApi& engine, std::vector<std::string> labels) {
@@ -34,7 +34,7 @@ async::Task<json> networks_with(EngineApi& engine, std::vector<std::string> labe
 /// Removes a network once no container is in it any more.
 async::Task<> remove_network(EngineApi& engine, std::string id) {
   const auto path = "/networks/" + net::url_encode(id);
-  const auto until = std::chrono::steady_clock::now() + longest_leave;
+  const auto until = std::chrono::steady_clock::now() + leave_timeout;
   for (;;) {
     try {
       co_await engine.call("DELETE", path);

@@ -5,12 +5,12 @@
 
 #include "async/deadline.hpp"
 #include "async/joinable_task.hpp"
-#include "async/retry_policy.hpp"
 #include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "orchestrators/containers/container_end.hpp"
+#include "orchestrators/docker/container_wait.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/service_spec.hpp"
 
@@ -169,21 +169,13 @@ async::Task<docker::ContainerState> ServiceRun::state() {
 }
 
 /// Waits until the container has ended, also across interruptions, or stop() is called.
-async::Task<> ServiceRun::wait_for_end() {
-  async::Backoff backoff(engine_.limits().retries);
-  for (;;) {
-    std::exception_ptr lost;
-    try {
-      co_await engine_.wait_container(id_, "not-running", {}, &connections_);
-    } catch (const core::EnvironmentError& error) {
-      lost = std::current_exception();
-    }
-    if (connections_.level() != core::StopLevel::none) co_return;
-    const auto now = co_await state();
-    if (!now.running) break;
-    if (lost && backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
-  }
+async::Task<> ServiceRun::await_end() {
+  ContainerWait wait{
+      .id = id_, .cancel = connections_, .has_ended = [this](bool&, bool) -> async::Task<bool> {
+        end_ = co_await state();
+        co_return !end_.running;
+      }};
+  co_await wait_for_end(engine_, std::move(wait));
 }
 
 async::Task<> ServiceRun::run() {
@@ -193,10 +185,8 @@ async::Task<> ServiceRun::run() {
   async::JoinableTask output(executor, pass_output());
   async::JoinableTask readiness(executor, await_readiness());
   std::exception_ptr lost;
-  docker::ContainerState end;
   try {
-    co_await wait_for_end();
-    if (connections_.level() == core::StopLevel::none) end = co_await state();
+    co_await await_end();
   } catch (...) {
     lost = std::current_exception();
   }
@@ -220,13 +210,13 @@ async::Task<> ServiceRun::run() {
              (why_not_ready_.empty() ? "" : ": " + why_not_ready_),
          {"`ready: {timeout: 10m}` gives it more time",
           "it must accept connections at all its addresses (0.0.0.0), not at 127.0.0.1 alone"});
-  else if (has_ended && !end.error.empty())
-    fail(FailureKind::infrastructure, "is gone: " + end.error, {});
-  else if (has_ended && end.oom_killed)
+  else if (has_ended && !end_.error.empty())
+    fail(FailureKind::infrastructure, "is gone: " + end_.error, {});
+  else if (has_ended && end_.oom_killed)
     fail(kind, "was killed" + when + " because it used too much memory",
          {"raise `resources: {memory: ...}` of the service"});
   else if (has_ended)
-    fail(kind, "ended with exit code " + std::to_string(end.exit_code) + when, {});
+    fail(kind, "ended with exit code " + std::to_string(end_.exit_code) + when, {});
 }
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -41,7 +41,7 @@ class ServiceRun {
   async::Task<> pass_output();
   async::Task<> await_readiness();
   async::Task<int> look(std::vector<std::string> check, core::CancelSource& cancel);
-  async::Task<> wait_for_end();
+  async::Task<> await_end();
   async::Task<docker::ContainerState> state();
   void take_output(bool is_stderr, std::string_view bytes);
   void take_line(bool is_stderr, std::string_view line);
@@ -61,6 +61,7 @@ class ServiceRun {
   core::Lines lines_[2]{core::Lines(max_line), core::Lines(max_line)};
   core::TailBuffer last_output_{2048};
   std::string why_not_ready_;
+  docker::ContainerState end_;  ///< As of the last look.
   bool is_ready_ = false, is_late_ = false;
   std::optional<Failure> failure_;
 

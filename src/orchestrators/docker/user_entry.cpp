@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* passwd_file = "/etc/passwd";
-constexpr std::uint64_t longest_passwd = 4 << 20;
+constexpr std::uint64_t max_passwd = 4 << 20;
 
 /// Keeps the content of the one file in a tar.
 class OneFile final : public file_tree::TarReader::Sink {
@@ -115,7 +115,7 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
                                            const ContainerOptions& options) {
   const auto digest = options.image.substr(options.image.find(':') + 1);
   const auto known = folder_ / ("image-" + digest);
-  if (auto text = core::read_untrusted_file(known, longest_passwd)) co_return *text;
+  if (auto text = core::read_untrusted_file(known, max_passwd)) co_return *text;
   nlohmann::json body;
   body["Image"] = options.image;
   body["Entrypoint"] = {"/bin/true"};
@@ -126,7 +126,7 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
       name, std::move(body), attempt.step.settings->docker.platform.value_or(""),
       &attempt.io.cancel);
   OneFile file;
-  file_tree::TarReader reader(file, {.bytes = longest_passwd, .entries = 1});
+  file_tree::TarReader reader(file, {.bytes = max_passwd, .entries = 1});
   std::exception_ptr error;
   try {
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {

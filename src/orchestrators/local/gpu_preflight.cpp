@@ -5,6 +5,7 @@
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::local {
+
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
                                                  ProcessReaper& reaper) {

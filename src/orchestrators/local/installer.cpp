@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kept_lines = 25, longest_line = 64 * 1024;
+constexpr std::size_t kept_lines = 25, max_line = 64 * 1024;
 
 /// A command is a named variable before it is awaited, because g++ 12 fails on a braced list within
 /// a co_await expression.
@@ -39,7 +39,7 @@ class Lines {
   explicit Lines(std::function<void(std::string)> on_line) : on_line_(std::move(on_line)) {}
   void add(std::string_view bytes) {
     for (char c : bytes) {
-      if (c == '\n' || c == '\r' || rest_.size() == longest_line)
+      if (c == '\n' || c == '\r' || rest_.size() == max_line)
         end();
       else
         rest_ += c;

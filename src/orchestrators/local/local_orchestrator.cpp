@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "async/on_pool.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -356,12 +357,9 @@ async::Task<> LocalOrchestrator::make_workspace(const Attempt& attempt,
     workspace.emplace(attempt, short_folders_);
     co_return;
   }
-  const auto make = [&]() -> async::Task<> {
-    workspace.emplace(attempt, short_folders_);
-    co_return;
-  };
   if (!pool_) pool_.emplace(1);
-  co_await asio::co_spawn(*pool_, make(), asio::use_awaitable);
+  const auto make = [&] { workspace.emplace(attempt, short_folders_); };
+  co_await async::on_pool(*pool_, make);
 }
 
 ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Workspace& workspace,
@@ -477,10 +475,10 @@ async::Task<> LocalOrchestrator::remove_orphans(
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(options_.state / reapers_folder, none))
     if (!is_alive(entry.path().filename().string())) locks.push_back(entry.path());
-  constexpr int most_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
+  constexpr int max_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (const auto& lock : locks)
-    for (int looks = 0; looks < most_looks && !ProcessReaper::has_ended(lock); ++looks) {
+    for (int looks = 0; looks < max_looks && !ProcessReaper::has_ended(lock); ++looks) {
       pause.expires_after(std::chrono::milliseconds(2));
       co_await pause.async_wait(asio::use_awaitable);
     }

@@ -34,13 +34,13 @@ bool is_zombie(pid_t pid) {
   return fields.starts_with('Z') || (kill(pid, 0) != 0 && errno == ESRCH);
 }
 
-constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};
+constexpr std::chrono::milliseconds first_pause{4}, max_pause{100};
 constexpr int cost_share = 600;  ///< Samples of memory take one of so many parts of a CPU at most.
 
 /// Waits until the next sample of memory: at first little, for short steps.
 std::chrono::nanoseconds sample_pause(std::chrono::nanoseconds age, std::chrono::nanoseconds cost) {
   using std::chrono::nanoseconds;
-  return std::max(cost * cost_share, std::clamp<nanoseconds>(age / 4, first_pause, longest_pause));
+  return std::max(cost * cost_share, std::clamp<nanoseconds>(age / 4, first_pause, max_pause));
 }
 
 constexpr const char* reaper_is_gone =

@@ -32,11 +32,11 @@ struct Request {
 
 namespace {
 
-constexpr int most_children = 4096;
+constexpr int max_children = 4096;
 constexpr int fixed_files = 4;  ///< The reply, header, out, err; control groups, inherited
                                 ///< descriptors and the sandbox follow.
-constexpr int most_open_files = 128;
-constexpr int most_passes =
+constexpr int max_open_files = 128;
+constexpr int max_passes =
     5000;  ///< Tries of a millisecond each, until killed processes must be gone.
 
 /// The words of a request in a file: offsets from its beginning, which become pointers where it is
@@ -99,7 +99,7 @@ struct Child {
   pid_t pid;  ///< 0: unused.
   int reply;  ///< -1: a process that cannot be killed.
 };
-std::array<Child, most_children> registered;
+std::array<Child, max_children> registered;
 
 struct Reply {
   pid_t pid;
@@ -254,7 +254,7 @@ int kill_strays(int& left, rusage& usage) {
 /// @param usage what they used is added to it @return the number of those that cannot be killed
 int end_strays(rusage& usage) {
   int left = 0;
-  for (int pass = 0, empty = 0; pass < most_passes && empty < 2; ++pass) {
+  for (int pass = 0, empty = 0; pass < max_passes && empty < 2; ++pass) {
     if (kill_strays(left, usage) == 0) {
       ++empty;
       continue;
@@ -318,7 +318,7 @@ void end_step(Child& child) {
   if (open("/dev/null", O_RDWR) != STDOUT_FILENO || dup(STDOUT_FILENO) != STDERR_FILENO) _exit(1);
   for (;;) {
     Request request{};
-    alignas(cmsghdr) char control[CMSG_SPACE(most_open_files * sizeof(int))];
+    alignas(cmsghdr) char control[CMSG_SPACE(max_open_files * sizeof(int))];
     iovec text{&request, sizeof request};
     msghdr message{};
     message.msg_iov = &text;
@@ -328,7 +328,7 @@ void end_step(Child& child) {
     const auto got = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    int files[most_open_files], count = 0;
+    int files[max_open_files], count = 0;
     if (const auto* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
       count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
       std::memcpy(files, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
@@ -391,7 +391,7 @@ void ProcessReaper::start() {
 
 bool ProcessReaper::send(const Request& request, const std::vector<int>& files) {
   iovec text{const_cast<Request*>(&request), sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(most_open_files * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(max_open_files * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
@@ -433,7 +433,7 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   files.insert(files.end(), request.control_groups.begin(), request.control_groups.end());
   files.insert(files.end(), request.inherited.begin(), request.inherited.end());
   if (request.sandbox >= 0) files.push_back(request.sandbox);
-  if (files.size() > most_open_files)
+  if (files.size() > max_open_files)
     throw core::system_error("cannot start " + request.program.string(), EMFILE);
   const Request message{Request::Kind::launch,
                         0,

@@ -56,8 +56,8 @@ Sandbox* Sandboxes::of(const AttemptSpec& attempt, const Workspace& workspace,
   std::erase_if(readable, [](const fs::path& path) { return path.empty(); });
   if (const auto known = sandboxes_.find(readable); known != sandboxes_.end())
     return &known->second;
-  constexpr std::size_t most_kept = 64;
-  if (sandboxes_.size() >= most_kept) sandboxes_.clear();
+  constexpr std::size_t max_kept = 64;
+  if (sandboxes_.size() >= max_kept) sandboxes_.clear();
   Sandbox made(root_, home);
   made.allow(state_);
   made.allow(environments_);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 /// A socket below TMPDIR must fit into the 108 bytes of sockaddr_un; Python's multiprocessing makes
 /// such sockets (`pymp-xxxxxxxx/listener-xxxxxxxx`).
-constexpr std::size_t longest_temporary = 70;
+constexpr std::size_t max_temporary = 70;
 constexpr std::string_view temporary_prefix = "pipe-local-";
 
 /// Copying a larger file takes too long for the protection that it gives: the step sees the
@@ -149,7 +149,7 @@ Workspace::Workspace(const AttemptSpec& attempt, ShortFolders& short_folders)
       throw core::system_error("cannot link the input " + input.path.string(), errno);
   if (is_changed) chmod(layout_.inputs.c_str(), 0555);
   temporary_ = scratch_ / "tmp";
-  if (temporary_.native().size() > longest_temporary) {
+  if (temporary_.native().size() > max_temporary) {
     short_.emplace(short_folders_.take());
     temporary_ = short_->path();
   } else {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/version.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
@@ -110,15 +109,6 @@ TEST(Text, times_are_utc) {
   EXPECT_EQ(core::format_time(WallTime{std::chrono::milliseconds(1'795'248'900'000)}),
             "2026-11-21 08:15:00Z");
   EXPECT_EQ(core::format_time(WallTime{}), "");
-}
-
-TEST(Version, is_compared_by_its_numbers) {
-  EXPECT_TRUE(is_older("1.1.5+ds1", {1, 1, 12}));
-  EXPECT_TRUE(is_older("1.0", {1, 1, 12}));
-  EXPECT_FALSE(is_older("1.1.12", {1, 1, 12}));
-  EXPECT_FALSE(is_older("1.2.0-rc1", {1, 1, 12}));
-  EXPECT_FALSE(is_older("unknown", {1, 1, 12}));
-  EXPECT_FALSE(is_older("", {1, 1, 12}));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <pipeline/run.hpp>
 
 #include "core/file.hpp"
+#include "core/scope_guard.hpp"
 #include "driver/invocation.hpp"
 #include "driver/resume.hpp"
 
@@ -98,6 +99,34 @@ TEST_F(ProgramRun, records_how_it_was_begun) {
   EXPECT_EQ(recorded->orchestrator, "writing");
   EXPECT_EQ(recorded->parameters, (std::map<std::string, std::string>{{"first.size", "5"}}));
   EXPECT_EQ(recorded->jobs, 2u);
+}
+
+TEST_F(ProgramRun, takes_from_its_profile_what_it_does_not_set_itself) {
+  core::write_file_atomically(folder_.path() / "profiles.yaml",
+                              "default: {jobs: 2, orchestrator: docker, limits: {license: 1}}\n"
+                              "lab: {jobs: 3}\n");
+  const auto recorded = [&](RunOptions options) {
+    options.use_cache = false;
+    const auto result = run(std::move(options));
+    store::RunStore store(state());
+    return *invocation_of(store, result.id);
+  };
+  const auto by_default = recorded({});
+  EXPECT_EQ(by_default.profile, "default");
+  EXPECT_EQ(by_default.jobs, 2u);
+  EXPECT_EQ(by_default.orchestrator, "writing");
+  EXPECT_EQ(recorded({.profile = "lab"}).jobs, 3u);
+  EXPECT_EQ(recorded({.profile = "lab", .jobs = 1}).jobs, 1u);
+  ::setenv("PIPE_PROFILE", "lab", 1);
+  const core::ScopeGuard unset([] { ::unsetenv("PIPE_PROFILE"); });
+  EXPECT_EQ(recorded({}).profile, "lab");
+  try {
+    run({.profile = "labb"});
+    FAIL() << "an unknown profile is refused";
+  } catch (const RunError& error) {
+    EXPECT_EQ(error.exit_code(), 2);
+    EXPECT_THAT(std::string(error.what()), HasSubstr("did you mean 'lab'?"));
+  }
 }
 
 TEST_F(ProgramRun, reports_each_reused_step_of_a_run_in_which_nothing_has_changed) {

@@ -176,11 +176,11 @@ TEST_F(TheLease, word_reaches_who_has_it_and_who_takes_it_next) {
   Lease mine(client, "run", "me", brief), next(client, "run", "next", brief);
   std::vector<std::string> mine_heard, next_heard;
   core::CancelSource stop;
-  mine.on_signal = [&](const std::string& word) {
+  mine.on_message = [&](const std::string& word) {
     mine_heard.push_back(word);
     stop.stop(core::StopLevel::graceful);
   };
-  next.on_signal = [&](const std::string& word) { next_heard.push_back(word); };
+  next.on_message = [&](const std::string& word) { next_heard.push_back(word); };
   run_task(loop, mine.acquire());
   run_task(loop, leave_message(client, "run", "graceful"));
   EXPECT_TRUE(run_task(loop, mine.keep(stop)));

@@ -1,8 +1,8 @@
-#include "cli/version.hpp"
+#include "core/version.hpp"
 
 #include <charconv>
 
-namespace pipeline::cli {
+namespace pipeline::core {
 
 bool is_older(std::string_view version, std::array<unsigned, 3> than) {
   std::array<unsigned, 3> numbers{};
@@ -18,4 +18,4 @@ bool is_older(std::string_view version, std::array<unsigned, 3> than) {
   return numbers < than;
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::core

@@ -8,7 +8,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 
 /// Reads a file while it grows. The file may be created later.
 class GrowingFile {
@@ -37,4 +37,4 @@ class GrowingFile {
   bool is_watched_ = false;
 };
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

@@ -1,4 +1,4 @@
-#include "cli/growing_file.hpp"
+#include "driver/growing_file.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 
 bool GrowingFile::open() {
   if (file_) return true;
@@ -62,4 +62,4 @@ void GrowingFile::wait() {
   }
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

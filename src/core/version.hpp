@@ -5,9 +5,9 @@
 #include <array>
 #include <string_view>
 
-namespace pipeline::cli {
+namespace pipeline::core {
 
 /// Returns true if the first three numbers of `version` are smaller; false if it cannot be parsed.
 bool is_older(std::string_view version, std::array<unsigned, 3> than);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::core

@@ -1,0 +1,25 @@
+/// @file
+/// The profile in which a command or a C++ program works, applied to its options.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "driver/workspace_options.hpp"
+
+namespace pipeline::driver {
+
+struct ProfileUse {
+  std::filesystem::path folder;  ///< The pipeline's.
+  /// Returns true for an option that was given, such as `jobs`; a profile does not change it.
+  std::function<bool(const std::string& option)> is_given;
+  bool ignores_unknown = false;  ///< $PIPE_PROFILE may name a profile of another folder.
+};
+
+/// Sets the options that the profile sets and that were not given. The profile is
+/// `options.profile`, else $PIPE_PROFILE, else `default` if there is one. Throws InputError for an
+/// unknown profile.
+void use_profile(WorkspaceOptions& options, const ProfileUse& use);
+
+}  // namespace pipeline::driver
