@@ -81,6 +81,7 @@ void use_profile(Options& options) {
   fill("--state", options.state, profile.state);
   fill("--service-account", options.service_account, profile.field("service_account"));
   options.keep_storage = profile.keep_storage;
+  options.page = profile.page;
   options.remote_store = profile.remote_store;
 }
 

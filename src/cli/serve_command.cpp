@@ -31,8 +31,10 @@ core::ExitCode serve_command(Context& context) {
       store, context.artifacts(),
       {templates::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
        page_script({"serve/live_log.js", "serve/runs.js", "serve/leaderboard.js",
-                    "serve/compare.js", "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),
-       templates::template_text("serve/icon.svg", {})});
+                    "serve/compare.js", "serve/lineage.js", "serve/machine.js", "serve/question.js",
+                    "serve/serve.js"}),
+       templates::template_text("serve/icon.svg", {})},
+      !remote);
   server.run(api, guard);
   return core::ExitCode::ok;
 }
