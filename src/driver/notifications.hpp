@@ -8,6 +8,7 @@
 
 #include "async/task.hpp"
 #include "driver/workspace.hpp"
+#include "net/http.hpp"
 #include "notify/message.hpp"
 
 namespace pipeline::driver {

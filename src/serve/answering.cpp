@@ -48,6 +48,13 @@ std::pair<store::RunRecord, store::Question> find_question(store::RunStore& stor
   return {std::move(*record), std::move(found->second)};
 }
 
+/// Returns null for a text that is not JSON.
+json parsed(const std::string& text) try {
+  return core::parse_json(text);
+} catch (const std::exception&) {
+  return nullptr;
+}
+
 std::string text_of(const json& body, const char* key, std::size_t max) {
   const auto found = body.find(key);
   if (found == body.end()) return {};
@@ -80,8 +87,8 @@ Answer show_question(store::RunStore& store, const PageRequest& request) {
 }
 
 Answer take_answer(store::RunStore& store, const PageRequest& request) {
-  const auto body = core::parse_json(request.body);
-  if (!body.is_object()) throw core::InputError("an answer is a JSON object");
+  const auto body = parsed(request.body);
+  if (!body.is_object()) return refusal(400, "an answer is a JSON object");
   const auto step = text_of(body, "step", max_note), answer = text_of(body, "answer", max_name);
   const auto [run, question] =
       find_question(store, request, text_of(body, "run", max_name), step);
