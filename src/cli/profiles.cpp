@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/project.hpp"
 #include "core/user_environment.hpp"
@@ -43,6 +44,18 @@ std::vector<std::string> named_servers() {
   return servers;
 }
 
+/// Returns the profiles that a command may use which no option or variable gave one. A file that
+/// cannot be read is a warning to a command about runs, whose state folder has what it needs.
+spec::Profiles profiles_at_hand(const Options& options, const std::filesystem::path& folder) {
+  try {
+    return spec::find_profiles(folder);
+  } catch (const core::InputError& error) {
+    if (options.takes_file || options.program) throw;
+    Context(options).note("warning: no profile applies: " + std::string(error.what()));
+    return {};
+  }
+}
+
 }  // namespace
 
 void begin_project(const Options& options, const std::string& command) {
@@ -63,7 +76,7 @@ void use_profile(Options& options) {
     options.profile = name;
   const auto folder = folder_of(options);
   if (options.profile.empty() && !options.given.contains("--profile") &&
-      spec::find_profiles(folder).contains(default_profile))
+      profiles_at_hand(options, folder).contains(default_profile))
     options.profile = default_profile;
   if (options.profile.empty()) return;
   // A command about runs may be called in any folder, whatever $PIPE_PROFILE is.
