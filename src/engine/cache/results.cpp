@@ -47,6 +47,12 @@ async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSp
   co_return entry;
 }
 
+async::Task<bool> Results::download_again(const StepSpec& step, std::string key) {
+  const auto entry =
+      co_await exchange_->download(step, std::move(key), !may_be_downloaded(step));
+  co_return entry.has_value();
+}
+
 async::Task<> Results::publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,
                                             std::function<void()> cleanup) {
   if (cleanup && !options_.wait_until_persisted) std::exchange(cleanup, {})();

@@ -39,6 +39,10 @@ class Results {
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
 
+  /// Downloads what this machine lacks of a result that is recorded here. Returns false if the
+  /// remote cache has not got it.
+  async::Task<bool> download_again(const StepSpec& step, std::string key);
+
   /// Returns true if the step's result is sent to the remote cache. A driver on another machine
   /// takes the run's own results from there, even if nothing else may be reused.
   bool are_shared(const StepSpec& step) const {

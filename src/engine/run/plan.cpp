@@ -299,10 +299,14 @@ class Planner final : public DryStarter {
         if (!output || !output->temp || services_.artifacts.has(output->digest)) continue;
         auto& plan = plans_[steps_.index_of(source.step)];
         if (plan.action != StepPlan::Action::reuse && !(runs && is_restored(plan))) continue;
-        plan.action = action;
+        const auto maker = steps_.index_of(source.step);
+        const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
+        plan.action = may_be_remote ? StepPlan::Action::depends : action;
         plan.changes = {std::string(needed_again) + source.output + "' was removed, and '" +
-                        steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs")};
-        need_inputs(steps_.index_of(source.step), action);
+                        steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs") +
+                        (may_be_remote ? ": runs unless " + options_.shared->name() + " has it"
+                                       : "")};
+        need_inputs(maker, plan.action);
       }
   }
 

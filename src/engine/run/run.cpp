@@ -73,8 +73,9 @@ class Run final : public StepStarter {
         journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
         runner_(context_, journal_, slots_, gpus_, results_),
-        made_again_(context_, steps_,
-                    [this](model::StepIndex i) { return run_step(i, std::nullopt); }) {
+        made_again_(
+            context_, steps_, [this](model::StepIndex i) { return run_step(i, std::nullopt); },
+            [this](model::StepIndex i) { return download_again(i); }) {
     for (model::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
     if (!options_.identity.empty() && options_.use_cache)
@@ -117,6 +118,7 @@ class Run final : public StepStarter {
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, Clock::time_point since,
                                            StepKey& key, AttemptCounts& counts);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
+  async::Task<std::string> download_again(model::StepIndex i);
   async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
   void environment_failed(model::StepIndex i);
@@ -429,6 +431,18 @@ async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& co
   environments_.begin(i, spec(i));
   co_await environments_.prepared(i);
   co_return results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+}
+
+/// Downloads the outputs of a step that has ended which this machine lacks, if the remote cache has
+/// the same ones. Returns the cache's name, else an empty text.
+async::Task<std::string> Run::download_again(model::StepIndex i) {
+  if (!results_.may_be_remote(spec(i), false)) co_return "";
+  const auto key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+  const bool has_them = co_await results_.download_again(spec(i), key.key);
+  const bool are_whole = std::ranges::all_of(steps_[i].outputs, [&](const auto& output) {
+    return services_.artifacts.looks_whole(output.digest);
+  });
+  co_return has_them&& are_whole ? options_.shared->name() : "";
 }
 
 /// In the mode fail_fast, fails the step at once instead of when it would begin. A step that has
