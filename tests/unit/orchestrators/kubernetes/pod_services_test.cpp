@@ -50,7 +50,8 @@ class PodServices : public testing::Test {
   json service() { return pod()["containers"][1]; }
   std::vector<std::string> mounted() {
     std::vector<std::string> targets;
-    for (const auto& mount : service()["volumeMounts"]) targets.push_back(mount["mountPath"]);
+    const auto container = service();  // A temporary would end before the loop.
+    for (const auto& mount : container["volumeMounts"]) targets.push_back(mount["mountPath"]);
     return targets;
   }
 
@@ -111,7 +112,8 @@ TEST_F(PodServices, read_the_steps_files_and_cannot_gain_rights) {
   EXPECT_THAT(mounted(), IsSupersetOf({"/pipe/code", "/pipe/inputs/data.csv", "/pipe/agent",
                                        services_folder}));
   EXPECT_THAT(mounted(), Not(Contains("/pipe/outputs")));
-  for (const auto& mount : service()["volumeMounts"])
+  const auto container = service();
+  for (const auto& mount : container["volumeMounts"])
     EXPECT_EQ(mount["readOnly"], mount["mountPath"] != services_folder) << mount;
   EXPECT_EQ(service()["securityContext"]["allowPrivilegeEscalation"], false);
   place.carries = true;
