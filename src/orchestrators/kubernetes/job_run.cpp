@@ -229,9 +229,10 @@ async::Task<> JobRun::fail(JobAction& action) {
   co_await stop(core::StopLevel::immediate);
   if (action.state.phase != PodState::Phase::running) co_return;
   co_await drain();  // The log shows whether the step had begun when its service ended.
-  auto of_service = failure_of_service(pod, frames_.has_begun());
-  of_service->details = std::move(failure_->details);
-  failure_ = std::move(of_service);
+  if (auto of_service = failure_of_service(pod, frames_.has_begun())) {
+    of_service->details = std::move(failure_->details);
+    failure_ = std::move(of_service);
+  }
   co_await services_.explain(*failure_);
 }
 
