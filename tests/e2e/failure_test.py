@@ -236,6 +236,14 @@ class Failures(PipeTest):
 
 
 class FailuresInContainers(PipeTest):
+    def test_the_line_that_fails_is_named_by_images_without_bash(self):
+        self.pipeline({"lines": {"command": "x=1\ntest -f /nonexistent\necho never"}, "code": {"command": "true\nexit 4"}, "fine": {"command": "(exit 3) || true"}},
+                      {"parent_image": "busybox:musl", "skip_build": True})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.steps(), {"lines": "failed", "code": "failed", "fine": "succeeded"})
+        told = {step: [event["line"] for event in result.events("step_log") if event["step"] == step] for step in result.steps()}
+        self.assertEqual(told, {"lines": ["pipe: line 2 ended with exit code 1"], "code": ["pipe: line 2 ended with exit code 4"], "fine": []})
+
     def test_too_little_shared_memory_is_advised(self):
         self.pipeline({"bus": python("import mmap; f = open('/dev/shm/y', 'w+b'); f.truncate(200 << 20); m = mmap.mmap(f.fileno(), 0); m[:] = bytes(len(m))")})
         self.assertIn("shm_size: 1GiB", " ".join(self.run_pipe(code=1).failure("bus")["hints"]))
