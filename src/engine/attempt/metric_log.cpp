@@ -17,8 +17,8 @@ void MetricLog::line(std::string_view line) {
   add(metric->name, {metric->value, metric->step, wall_now()});
   if (waiting_ >= max_waiting || Clock::now() - flushed_ >= max_wait)
     flush();
-  else if (waiting_ == 1)
-    late_.start(max_wait);
+  else if (waiting_ == 1 && late_)
+    late_->start(max_wait);
 }
 
 void MetricLog::flush_late() {
@@ -56,7 +56,7 @@ void MetricLog::drop() {
 
 void MetricLog::flush() {
   flushed_ = Clock::now();
-  late_.cancel();
+  if (late_) late_->cancel();
   if (waiting_ == 0) return;
   store_.transaction([&] {
     for (const auto& [name, series] : series_) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,13 +21,12 @@ class MetricLog {
   static constexpr std::size_t max_names = 1000, max_points = 10'000'000;
 
   /// Keeps a reference to the store.
-  MetricLog(const asio::any_io_executor& executor, store::RunStore& store, std::string run,
-            std::string step, unsigned attempt)
-      : store_(store),
-        run_(std::move(run)),
-        step_(std::move(step)),
-        attempt_(attempt),
-        late_(executor, [this] { flush_late(); }) {}
+  /// @param executor stores the points of a step that falls silent; null: its caller calls flush()
+  MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt,
+            const asio::any_io_executor* executor = nullptr)
+      : store_(store), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {
+    if (executor) late_.emplace(*executor, [this] { flush_late(); });
+  }
 
   /// Takes the metric of a line, if the line reports one. Stores the points when there are many, or
   /// when they have waited for some seconds, also if no line follows; throws EnvironmentError.
@@ -51,7 +51,7 @@ class MetricLog {
   std::size_t waiting_ = 0, taken_ = 0;
   bool has_dropped_ = false, has_warned_ = false;
   Clock::time_point flushed_ = Clock::now();
-  async::Timeout late_;
+  std::optional<async::Timeout> late_;
 };
 
 }  // namespace pipeline::engine

@@ -73,8 +73,7 @@ TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {
   store::StepRecord step{.run = "r", .name = "train", .status = StepStatus::succeeded};
   step.parameters = "{}";
   store.runs().put_step(step);
-  asio::io_context loop;
-  MetricLog log(loop.get_executor(), store, "r", "train", 1);
+  MetricLog log(store, "r", "train", 1);
   log.line("loss = 3");
   log.flush();
   EXPECT_TRUE(store.metrics().list("r").empty());
