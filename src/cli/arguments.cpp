@@ -63,13 +63,13 @@ std::string overview(const Options& start) {
 
 /// Words of other programs for commands.
 constexpr std::array other_words{
-    std::pair{"status", "show"},    std::pair{"ps", "runs"},        std::pair{"ls", "runs"},
-    std::pair{"list", "runs"},      std::pair{"history", "runs"},   std::pair{"stop", "cancel"},
-    std::pair{"kill", "cancel"},    std::pair{"rerun", "resume"},   std::pair{"restart", "resume"},
-    std::pair{"retry", "resume"},   std::pair{"start", "run"},      std::pair{"exec", "shell"},
-    std::pair{"submit", "run"},     std::pair{"rm", "clean"},       std::pair{"delete", "clean"},
-    std::pair{"prune", "clean"},    std::pair{"check", "validate"}, std::pair{"lint", "validate"},
-    std::pair{"dag", "graph"},      std::pair{"ui", "serve"},       std::pair{"approve", "answer"}};
+    std::pair{"status", "show"},  std::pair{"ps", "runs"},        std::pair{"ls", "runs"},
+    std::pair{"list", "runs"},    std::pair{"history", "runs"},   std::pair{"stop", "cancel"},
+    std::pair{"kill", "cancel"},  std::pair{"rerun", "resume"},   std::pair{"restart", "resume"},
+    std::pair{"retry", "resume"}, std::pair{"start", "run"},      std::pair{"exec", "shell"},
+    std::pair{"submit", "run"},   std::pair{"rm", "clean"},       std::pair{"delete", "clean"},
+    std::pair{"prune", "clean"},  std::pair{"check", "validate"}, std::pair{"lint", "validate"},
+    std::pair{"dag", "graph"},    std::pair{"ui", "serve"},       std::pair{"approve", "answer"}};
 
 [[noreturn]] void unknown_command(const std::string& name, const Options& start) {
   const auto names = shown_names(start);

@@ -90,16 +90,15 @@ Answer take_answer(store::RunStore& store, const PageRequest& request) {
   const auto body = parsed(request.body);
   if (!body.is_object()) return refusal(400, "an answer is a JSON object");
   const auto step = text_of(body, "step", max_note), answer = text_of(body, "answer", max_name);
-  const auto [run, question] =
-      find_question(store, request, text_of(body, "run", max_name), step);
+  const auto [run, question] = find_question(store, request, text_of(body, "run", max_name), step);
   if (answer != "yes" && answer != "no") throw core::InputError("'answer' must be yes or no");
   store::RunStore writer(store.folder());
-  const auto answered = store::answer_question(
-      writer, run, step,
-      {.yes_or_no = answer,
-       .who = who_answers(request, text_of(body, "name", max_name)),
-       .note = text_of(body, "note", max_note),
-       .when = now()});
+  const auto answered =
+      store::answer_question(writer, run, step,
+                             {.yes_or_no = answer,
+                              .who = who_answers(request, text_of(body, "name", max_name)),
+                              .note = text_of(body, "note", max_note),
+                              .when = now()});
   return json_answer(entry_of(run, step, answered));
 }
 

@@ -1,7 +1,6 @@
 #include "spec/matrix.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +12,7 @@
 #include "model/instance.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
+#include "spec/likely_list.hpp"
 #include "spec/memory_budget.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/step_reader.hpp"
@@ -42,34 +42,6 @@ std::optional<OutputValue> items_named(std::string_view text) {
   OutputValue value{{std::string(parts[0]), std::string(parts[1])}, {}};
   value.path.assign(parts.begin() + 2, parts.end());
   return value;
-}
-
-/// Returns `1, 2, 3` for the ranges `1..3`, `1-3`, `1:3`, and `range(1, 4)` as in Python, and other
-/// texts unchanged.
-std::string values_in(const std::string& text) {
-  constexpr int max_shown = 20;
-  const auto number = [](std::string_view digits) {
-    digits = core::trimmed(digits);
-    int value = -1;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
-  };
-  constexpr std::string_view call = "range(";
-  const bool is_call = text.starts_with(call) && text.ends_with(')');
-  const auto inner = is_call ? std::string_view(text).substr(call.size(), text.size() - 7)
-                             : std::string_view(text);
-  int first = is_call ? 0 : -1, last = is_call ? number(inner) : -1;
-  for (const std::string_view sign : {"..", "-", ":", ","})
-    if (const auto at = inner.find(sign); at != inner.npos && (sign == ",") == is_call) {
-      first = number(inner.substr(0, at));
-      last = number(inner.substr(at + sign.size()));
-      break;
-    }
-  if (is_call) --last;
-  if (first < 0 || last < first || last - first > max_shown) return text;
-  std::string list = std::to_string(first);
-  for (int value = first + 1; value <= last; ++value) list += ", " + std::to_string(value);
-  return list;
 }
 
 /// Reads one `matrix` that lists its axes.
@@ -276,11 +248,11 @@ class MatrixReader {
         if (!value) continue;
         if (!item.quoted && item.scalar.find("..") != item.scalar.npos &&
             values_in(item.scalar) != item.scalar)
-          settings::report(diagnostics_, "bad-matrix",
-                           "'" + item.scalar + "' is one value of axis '" + name.scalar +
-                               "', not a range",
-                           item.span, {"put it in quotes if it is a text"},
-                           "did you mean `" + name.scalar + ": [" + values_in(item.scalar) + "]`?");
+          settings::report(
+              diagnostics_, "bad-matrix",
+              "'" + item.scalar + "' is one value of axis '" + name.scalar + "', not a range",
+              item.span, {"put it in quotes if it is a text"},
+              "did you mean `" + name.scalar + ": [" + values_in(item.scalar) + "]`?");
         if (!seen.insert((*value)->dump()).second)
           settings::report(diagnostics_, "bad-matrix",
                            "the axis '" + name.scalar + "' has the value " + item.scalar + " twice",

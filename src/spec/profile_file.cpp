@@ -34,9 +34,9 @@ std::string map_key(const orchestrators::ConnectionField& field) {
 
 const Strings& profile_keys() {
   static const Strings keys = [] {
-    Strings all{"description", "orchestrator", "registry",     "state",    "artifact_store",
-                "jobs",        "notify",       "keep_storage", "settings", "limits",
-                "page"};
+    Strings all{"description",    "orchestrator", "registry", "state",
+                "artifact_store", "jobs",         "notify",   "keep_storage",
+                "settings",       "limits",       "page"};
     for (const auto& entry : orchestrators::catalog())
       for (const auto& field : entry.connection)
         if (const auto key = map_key(field); std::ranges::find(all, key) == all.end())

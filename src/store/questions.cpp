@@ -45,10 +45,9 @@ void change_question(RunStore& store, const std::string& run, const std::string&
     auto question = questions_of(store, run)[step];
     change(question);
     auto all = questions_json(store, run);
-    all[step] = {question.text,      question.asked.time_since_epoch().count(),
-                 question.answer,    question.who,
-                 question.answered.time_since_epoch().count(),
-                 question.note,      question.key_digest};
+    all[step] = {question.text,      question.asked.time_since_epoch().count(),    question.answer,
+                 question.who,       question.answered.time_since_epoch().count(), question.note,
+                 question.key_digest};
     store.key_values().put(questions_kind, run, all.dump());
   });
 }
@@ -60,9 +59,12 @@ std::map<std::string, Question> questions_of(RunStore& store, const std::string&
   const auto all = questions_json(store, run);
   constexpr std::size_t key_place = 6;  // Records of earlier versions end before it.
   for (const auto& [step, row] : all.items())
-    questions[step] = {row.at(0),          time_of(row.at(1)),
-                       row.at(2),          row.at(3),
-                       time_of(row.at(4)), row.at(5),
+    questions[step] = {row.at(0),
+                       time_of(row.at(1)),
+                       row.at(2),
+                       row.at(3),
+                       time_of(row.at(4)),
+                       row.at(5),
                        row.size() > key_place ? row.at(key_place).get<std::string>() : ""};
   return questions;
 } catch (const json::exception&) {

@@ -302,10 +302,10 @@ class Planner final : public DryStarter {
         const auto maker = steps_.index_of(source.step);
         const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
-        plan.changes = {std::string(needed_again) + source.output + "' was removed, and '" +
-                        steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs") +
-                        (may_be_remote ? ": runs unless " + options_.shared->name() + " has it"
-                                       : "")};
+        plan.changes = {
+            std::string(needed_again) + source.output + "' was removed, and '" +
+            steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs") +
+            (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
         need_inputs(maker, plan.action);
       }
   }

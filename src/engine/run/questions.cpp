@@ -17,7 +17,8 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
   auto question = store::questions_of(store, run)[step.name];
   if (question.answer.empty()) {
     const bool is_new = question.text != step.wait;
-    if (is_new) store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
+    if (is_new)
+      store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
     context.events.emit(event::StepWaits{step.name, "an answer: " + step.wait});
     context.events.emit(event::Notice{
         step.name, "`pipe answer " + run + " " + step.name + " yes` answers it, or `no`"});

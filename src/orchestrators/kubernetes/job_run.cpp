@@ -213,7 +213,6 @@ async::Task<> JobRun::stop(core::StopLevel level) {
         level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, place_));
 }
 
-/// Ends an attempt that cannot begin.
 async::Task<> JobRun::fail(JobAction& action) {
   failure_ = std::move(action.failure);
   const auto failing = there_is_no_pod() ? name_ : pod_name();
@@ -228,7 +227,7 @@ async::Task<> JobRun::fail(JobAction& action) {
   const auto pod = entry_.pod;
   co_await stop(core::StopLevel::immediate);
   if (action.state.phase != PodState::Phase::running) co_return;
-  co_await drain();  // The log shows whether the step had begun when its service ended.
+  co_await drain();  // The log shows whether the step had begun.
   if (auto of_service = failure_of_service(pod, frames_.has_begun())) {
     of_service->details = std::move(failure_->details);
     failure_ = std::move(of_service);
