@@ -256,14 +256,18 @@ class Server::Implementation {
       co_return refusal(415, "an answer is application/json");
     if (head.chunked() || !head.content_length())
       co_return refusal(411, "an answer has a Content-Length");
-    if (*head.content_length() > max_answer_body)
-      co_return refusal(413, "an answer has at most " + std::to_string(max_answer_body) + " bytes");
+    auto too_long =
+        refusal(413, "an answer has at most " + std::to_string(max_answer_body) + " bytes");
+    const auto length = *head.content_length();
+    // A connection that is closed with a part of the body unread loses the refusal.
+    if (length > 4 * max_answer_body) co_return std::move(too_long);
     http::request_parser<http::string_body> parser(std::move(head));
     boost::system::error_code error;
     connection.stream.expires_after(request_time);
     co_await http::async_read(connection.stream, connection.buffer, parser,
                               asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return refusal(400, "the answer did not arrive whole");
+    if (length > max_answer_body) co_return std::move(too_long);
     body = std::move(parser.get().body());
     co_return std::nullopt;
   }
