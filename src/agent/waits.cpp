@@ -134,10 +134,11 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   }
   for (std::size_t i = 0; i < length; ++i)
     if (static_cast<unsigned char>(command[i]) < 0x20 || command[i] == 0x7f) command[i] = ' ';
-  const std::string_view words(command, length);
-  if (const auto at = words.find(core::shell_prelude); at != words.npos) {
-    const std::size_t rest = at + core::shell_prelude.size();
-    memmove(command + at, command + rest, length - rest + 1);
+  for (const auto prelude : {core::shell_prelude, core::sh_prelude}) {
+    const auto at = std::string_view(command, length).find(prelude);
+    if (at == std::string_view::npos) continue;
+    length -= prelude.size();
+    memmove(command + at, command + at + prelude.size(), length - at + 1);
   }
   command[max_command - 1] = '\0';
   std::size_t end = 0;

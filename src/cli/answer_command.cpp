@@ -1,8 +1,3 @@
-#include <pwd.h>
-#include <unistd.h>
-
-#include <array>
-
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/text.hpp"
@@ -15,14 +10,6 @@ namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
-
-/// Returns `ana@host`.
-std::string who_answers() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  const auto* user = ::getpwuid(::getuid());
-  return (user ? std::string(user->pw_name) : std::to_string(::getuid())) + "@" + host.data();
-}
 
 json question_json(const std::string& step, const store::Question& question) {
   json entry{
@@ -63,29 +50,14 @@ core::ExitCode answer_command(Context& context) {
     list_questions(context, run.id, questions);
     return core::ExitCode::ok;
   }
-  const auto found = questions.find(options.step);
-  if (found == questions.end()) {
-    std::vector<std::string> asked;
-    for (const auto& [step, question] : questions) asked.push_back(step);
-    throw core::InputError("run " + run.id + " has not asked about a step '" + options.step + "'",
-                           asked.empty() ? "a step with `wait` asks when its turn has come"
-                                         : core::did_you_mean(options.step, asked));
-  }
-  auto question = found->second;
-  if (!question.answer.empty())
-    throw core::InputError("'" + options.step + "' was answered with " + question.answer + " by " +
-                           question.who + " at " + core::format_time(question.answered));
+  const auto open = store::open_question(store, run, options.step);
   if (options.answer.yes_or_no.empty())
-    throw core::InputError("'" + options.step + "' asks: " + question.text,
-                           "answer with yes or no");
-  if (run.status != RunStatus::running)
-    throw core::InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
-                           "`pipe resume " + run.id + "` continues it");
-  question.answer = options.answer.yes_or_no;
-  question.note = options.answer.note;
-  question.who = who_answers();
-  question.answered = engine::wall_now();
-  store::put_question(store, run.id, options.step, question);
+    throw core::InputError("'" + options.step + "' asks: " + open.text, "answer with yes or no");
+  const auto question = store::answer_question(store, run, options.step,
+                                               {.yes_or_no = options.answer.yes_or_no,
+                                                .who = store::user_at_host(),
+                                                .note = options.answer.note,
+                                                .when = engine::wall_now()});
   if (options.json)
     context.print_json(question_json(options.step, question));
   else

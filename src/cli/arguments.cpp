@@ -1,6 +1,7 @@
 #include "cli/arguments.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <CLI/CLI.hpp>
 
@@ -60,6 +61,16 @@ std::string overview(const Options& start) {
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
 }
 
+/// Words of other programs for commands.
+constexpr std::array other_words{
+    std::pair{"status", "show"},  std::pair{"ps", "runs"},        std::pair{"ls", "runs"},
+    std::pair{"list", "runs"},    std::pair{"history", "runs"},   std::pair{"stop", "cancel"},
+    std::pair{"kill", "cancel"},  std::pair{"rerun", "resume"},   std::pair{"restart", "resume"},
+    std::pair{"retry", "resume"}, std::pair{"start", "run"},      std::pair{"exec", "shell"},
+    std::pair{"submit", "run"},   std::pair{"rm", "clean"},       std::pair{"delete", "clean"},
+    std::pair{"prune", "clean"},  std::pair{"check", "validate"}, std::pair{"lint", "validate"},
+    std::pair{"dag", "graph"},    std::pair{"ui", "serve"},       std::pair{"approve", "answer"}};
+
 [[noreturn]] void unknown_command(const std::string& name, const Options& start) {
   const auto names = shown_names(start);
   throw core::InputError(
@@ -71,6 +82,9 @@ std::string overview(const Options& start) {
           if (name.size() > 1 && each.starts_with(name) && (!begun || each.size() < begun->size()))
             begun = &each;
         if (begun) hint = "did you mean '" + *begun + "'?";
+        for (const auto& [word, command] : other_words)
+          if (name == word && std::ranges::count(names, command))
+            hint = "did you mean '" + std::string(command) + "'?";
         return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
       }());
 }

@@ -55,12 +55,18 @@ void begin_project(const Options& options, const std::string& command) {
 
 void use_profile(Options& options) {
   if (!options.takes_profile) return;
-  // A command about runs may be called in any folder, whatever $PIPE_PROFILE is.
-  driver::use_profile(
-      options,
-      {.folder = folder_of(options),
-       .is_given = [&](const std::string& option) { return options.given.contains("--" + option); },
-       .ignores_unknown = !options.takes_file && !options.program});
+  // A command about runs may be called in any folder, whatever $PIPE_PROFILE is, and what it needs
+  // is in the state folder.
+  const bool is_about_runs = !options.takes_file && !options.program;
+  driver::ProfileUse use{
+      .folder = folder_of(options),
+      .is_given = [&](const std::string& option) { return options.given.contains("--" + option); },
+      .ignores_unknown = is_about_runs};
+  if (is_about_runs)
+    use.on_unreadable = [&](const std::string& why) {
+      Context(options).note("warning: no profile applies: " + why);
+    };
+  driver::use_profile(options, use);
 }
 
 core::ExitCode profiles_command(Context& context) {

@@ -27,12 +27,13 @@ core::ExitCode serve_command(Context& context) {
     context.write(nlohmann::json{{"url", address}}.dump() + "\n");
   else
     context.print(address + "\n");
-  serve::Api api(
-      store, context.artifacts(),
-      {templates::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
-       page_script({"serve/live_log.js", "serve/runs.js", "serve/leaderboard.js",
-                    "serve/compare.js", "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),
-       templates::template_text("serve/icon.svg", {})});
+  serve::Api api(store, context.artifacts(),
+                 {templates::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
+                  page_script({"serve/live_log.js", "serve/runs.js", "serve/leaderboard.js",
+                               "serve/compare.js", "serve/lineage.js", "serve/machine.js",
+                               "serve/question.js", "serve/serve.js"}),
+                  templates::template_text("serve/icon.svg", {})},
+                 !remote);
   server.run(api, guard);
   return core::ExitCode::ok;
 }

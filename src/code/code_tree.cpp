@@ -137,7 +137,7 @@ void CodeTree::check_submodule(const std::string& folder) const {
       !vcs::is_submodule(path_of(folder)))
     return;
   throw core::InputError("the submodule '" + folder + "' is not checked out: its folder is empty",
-                         "git submodule update --init " + core::shell_quote(folder));
+                         "git submodule update --init --recursive");
 }
 
 void CodeTree::check_left_out(const std::string& path) {

@@ -1,6 +1,6 @@
 /// @file
-/// What stands before a step's text where bash reads it. A header of its own, without includes but
-/// the standard library's, since the agent in a pod reads it too.
+/// Texts before a step's text, by which its shell names the line that fails. A header of its own,
+/// without includes but the standard library's, since the agent in a pod reads it too.
 #pragma once
 
 #include <string_view>
@@ -14,5 +14,11 @@ inline constexpr std::string_view shell_prelude =
     "*\" \"*) pipe_parts=\" (parts of the pipe: $pipe_parts)\" ;; *) pipe_parts= ;; esac; "
     "echo \"pipe: line $LINENO ended with exit code $pipe_code$pipe_parts: "
     "${BASH_COMMAND%%[[:cntrl:]]*}\" >&2 ;; esac' ERR; ";
+
+/// The same for a sh without bash's traps, such as busybox's. A sh that counts no lines, such as
+/// Debian's, says nothing.
+inline constexpr std::string_view sh_prelude =
+    "[ -z \"$LINENO\" ] || trap 'pipe_code=$?; [ $pipe_code = 0 ] || "
+    "echo \"pipe: line $LINENO ended with exit code $pipe_code\" >&2' EXIT; ";
 
 }  // namespace pipeline::core

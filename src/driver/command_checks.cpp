@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <iterator>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
+#include "core/inline_script.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "model/findings.hpp"
@@ -69,19 +71,36 @@ void add_files(const fs::path& path, std::vector<fs::path>& files) {
     if (entries->is_regular_file(error) && ++count) files.push_back(entries->path());
 }
 
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && !core::is_digit(text[0]) &&
+         core::all(text, [](char c) { return core::is_alnum(c) || c == '_'; });
+}
+/// Returns true for `NAME=value`.
+bool is_assignment(std::string_view word) {
+  const auto equals = word.find('=');
+  return equals != word.npos && is_variable_name(word.substr(0, equals));
+}
+/// Returns true for `$NAME`.
+bool is_variable(std::string_view word) {
+  return word.starts_with('$') && is_variable_name(word.substr(1));
+}
+
 /// Returns the word of a list that means something to a shell only; null if there is none.
 const std::string* shell_sign(const Command& command) {
-  static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&"};
-  static constexpr std::array takes_signs{"expr", "test", "[", "find"};
+  static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&", ";"};
+  static constexpr std::array takes_signs{"expr", "test", "[", "find", "envsubst"};
   const auto literal = [](const Template& word) {
     return word.parts.size() == 1 ? std::get_if<std::string>(&word.parts[0]) : nullptr;
   };
   if (command.shell || command.arguments.empty()) return nullptr;
-  if (const auto* program = literal(command.arguments[0]);
-      program && std::ranges::count(takes_signs, *program))
+  const auto* program = literal(command.arguments[0]);
+  if (program && (std::ranges::count(takes_signs, *program) || core::is_shell(*program)))
     return nullptr;
+  if (program && is_assignment(*program)) return program;
   for (const auto& word : command.arguments)
-    if (const auto* text = literal(word); text && std::ranges::count(signs, *text)) return text;
+    if (const auto* text = literal(word);
+        text && (std::ranges::count(signs, *text) || is_variable(*text)))
+      return text;
   return nullptr;
 }
 
@@ -95,6 +114,7 @@ constexpr std::size_t max_argument = 128 << 10;
 constexpr std::size_t max_arguments = 2000 << 10;
 /// Engines refuse less.
 constexpr Bytes min_memory = 6 << 20;
+constexpr Bytes min_shared_memory = 4 << 10;
 
 /// Counts texts without their quotes.
 std::size_t size_of(const nlohmann::json& value) {
@@ -146,15 +166,19 @@ std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& st
                              {},
                              {},
                              "write the value into a file, and name that under `inputs:`"});
-    const auto& memory = step->settings->resources.memory;
-    if (memory && *memory < min_memory)
-      found.add({&step, 1}, {"small-memory",
-                             "has `memory: " + std::to_string(*memory) + "`, which is " +
-                                 core::format_bytes(*memory) + ": no program starts with that",
-                             {},
-                             {},
-                             "write a unit: `memory: " + std::to_string(*memory) + "MiB`",
-                             core::Severity::warning});
+    const auto& resources = step->settings->resources;
+    for (const auto& [key, size, min] :
+         {std::tuple{"memory", resources.memory, min_memory},
+          std::tuple{"shm_size", resources.shm_size, min_shared_memory}})
+      if (size && *size < min)
+        found.add({&step, 1},
+                  {"small-memory",
+                   "has `" + std::string(key) + ": " + std::to_string(*size) + "`, which is " +
+                       core::format_bytes(*size) + ": no program can do with that",
+                   {},
+                   {},
+                   "write a unit: `" + std::string(key) + ": " + std::to_string(*size) + "MiB`",
+                   core::Severity::warning});
   }
   return found.all();
 }
@@ -168,10 +192,11 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
     if (const auto* sign = shell_sign(step->command))
       found.add({&before, 1},
                 {"no-shell",
-                 "`" + *sign + "` is an argument of the program: no shell reads a list",
+                 "`" + *sign + "` is a word of the program: no shell reads a list",
                  {},
                  {},
-                 "write the command as one text, as in `command: echo hi > file`",
+                 "write the command as one text, as in `command: echo $HOME > file`; a list takes "
+                 "${env.NAME}, and variables under `environment:`",
                  core::Severity::warning});
     for (const auto& script : resolver.missing_scripts(*step))
       found.add({&before, 1}, {"missing-file",

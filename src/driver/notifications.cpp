@@ -2,36 +2,71 @@
 
 #include <algorithm>
 
-#include "notify/message.hpp"
+#include "core/identifier.hpp"
+#include "net/url.hpp"
 #include "notify/webhook.hpp"
+#include "store/questions.hpp"
 
 namespace pipeline::driver {
 
-void send_notifications(Workspace& workspace, const PipelineSpec& pipeline, store::RunStore& store,
-                        const std::string& run, EventSink& events) try {
-  if (pipeline.notify.empty()) return;
-  const auto record = store.runs().find(run);
-  if (!record) return;
-  const auto command = workspace.options().name + " report " + run;
-  const auto steps = store.runs().steps(run);
-  net::HttpClient http(workspace.loop());
-  for (const auto& webhook : pipeline.notify) {
-    if (!webhook.on.empty() && std::ranges::find(webhook.on, record->status) == webhook.on.end())
-      continue;
-    std::string where = "its webhook", reason;
-    try {
-      const auto address = notify::address_of(webhook);
-      where = notify::shown_address(address);
-      auto body = notify::message(webhook.format, *record, steps, command);
-      reason = workspace.await(notify::deliver(http, address, std::move(body)));
-    } catch (const core::EnvironmentError& error) {
-      reason = error.what();
-    }
-    if (!reason.empty())
-      events.emit(event::Notice{"", "the notification to " + where + " was not sent: " + reason});
+async::Task<> Notifier::send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
+                             core::CancelSource* stop) {
+  std::string where = "its webhook", reason;
+  try {
+    const auto address = notify::address_of(webhook);
+    where = notify::shown_address(address);
+    reason = co_await notify::deliver(http, address, std::move(body), stop);
+  } catch (const core::EnvironmentError& error) {
+    reason = error.what();
   }
+  if (!reason.empty())
+    events_.emit(event::Notice{"", "the notification to " + where + " was not sent: " + reason});
+}
+
+void Notifier::send_end() try {
+  if (pipeline_.notify.empty()) return;
+  const auto record = store_.runs().find(run_);
+  if (!record) return;
+  const auto command = workspace_.options().name + " report " + run_;
+  const auto steps = store_.runs().steps(run_);
+  net::HttpClient http(workspace_.loop());
+  for (const auto& webhook : pipeline_.notify)
+    if (webhook.on.empty() || std::ranges::find(webhook.on, record->status) != webhook.on.end())
+      workspace_.await(
+          send(http, webhook, notify::message(webhook.format, *record, steps, command), nullptr));
 } catch (const std::exception& error) {
-  events.emit(event::Notice{"", std::string("notifications were not sent: ") + error.what()});
+  events_.emit(event::Notice{"", std::string("notifications were not sent: ") + error.what()});
+}
+
+notify::Asked Notifier::asked(const std::string& step, const std::string& question) {
+  notify::Asked asked{.run = run_,
+                      .pipeline = pipeline_.name,
+                      .step = step,
+                      .question = question,
+                      .command = workspace_.options().name + " answer " + run_ + " " +
+                                 core::shell_quote(step) + " yes",
+                      .address = {}};
+  // Browsers send no fragment, so the key is in no log of a server or proxy, and services that look
+  // at addresses before people do have not answered.
+  if (const auto& page = workspace_.options().page; !page.empty())
+    asked.address = page + "/answer?run=" + run_ + "&step=" + net::url_encode(step) + "#" +
+                    store::make_answer_key(store_, run_, step);
+  return asked;
+}
+
+async::Task<> Notifier::send_question(std::string step, std::string question,
+                                      core::CancelSource& stop) {
+  if (pipeline_.notify.empty()) co_return;
+  try {
+    const auto message = asked(step, question);
+    net::HttpClient http(workspace_.loop());
+    for (const auto& webhook : pipeline_.notify) {
+      auto body = notify::question_message(webhook.format, message);
+      co_await send(http, webhook, std::move(body), &stop);
+    }
+  } catch (const std::exception& error) {
+    events_.emit(event::Notice{"", std::string("a question was not sent: ") + error.what()});
+  }
 }
 
 std::string variable_of_notification(std::size_t index) {

@@ -1,19 +1,45 @@
 /// @file
-/// Sends a run's notifications when it has ended.
+/// Sends a run's notifications: the questions of its steps, and its end.
 #pragma once
 
 #include <string>
 
 #include <pipeline/events.hpp>
 
+#include "async/task.hpp"
 #include "driver/workspace.hpp"
+#include "net/http.hpp"
+#include "notify/message.hpp"
 
 namespace pipeline::driver {
 
-/// Sends the notifications of the pipeline for this end of the run. A notification that fails is
-/// reported as a notice; nothing is thrown.
-void send_notifications(Workspace& workspace, const PipelineSpec& pipeline, store::RunStore& store,
-                        const std::string& run, EventSink& events);
+/// Calls the pipeline's webhooks. A notification that fails is reported as a notice; nothing is
+/// thrown.
+class Notifier {
+ public:
+  /// Keeps references to all arguments.
+  Notifier(Workspace& workspace, const PipelineSpec& pipeline, store::RunStore& store,
+           const std::string& run, EventSink& events)
+      : workspace_(workspace), pipeline_(pipeline), store_(store), run_(run), events_(events) {}
+
+  /// Sends the question of a step, with the address of a page that answers it where a profile says
+  /// at which address people reach the page.
+  /// @param stop gives up
+  async::Task<> send_question(std::string step, std::string question, core::CancelSource& stop);
+  /// Sends the notifications for this end of the run.
+  void send_end();
+
+ private:
+  notify::Asked asked(const std::string& step, const std::string& question);
+  async::Task<> send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
+                     core::CancelSource* stop);
+
+  Workspace& workspace_;
+  const PipelineSpec& pipeline_;
+  store::RunStore& store_;
+  const std::string& run_;
+  EventSink& events_;
+};
 
 /// Returns the variable in which the driver of a detached run finds the address of the pipeline's
 /// webhook with this index.

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <type_traits>
 
+#include "core/diagnostic.hpp"
 #include "spec/profile_file.hpp"
 
 namespace pipeline::driver {
@@ -19,7 +20,13 @@ std::string chosen_profile(const WorkspaceOptions& options, const ProfileUse& us
   if (!is_named && use.is_given("profile")) return {};
   if (is_named && !use.ignores_unknown) return named;
   const std::string name = is_named ? named : default_profile;
-  return spec::find_profiles(use.folder).contains(name) ? name : std::string();
+  try {
+    return spec::find_profiles(use.folder).contains(name) ? name : std::string();
+  } catch (const core::InputError& error) {
+    if (!use.on_unreadable) throw;
+    use.on_unreadable(error.what());
+    return {};
+  }
 }
 
 }  // namespace
@@ -38,6 +45,7 @@ void use_profile(WorkspaceOptions& options, const ProfileUse& use) {
   fill("state", options.state, profile.state);
   fill("service-account", options.service_account, profile.field("service_account"));
   options.keep_storage = profile.keep_storage;
+  options.page = profile.page;
   options.remote_store = profile.remote_store;
 }
 

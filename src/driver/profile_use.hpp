@@ -15,6 +15,9 @@ struct ProfileUse {
   /// Returns true for an option that was given, such as `jobs`; a profile does not change it.
   std::function<bool(const std::string& option)> is_given;
   bool ignores_unknown = false;  ///< $PIPE_PROFILE may name a profile of another folder.
+  /// Called if a file of profiles cannot be read and none was asked for: no profile applies then.
+  /// Empty: that is an InputError.
+  std::function<void(const std::string& why)> on_unreadable = {};
 };
 
 /// Sets the options that the profile sets and that were not given. The profile is

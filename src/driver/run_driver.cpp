@@ -164,10 +164,14 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
   if (is_in_cluster()) changed = pipeline_in_cluster(session_);
   const auto& pipeline = changed ? *changed : session_.pipeline();
   const RemoteUse use(session_);
+  Notifier notifier(workspace_, pipeline, session_.store, session_.run_id, events_);
+  options.tell_question = [&](std::string step, std::string question) {
+    return notifier.send_question(std::move(step), std::move(question), observer_.cancel());
+  };
   try {
     const auto outcome = workspace_.await(
         engine::run(session_.services(pipeline), events_, observer_.cancel(), options));
-    send_notifications(workspace_, pipeline, session_.store, session_.run_id, events_);
+    notifier.send_end();
     return outcome;
   } catch (const core::EnvironmentError&) {
     // A signal stopped a download before the run began.

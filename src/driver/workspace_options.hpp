@@ -27,6 +27,7 @@ struct WorkspaceOptions : Invocation {
   Executor* executor = nullptr;  ///< Replaces the orchestrator.
 
   Bytes keep_storage = 0;                ///< Budget of the state folder, from a profile; 0: none.
+  std::string page;                      ///< Address of `pipe serve`, from a profile.
   std::string service_account = "pipe";  ///< Service account of a driver in the cluster.
   lockfile::LockOptions lock;
 };

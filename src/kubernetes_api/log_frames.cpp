@@ -80,6 +80,7 @@ void PodLogFrames::report(const Frame& frame, std::size_t size) {
     ended_ = true;
     return;
   }
+  has_begun_ = true;
   std::string text(frame.text);
   if (frame.kind == 'u' || frame.kind == 'w') {
     (frame.kind == 'u' ? usage_ : waits_) = std::move(text);

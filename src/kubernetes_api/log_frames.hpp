@@ -37,6 +37,9 @@ class PodLogFrames {
   void finish();
   /// Returns true if the agent has marked the end of the log.
   bool ended() const { return ended_; }
+  /// Returns true if the agent has reported something of the step: its output, or that its services
+  /// are ready and it begins.
+  bool has_begun() const { return has_begun_; }
   /// Returns the step's resource usage as JSON; empty before the end.
   const std::string& usage() const { return usage_; }
   /// Returns the waits of a stalled step's processes; empty if the step has not stalled, or has
@@ -58,7 +61,7 @@ class PodLogFrames {
   std::optional<Time> last_;
   std::string usage_, waits_;
   std::uint64_t reported_ = 0;  ///< Bytes of frames that were reported.
-  bool ended_ = false;
+  bool has_begun_ = false, ended_ = false;
 };
 
 }  // namespace pipeline::kubernetes_api

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 /// Slack and Teams accept some ten thousand characters.
-constexpr std::size_t max_failed = 20, max_reason = 400, max_lines = 5;
+constexpr std::size_t max_failed = 20, max_reason = 400, max_lines = 5, max_question = 2000;
 
 /// Returns the failures, equal ones once.
 std::vector<model::FailureGroup> failed_of(const std::vector<store::StepRecord>& steps) {
@@ -100,33 +100,57 @@ std::string for_teams(const std::string& text) {
   return escaped;
 }
 
+/// Returns the body of a text for people. Teams' workflows and its older connectors both accept
+/// this form of a card.
+json body_of(NotifyFormat format, const std::string& text) {
+  if (format == NotifyFormat::slack) return {{"text", text}};
+  const json block{{"type", "TextBlock"}, {"text", text}, {"wrap", true}};
+  const json card{{"$schema", "http://adaptivecards.io/schemas/adaptive-card.json"},
+                  {"type", "AdaptiveCard"},
+                  {"version", "1.4"},
+                  {"body", json::array({block})}};
+  return {{"type", "message"},
+          {"attachments", json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
+                                        {"content", card}}})}};
+}
+
+std::string escaped(NotifyFormat format, const std::string& text) {
+  return format == NotifyFormat::slack ? for_slack(text) : for_teams(text);
+}
+
+const char* line_break_of(NotifyFormat format) {
+  return format == NotifyFormat::slack ? "\n" : "\n\n";
+}
+
+std::string dumped(const json& body) {
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string message(NotifyFormat format, const store::RunRecord& run,
                     const std::vector<store::StepRecord>& steps, const std::string& command) {
-  json body;
-  switch (format) {
-    case NotifyFormat::json: body = object_of(run, steps, command); break;
-    case NotifyFormat::slack:
-      body = {{"text", for_slack(text_of(run, steps, command, "\n"))}};
-      break;
-    case NotifyFormat::teams: {
-      // Teams' workflows and its older connectors both accept this form.
-      const json block{{"type", "TextBlock"},
-                       {"text", for_teams(text_of(run, steps, command, "\n\n"))},
-                       {"wrap", true}};
-      const json card{{"$schema", "http://adaptivecards.io/schemas/adaptive-card.json"},
-                      {"type", "AdaptiveCard"},
-                      {"version", "1.4"},
-                      {"body", json::array({block})}};
-      body = {
-          {"type", "message"},
-          {"attachments", json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
-                                        {"content", card}}})}};
-      break;
-    }
+  if (format == NotifyFormat::json) return dumped(object_of(run, steps, command));
+  const auto text = text_of(run, steps, command, line_break_of(format));
+  return dumped(body_of(format, escaped(format, text)));
+}
+
+std::string question_message(NotifyFormat format, const Asked& asked) {
+  const auto question = asked.question.substr(0, max_question);
+  if (format == NotifyFormat::json) {
+    json object{{"event", "question"}, {"run", asked.run},     {"pipeline", asked.pipeline},
+                {"step", asked.step},  {"question", question}, {"answer", asked.command}};
+    if (!asked.address.empty()) object["page"] = asked.address;
+    return dumped(object);
   }
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string line_break = line_break_of(format);
+  auto text = escaped(format, asked.pipeline + ", step " + asked.step + " asks: " + question +
+                                  line_break + "answer: " + asked.command);
+  if (!asked.address.empty())
+    text += line_break + (format == NotifyFormat::slack
+                              ? "or <" + for_slack(asked.address) + "|on its page>"
+                              : "or [on its page](" + asked.address + ")");
+  return dumped(body_of(format, text));
 }
 
 }  // namespace pipeline::notify

@@ -46,10 +46,11 @@ std::string shown_address(const std::string& address) {
 }
 
 async::Task<std::string> deliver(net::HttpClient& http, std::string address, std::string body,
-                                 DeliveryLimits limits) {
+                                 core::CancelSource* stop, DeliveryLimits limits) {
   core::CancelSource never;
-  async::Deadline deadline(co_await asio::this_coro::executor, never, Duration(limits.total),
-                           core::StopLevel::immediate);
+  async::Deadline deadline(co_await asio::this_coro::executor, stop ? *stop : never,
+                           Duration(limits.total), core::StopLevel::immediate);
+  const auto is_stopped = [&] { return deadline.source().level() != core::StopLevel::none; };
   async::Backoff backoff(limits.retries);
   std::string reason;
   for (;;) {
@@ -80,9 +81,10 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
         reason = core::replaced(error.what(), address, shown_address(address));
     }
     if (deadline.expired() && reason.empty()) reason = "it did not answer in time";
-    if (!again || deadline.expired() || backoff.exhausted()) co_return reason;
+    if (reason.empty() && is_stopped()) reason = "the run was stopped";
+    if (!again || is_stopped() || backoff.exhausted()) co_return reason;
     co_await async::pause_for(backoff.next(), &deadline.source());
-    if (deadline.expired()) co_return reason;
+    if (is_stopped()) co_return reason;
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "async/retry_policy.hpp"
 #include "async/task.hpp"
+#include "core/cancel.hpp"
 #include "net/http.hpp"
 
 namespace pipeline::notify {
@@ -27,7 +28,8 @@ std::string shown_address(const std::string& address);
 
 /// Sends the body; retries if the server cannot be reached or is overloaded. Returns an empty text
 /// on success, else the reason, in which the address is shortened to its host.
+/// @param stop gives up the delivery; null: only the limits do
 async::Task<std::string> deliver(net::HttpClient& http, std::string address, std::string body,
-                                 DeliveryLimits limits = {});
+                                 core::CancelSource* stop = nullptr, DeliveryLimits limits = {});
 
 }  // namespace pipeline::notify

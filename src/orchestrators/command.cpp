@@ -200,6 +200,7 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
     std::string for_sh = has_pipe(command) ? set_pipefail : "";
     if (words.empty()) {
       if (has_pipe(command)) for_sh.insert(0, warn_of_pipe);
+      for_sh.insert(0, core::sh_prelude);
       if (!layout.has_bash)
         return {"sh", "-c", choose_shell, line, std::string(core::shell_prelude), for_sh};
       words = *layout.has_bash ? bash_words : sh_words;

@@ -173,7 +173,7 @@ void write_preflight(LogSink& log, std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
-    if (end > 0) lines += "[preflight] " + std::string(text.substr(0, end)) + "\n";
+    if (end > 0) lines += std::string(preflight_mark) + std::string(text.substr(0, end)) + "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (!lines.empty()) log.write(Stream::out, lines);

@@ -63,7 +63,9 @@ class PreflightLog : public LogSink {
 /// The gate's exit code if the command was not started.
 inline constexpr int gate_closed = 125;
 
-/// Writes the output of nvidia-smi with the gate's mark.
+/// Begins the lines of nvidia-smi in the log.
+inline constexpr std::string_view preflight_mark = "[preflight] ";
+/// Writes the output of nvidia-smi with this mark.
 void write_preflight(LogSink& log, std::string_view text);
 
 /// Beginning of the gate's shell message if the command could not be started.

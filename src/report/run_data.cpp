@@ -15,6 +15,7 @@
 #include "report/headline.hpp"
 #include "report/notebook_cells.hpp"
 #include "report/picture.hpp"
+#include "report/questions.hpp"
 #include "report/run_data.hpp"
 #include "store/failures.hpp"
 
@@ -95,6 +96,7 @@ json RunData::all() {
   last_failures_ = failures();
   last_metrics_ = metrics();
   last_published_ = published();
+  last_questions_ = question_list(store_, run_.id);
   known_pictures_ = pictures_.size();
   return {{"now", milliseconds_of(wall_now())},
           {"run", last_run_},
@@ -103,6 +105,7 @@ json RunData::all() {
           {"steps", std::move(entries)},
           {"headlines", headlines()},
           {"published", last_published_},
+          {"questions", last_questions_},
           {"metrics", last_metrics_},
           {"pictures", pictures_},
           {"gathers", gathers_},
@@ -136,6 +139,8 @@ json RunData::changes() {
   if (changed.contains("steps") || changed.contains("run")) changed["headlines"] = headlines();
   if (auto list = published(); list != last_published_)
     changed["published"] = last_published_ = std::move(list);
+  if (auto list = question_list(store_, run_.id); list != last_questions_)
+    changed["questions"] = last_questions_ = std::move(list);
   if (std::exchange(known_pictures_, pictures_.size()) < pictures_.size())
     changed["pictures"] = pictures_;
   return changed.empty() ? json() : changed;

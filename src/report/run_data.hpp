@@ -27,9 +27,8 @@ class RunData {
   nlohmann::json all();
 
   /// Returns the changes since the last call of either function: `steps` that are new or different,
-  /// and the whole of `run`, `failures`, `images`, `headlines`, `metrics`, `published` and
-  /// `pictures`. Returns null without
-  /// changes.
+  /// and the whole of `run`, `failures`, `images`, `headlines`, `metrics`, `published`,
+  /// `questions` and `pictures`. Returns null without changes.
   nlohmann::json changes();
 
   /// Returns a step with all details: `step` in the form of all(), and the `images`, `nodes` and
@@ -97,7 +96,7 @@ class RunData {
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< Keyed by the step's key.
   Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();
-  nlohmann::json last_run_, last_failures_, last_metrics_, last_published_;
+  nlohmann::json last_run_, last_failures_, last_metrics_, last_published_, last_questions_;
   std::size_t log_bytes_ = 0, picture_bytes_ = 0, known_pictures_ = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "report/lineage.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
+#include "serve/answering.hpp"
 #include "serve/feed.hpp"
 #include "serve/log_part.hpp"
 #include "serve/machine.hpp"
@@ -32,7 +33,7 @@ constexpr std::size_t max_picture = 64 << 20;
 /// Returns true for the path of one of the page's views, so that the view can be reloaded.
 bool is_view(const std::string& path) {
   return path == "/" || path == "/compare" || path == "/leaderboard" || path == "/machine" ||
-         path.starts_with("/run/") || path.starts_with("/artifact/");
+         path == "/answer" || path.starts_with("/run/") || path.starts_with("/artifact/");
 }
 
 Answer text_answer(const char* type, const std::string& text) {
@@ -82,11 +83,18 @@ json run_row(const store::RunStore& store, const store::RunRecord& run) {
 
 }  // namespace
 
-Api::Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets)
-    : store_(store), table_(store), artifacts_(artifacts), assets_(std::move(assets)) {}
+Api::Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets,
+         bool takes_answers)
+    : store_(store),
+      table_(store),
+      artifacts_(artifacts),
+      assets_(std::move(assets)),
+      takes_answers_(takes_answers) {}
 
 Answer Api::answer(const PageRequest& request) {
   const auto& path = request.path;
+  if (request.is_post) return answered(request);
+  if (path == "/api/question") return show_question(store_, request);
   if (path == "/page.js") return text_answer("text/javascript; charset=utf-8", assets_.script);
   if (path == "/page.css") return text_answer("text/css; charset=utf-8", assets_.style);
   if (path == "/icon.svg") return text_answer("image/svg+xml", assets_.icon);
@@ -104,6 +112,11 @@ Answer Api::answer(const PageRequest& request) {
   if (path == "/api/picture") return picture(request);
   if (is_view(path)) return text_answer("text/html; charset=utf-8", assets_.page);
   return refusal(404, "there is nothing at this address");
+}
+
+Answer Api::answered(const PageRequest& request) {
+  if (takes_answers_) return take_answer(store_, request);
+  return refusal(403, "this page shows runs of a remote store, and takes no answers");
 }
 
 Answer Api::runs(const PageRequest& request) {

@@ -1,5 +1,6 @@
 /// @file
-/// The data of the pages, read from the state folder: runs, a run, its logs, artifacts.
+/// The data of the pages, read from the state folder: runs, a run, its logs, artifacts. Answers to
+/// questions are the only thing that is written.
 #pragma once
 
 #include <string>
@@ -21,12 +22,15 @@ struct Assets {
 /// feeds, come from one thread at a time.
 class Api {
  public:
-  Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets);
+  /// @param takes_answers the runs are those of this state folder, not copies
+  Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets,
+      bool takes_answers);
 
   /// Returns the answer. Throws InputError if the requested object does not exist.
   Answer answer(const PageRequest& request);
 
  private:
+  Answer answered(const PageRequest& request);
   Answer runs(const PageRequest& request);
   Answer run(const PageRequest& request);
   Answer step(const PageRequest& request);
@@ -49,6 +53,7 @@ class Api {
   report::RunTable table_;
   const store::ArtifactStore& artifacts_;
   const Assets assets_;
+  const bool takes_answers_;
 };
 
 }  // namespace pipeline::serve

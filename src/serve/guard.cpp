@@ -46,6 +46,12 @@ std::string machine_name() {
 
 }  // namespace
 
+std::string_view bearer_of(std::string_view authorization) {
+  constexpr std::string_view bearer = "Bearer ";
+  return authorization.starts_with(bearer) ? trimmed(authorization.substr(bearer.size()))
+                                           : std::string_view();
+}
+
 std::string new_token() {
   std::random_device random;  // getrandom(2) or the processor's generator.
   std::string token;
@@ -81,18 +87,15 @@ bool Guard::is_own_name(std::string_view host) const {
 }
 
 bool Guard::has_token(const RequestOrigin& origin) const {
-  constexpr std::string_view bearer = "Bearer ";
-  if (origin.authorization.starts_with(bearer) &&
-      is_equal(trimmed(origin.authorization.substr(bearer.size())), token_))
-    return true;
-  return is_equal(origin.token, token_);
+  if (is_equal(bearer_of(origin.authorization), token_)) return true;
+  return !origin.changes && is_equal(origin.token, token_);
 }
 
 Verdict Guard::judge(const RequestOrigin& origin) const {
   if (!is_own_name(origin.host)) return Verdict::wrong_host;
   // Another site may link to a page; all other requests of other sites are refused.
   const bool is_foreign = origin.fetch_site == "cross-site" || origin.fetch_site == "same-site";
-  if (is_foreign && origin.fetch_mode != "navigate") return Verdict::cross_site;
+  if (is_foreign && (origin.changes || origin.fetch_mode != "navigate")) return Verdict::cross_site;
   return has_token(origin) ? Verdict::allowed : Verdict::no_token;
 }
 

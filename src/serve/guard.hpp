@@ -14,9 +14,15 @@ struct RequestOrigin {
   std::string_view fetch_site;     ///< Sec-Fetch-Site.
   std::string_view fetch_mode;     ///< Sec-Fetch-Mode.
   std::string_view token;          ///< Parameter `token` of the query.
+  /// The request is to change something: the token counts in the header alone, which a form or link
+  /// of another site cannot send.
+  bool changes = false;
 };
 
 enum class Verdict { allowed, wrong_host, cross_site, no_token };
+
+/// Returns the credential of a header `Authorization: Bearer CREDENTIAL`; empty: another header.
+std::string_view bearer_of(std::string_view authorization);
 
 /// Returns 32 random digits.
 std::string new_token();

@@ -10,10 +10,15 @@
 
 namespace pipeline::serve {
 
-/// The target of a GET or HEAD request, decoded.
+/// The target of a request, decoded, and what a POST request has besides.
 struct PageRequest {
   std::string path;
   std::vector<std::pair<std::string, std::string>> query;
+  bool is_post = false;
+  bool has_token = false;  ///< The request is of the user who has started the server.
+  std::string bearer;      ///< Of the header Authorization: the token, or the key of a question.
+  std::string peer;        ///< The address of who asks.
+  std::string body;
 
   /// Returns the first value of the name; empty if there is none.
   const std::string& value(std::string_view name) const;

@@ -14,6 +14,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "serve/answering.hpp"
 
 namespace pipeline::serve {
 namespace {
@@ -55,7 +56,7 @@ std::string next_safely(Feed& feed) {
   }
 }
 
-Answer refusal_of(Verdict verdict) {
+Answer refusal_for(Verdict verdict) {
   if (verdict == Verdict::wrong_host)
     return refusal(421, "this server answers only under its own name");
   if (verdict == Verdict::cross_site) return refusal(403, "this server answers no other site");
@@ -182,12 +183,14 @@ class Server::Implementation {
     connection.waits_since.reset();
     if (error) co_return false;
     const auto& head = parser.get();
+    const bool is_post = head.method() == http::verb::post;
     const bool is_head = head.method() == http::verb::head;
     const bool keep = head.keep_alive() && (head.method() == http::verb::get || is_head) &&
                       parser.content_length_remaining().value_or(0) == 0 && !parser.chunked();
-    auto answer = refusal_of_head(head);
+    auto request = request_of(head, connection);
+    auto answer = refusal_of(head, request);
+    if (!answer && is_post) answer = co_await read_body(connection, parser, request->body);
     if (!answer) {
-      const auto request = parse_target(head.target());
       auto work = [&] { return answer_safely(*api_, *request); };
       answer = co_await async::on_pool(pool_, work);
     }
@@ -199,32 +202,74 @@ class Server::Implementation {
     co_return co_await send(connection, *answer, is_head, keep);
   }
 
+  /// Returns the request of a head, as far as it can be read.
+  std::optional<PageRequest> request_of(const http::request<http::empty_body>& head,
+                                        const Connection& connection) const {
+    auto request = parse_target({head.target().data(), head.target().size()});
+    if (!request) return request;
+    boost::system::error_code ignored;
+    request->is_post = head.method() == http::verb::post;
+    request->bearer = bearer_of(text_of(head, http::field::authorization));
+    request->peer = connection.stream.socket().remote_endpoint(ignored).address().to_string();
+    return request;
+  }
+
+  template <typename Name>
+  static std::string_view text_of(const http::request<http::empty_body>& head, Name name) {
+    const auto value = head[name];
+    return {value.data(), value.size()};
+  }
+
   /// Returns the refusal of a request; nothing for a request to be answered.
-  std::optional<Answer> refusal_of_head(const http::request<http::empty_body>& head) const {
-    const auto text = [&](auto name) {
-      const auto value = head[name];
-      return std::string_view(value.data(), value.size());
-    };
-    const std::string_view target(head.target().data(), head.target().size());
-    const auto request = parse_target(target);
+  std::optional<Answer> refusal_of(const http::request<http::empty_body>& head,
+                                   std::optional<PageRequest>& request) const {
+    const bool is_answer = request && request->is_post && is_about_a_question(*request);
     const std::string token = request ? request->value("token") : std::string();
-    const auto verdict = guard_->judge({.host = text(http::field::host),
-                                        .authorization = text(http::field::authorization),
-                                        .fetch_site = text("Sec-Fetch-Site"),
-                                        .fetch_mode = text("Sec-Fetch-Mode"),
-                                        .token = token});
+    const auto verdict = guard_->judge({.host = text_of(head, http::field::host),
+                                        .authorization = text_of(head, http::field::authorization),
+                                        .fetch_site = text_of(head, "Sec-Fetch-Site"),
+                                        .fetch_mode = text_of(head, "Sec-Fetch-Mode"),
+                                        .token = token,
+                                        .changes = is_answer});
     // The page itself has no data. A cookie could open it, but would go to all ports of this
-    // machine, also to those of other users.
+    // machine, also to those of other users. The key of a question opens this question alone.
     const bool has_data = !request || request->path.starts_with("/api/");
-    if (verdict != Verdict::allowed && (verdict != Verdict::no_token || has_data))
-      return refusal_of(verdict);
-    if (head.method() != http::verb::get && head.method() != http::verb::head) {
-      auto refused = refusal(405, "this server only shows; it changes nothing");
+    const bool has_key = request && is_about_a_question(*request) && !request->bearer.empty();
+    if (verdict != Verdict::allowed && (verdict != Verdict::no_token || (has_data && !has_key)))
+      return refusal_for(verdict);
+    const bool is_read = head.method() == http::verb::get || head.method() == http::verb::head;
+    if (!is_read && !is_answer) {
+      auto refused = refusal(405, "this server only shows; it changes nothing but an answer");
       refused.headers.emplace_back("Allow", "GET, HEAD");
       return refused;
     }
     if (!request) return refusal(400, "this is not the address of a page");
+    request->has_token = verdict == Verdict::allowed;
     return std::nullopt;
+  }
+
+  /// Reads the body of an answer. Returns a refusal if it is not JSON, or too long.
+  async::Task<std::optional<Answer>> read_body(Connection& connection,
+                                               http::request_parser<http::empty_body>& head,
+                                               std::string& body) {
+    if (text_of(head.get(), http::field::content_type) != "application/json")
+      co_return refusal(415, "an answer is application/json");
+    if (head.chunked() || !head.content_length())
+      co_return refusal(411, "an answer has a Content-Length");
+    auto too_long =
+        refusal(413, "an answer has at most " + std::to_string(max_answer_body) + " bytes");
+    const auto length = *head.content_length();
+    // A connection that is closed with a part of the body unread loses the refusal.
+    if (length > 4 * max_answer_body) co_return std::move(too_long);
+    http::request_parser<http::string_body> parser(std::move(head));
+    boost::system::error_code error;
+    connection.stream.expires_after(request_time);
+    co_await http::async_read(connection.stream, connection.buffer, parser,
+                              asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return refusal(400, "the answer did not arrive whole");
+    if (length > max_answer_body) co_return std::move(too_long);
+    body = std::move(parser.get().body());
+    co_return std::nullopt;
   }
 
   static http::response<http::empty_body> head_of(const Answer& answer, bool keep) {

@@ -241,6 +241,9 @@ std::optional<unsigned> read_count(std::string_view key, const core::Value& valu
       diagnostics, key,
       "a whole number from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       value);
+  // As `docker run --gpus all` and PyTorch Lightning's -1 have it.
+  if (key == "gpu_count" && (value.scalar == "all" || value.scalar == "-1"))
+    diagnostics.back().suggestion = "write `gpus: all` for all GPUs of the machine";
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
 #include "spec/matrix.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +12,7 @@
 #include "model/instance.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
+#include "spec/likely_list.hpp"
 #include "spec/memory_budget.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/step_reader.hpp"
@@ -42,23 +42,6 @@ std::optional<OutputValue> items_named(std::string_view text) {
   OutputValue value{{std::string(parts[0]), std::string(parts[1])}, {}};
   value.path.assign(parts.begin() + 2, parts.end());
   return value;
-}
-
-/// Returns `1, 2, 3` for the range `1..3`, and other texts unchanged.
-std::string values_in(const std::string& text) {
-  constexpr int max_shown = 20;
-  const auto dots = text.find("..");
-  const auto number = [&](std::size_t begin, std::size_t end) {
-    int value = -1;
-    const auto [last, error] = std::from_chars(text.data() + begin, text.data() + end, value);
-    return error == std::errc() && last == text.data() + end ? value : -1;
-  };
-  const int first = dots == text.npos ? -1 : number(0, dots);
-  const int last = first < 0 ? -1 : number(dots + 2, text.size());
-  if (last < first || last - first > max_shown) return text;
-  std::string list = std::to_string(first);
-  for (int value = first + 1; value <= last; ++value) list += ", " + std::to_string(value);
-  return first < 0 ? text : list;
 }
 
 /// Reads one `matrix` that lists its axes.
@@ -263,6 +246,13 @@ class MatrixReader {
       for (const core::Value& item : list.items) {
         auto value = read_value(name.scalar, item);
         if (!value) continue;
+        if (!item.quoted && item.scalar.find("..") != item.scalar.npos &&
+            values_in(item.scalar) != item.scalar)
+          settings::report(
+              diagnostics_, "bad-matrix",
+              "'" + item.scalar + "' is one value of axis '" + name.scalar + "', not a range",
+              item.span, {"put it in quotes if it is a text"},
+              "did you mean `" + name.scalar + ": [" + values_in(item.scalar) + "]`?");
         if (!seen.insert((*value)->dump()).second)
           settings::report(diagnostics_, "bad-matrix",
                            "the axis '" + name.scalar + "' has the value " + item.scalar + " twice",

@@ -34,8 +34,9 @@ std::string map_key(const orchestrators::ConnectionField& field) {
 
 const Strings& profile_keys() {
   static const Strings keys = [] {
-    Strings all{"description", "orchestrator", "registry",     "state",    "artifact_store",
-                "jobs",        "notify",       "keep_storage", "settings", "limits"};
+    Strings all{"description",    "orchestrator", "registry", "state",
+                "artifact_store", "jobs",         "notify",   "keep_storage",
+                "settings",       "limits",       "page"};
     for (const auto& entry : orchestrators::catalog())
       for (const auto& field : entry.connection)
         if (const auto key = map_key(field); std::ranges::find(all, key) == all.end())
@@ -83,6 +84,13 @@ std::string read_address(const core::Value& value, const fs::path& file,
                    blobs::read_address(meant, folder) ? "write `" + meant + "`" : "");
   return {};
 }
+
+/// The address of a server, without a path: those of the views are added.
+constexpr settings::Format page_address{
+    "the address of `pipe serve`, `http://HOST:PORT`", [](std::string_view text) {
+      const auto host = text.starts_with("https://") ? 8U : text.starts_with("http://") ? 7U : 0U;
+      return host && text.size() > host && text.find_first_of("/?# @", host) == text.npos;
+    }};
 
 std::string read_option(const blobs::Option& option, const core::Value& value, const fs::path& file,
                         settings::Diagnostics& diagnostics) {
@@ -218,6 +226,8 @@ Profile read_profile(const core::Value& map, const fs::path& file,
       profile.remote_store = read_store(key, value, file, diagnostics);
     else if (key.scalar == "notify")
       profile.notify = read_notify(value, fs::absolute(file).parent_path(), diagnostics);
+    else if (key.scalar == "page")
+      profile.page = settings::read_text("page", value, page_address, diagnostics).value_or("");
     else if (key.scalar == "settings") {
       profile.settings = settings::decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);

@@ -28,6 +28,7 @@ struct Profile {
   Bytes keep_storage = 0;                      ///< Maximum size of the artifacts.
   settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
   std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
+  std::string page;   ///< Address at which people reach `pipe serve`, without a path.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
 
   std::string field(const std::string& name) const {

@@ -55,6 +55,15 @@ void check_members(Value& map, std::initializer_list<const char*> keys,
     if (auto* value = member(map, key)) check_all(*value, diagnostics);
 }
 
+/// Checks what a shell or Docker would fill in elsewhere; texts that name parameters are filled in.
+void check_settings_unfilled(Value& settings, settings::Diagnostics& diagnostics) {
+  auto* docker = member(settings, "docker");
+  if (!docker) return;
+  for (const auto* key : {"environment", "runtime_environment", "parent_image"})
+    if (auto* value = member(*docker, key); value && !names_parameters(*value))
+      check_all(*value, diagnostics);
+}
+
 }  // namespace
 
 void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
@@ -63,10 +72,12 @@ void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
   check_members(file, keys, diagnostics);
   if (auto* included = member(file, "include"))
     for (auto& entry : included->items) check_members(entry, {"parameters"}, diagnostics);
+  if (auto* settings = member(file, "settings")) check_settings_unfilled(*settings, diagnostics);
   auto* steps = member(file, "steps");
   if (!steps) return;
   for (auto& [name, step] : steps->members) {
     check_members(step, keys, diagnostics);
+    if (auto* settings = member(step, "settings")) check_settings_unfilled(*settings, diagnostics);
     if (auto* services = member(step, "services")) check_services_unfilled(*services, diagnostics);
     if (auto* matrix = member(step, "matrix"))
       for (auto& [axis, values] : matrix->members)

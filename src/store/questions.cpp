@@ -1,13 +1,24 @@
 #include "store/questions.hpp"
 
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <random>
+
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/digest.hpp"
+#include "core/quantity.hpp"
 
 namespace pipeline::store {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t key_digits = 32;
 
 json questions_json(RunStore& store, const std::string& run) {
   auto all = core::parse_json(store.key_values().find(questions_kind, run).value_or("{}"));
@@ -18,27 +29,100 @@ WallTime time_of(const json& value) {
   return WallTime(std::chrono::milliseconds(value.get<std::int64_t>()));
 }
 
+[[noreturn]] void refuse_unknown(const std::string& run, const std::string& step,
+                                 const std::map<std::string, Question>& questions) {
+  std::vector<std::string> asked;
+  for (const auto& [each, question] : questions) asked.push_back(each);
+  throw core::InputError("run " + run + " has not asked about a step '" + step + "'",
+                         asked.empty() ? "a step with `wait` asks when its turn has come"
+                                       : core::did_you_mean(step, asked));
+}
+
+/// Changes the question in one transaction, so that no writer overwrites what another has written.
+void change_question(RunStore& store, const std::string& run, const std::string& step,
+                     const std::function<void(Question&)>& change) {
+  store.transaction([&] {
+    auto question = questions_of(store, run)[step];
+    change(question);
+    auto all = questions_json(store, run);
+    all[step] = {question.text,      question.asked.time_since_epoch().count(),    question.answer,
+                 question.who,       question.answered.time_since_epoch().count(), question.note,
+                 question.key_digest};
+    store.key_values().put(questions_kind, run, all.dump());
+  });
+}
+
 }  // namespace
 
 std::map<std::string, Question> questions_of(RunStore& store, const std::string& run) try {
   std::map<std::string, Question> questions;
   const auto all = questions_json(store, run);
+  constexpr std::size_t key_place = 6;  // Records of earlier versions end before it.
   for (const auto& [step, row] : all.items())
-    questions[step] = {row.at(0), time_of(row.at(1)), row.at(2),
-                       row.at(3), time_of(row.at(4)), row.at(5)};
+    questions[step] = {row.at(0),
+                       time_of(row.at(1)),
+                       row.at(2),
+                       row.at(3),
+                       time_of(row.at(4)),
+                       row.at(5),
+                       row.size() > key_place ? row.at(key_place).get<std::string>() : ""};
   return questions;
 } catch (const json::exception&) {
   return {};
 }
 
+Question open_question(RunStore& store, const RunRecord& run, const std::string& step) {
+  const auto questions = questions_of(store, run.id);
+  const auto found = questions.find(step);
+  if (found == questions.end()) refuse_unknown(run.id, step, questions);
+  const auto& question = found->second;
+  if (!question.answer.empty())
+    throw core::InputError("'" + step + "' was answered with " + question.answer + " by " +
+                           question.who + " at " + core::format_time(question.answered));
+  if (run.status != RunStatus::running)
+    throw core::InputError("run " + run.id + " has ended: " + std::string(to_string(run.status)),
+                           "`pipe resume " + run.id + "` continues it");
+  return question;
+}
+
 void put_question(RunStore& store, const std::string& run, const std::string& step,
                   const Question& question) {
+  change_question(store, run, step, [&](Question& known) { known = question; });
+}
+
+Question answer_question(RunStore& store, const RunRecord& run, const std::string& step,
+                         const Answer& answer) {
+  Question answered;
   store.transaction([&] {
-    auto all = questions_json(store, run);
-    all[step] = {question.text, question.asked.time_since_epoch().count(),    question.answer,
-                 question.who,  question.answered.time_since_epoch().count(), question.note};
-    store.key_values().put(questions_kind, run, all.dump());
+    answered = open_question(store, run, step);
+    answered.answer = answer.yes_or_no;
+    answered.who = answer.who;
+    answered.answered = answer.when;
+    answered.note = answer.note;
+    put_question(store, run.id, step, answered);
   });
+  return answered;
+}
+
+std::string make_answer_key(RunStore& store, const std::string& run, const std::string& step) {
+  std::random_device random;  // getrandom(2) or the processor's generator.
+  std::string key;
+  while (key.size() < key_digits) key += "0123456789abcdef"[random() % 16];
+  change_question(store, run, step,
+                  [&](Question& known) { known.key_digest = core::sha256(key).hex(); });
+  return key;
+}
+
+bool is_answer_key(const Question& question, std::string_view key) {
+  // Digests are compared, so the time of the comparison tells nothing of the key.
+  return key.size() == key_digits && question.key_digest == core::sha256(key).hex();
+}
+
+std::string user_at_host() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const auto* user = ::getpwuid(::getuid());
+  return (user ? std::string(user->pw_name) : std::to_string(::getuid())) + "@" + host.data();
 }
 
 }  // namespace pipeline::store

@@ -160,8 +160,12 @@ std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
                               {},
                               {}};
     if (i - line_begin > max_line)
-      return core::Diagnostic{
-          "too-large", "this line is longer than 1 MiB", span_at(text, line_begin), {}, {}};
+      return core::Diagnostic{"too-large",
+                              "this line is longer than 1 MiB",
+                              span_at(text, line_begin),
+                              {"a list or map can go over many lines, in JSON as well: `jq . FILE`",
+                               "a long text is better a file: `inputs: {text: ./FILE}`"},
+                              {}};
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\r' && c != '\t') || c == 0x7f) {
       constexpr std::string_view digits = "0123456789abcdef";
       const auto byte = static_cast<unsigned char>(c);

@@ -2,8 +2,8 @@
 // `options.log(step, attempt, number)` makes the node of an attempt's log.
 function runView(head, main, options) {
   const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
-  const result = el("section", { "aria-label": "Result", id: "result" });
-  head.append(heading, id, result, facts, nav);
+  const result = el("section", { "aria-label": "Result", id: "result" }), questions = el("section", { "aria-label": "Questions", id: "questions", hidden: "" });
+  head.append(heading, id, questions, result, facts, nav);
   let data = null, places = new Map();
 
   const drawHead = () => {
@@ -43,6 +43,16 @@ function runView(head, main, options) {
     if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
     result.replaceChildren(...parts);
     result.hidden = !parts.length;
+  };
+  // A form keeps what is typed: it is drawn again only if the questions have changed.
+  let drawnQuestions = "";
+  const drawQuestions = () => {
+    const open = isRunning(data.run.status) && options.question ? (data.questions || []).filter((one) => !one.answer) : [];
+    const now = JSON.stringify(open);
+    if (now === drawnQuestions) return;
+    drawnQuestions = now;
+    questions.replaceChildren(...open.map((one) => options.question(one, (answered) => { Object.assign(one, answered); drawQuestions(); })));
+    questions.hidden = !open.length;
   };
 
   // Equal failures are one: its steps, its message, the hints and the end of the first step's log.
@@ -126,6 +136,7 @@ function runView(head, main, options) {
 
   const draw = (changed) => {
     drawHead();
+    drawQuestions();
     drawResult();
     for (const one of [picturesPart, failedPart, graphPart, timelinePart, notebooksPart, stepsPart, environmentsPart]) one.show();
     table.show(data, changed);
@@ -143,7 +154,7 @@ function runView(head, main, options) {
     },
     change(changes) {
       if (changes.run) data.run = changes.run;
-      for (const kind of ["failures", "headlines", "published"]) if (changes[kind]) data[kind] = changes[kind];
+      for (const kind of ["failures", "headlines", "published", "questions"]) if (changes[kind]) data[kind] = changes[kind];
       if (changes.images) data.images = changes.images;
       if (changes.pictures) data.pictures = changes.pictures;
       if (changes.nodes) data.nodes = changes.nodes;

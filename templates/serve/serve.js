@@ -86,6 +86,7 @@ function runPage(id) {
     log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status)),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
       isFolder ? name(file) : el("a", { href: dataAddress("/api/artifact", { digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
+    question: (question, done) => questionForm({ run: id, ...question }, localStorage.getItem("token"), done),
     details: (step) => api("/api/step", { run: id, step: step.n }),
     artifact: (digest, text) => link("/artifact/" + digest, text),
     curves: (metric, range) => askedCurves([id], metric, range),
@@ -134,6 +135,7 @@ function show() {
   else if (path.startsWith("/artifact/")) leaveView = lineagePage(head, main, path.slice(10));
   else if (path === "/leaderboard") leaveView = leaderboardPage(head, main);
   else if (path === "/compare") leaveView = comparePage(head, main);
+  else if (path === "/answer") leaveView = questionPage(head, main);
   else if (path === "/machine") leaveView = machinePage(head, main);
   else leaveView = runsView(head, main);
 }

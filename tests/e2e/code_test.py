@@ -61,7 +61,7 @@ class Code(PipeTest):
         self.pipe("run", "repo/pipeline.yaml", "-o", "local")
         self.assertIn("changes that are not committed", self.pipe("show", "latest").out)
         git(self.folder, "clone", "-q", "repo", "clone")
-        self.assertIn("git submodule update --init external", self.pipe("run", "clone/pipeline.yaml", "-o", "local").err)
+        self.assertIn("git submodule update --init --recursive", self.pipe("run", "clone/pipeline.yaml", "-o", "local").err)
 
     def test_what_a_sparse_checkout_leaves_out_is_named(self):
         def git(*words):

@@ -217,6 +217,15 @@ class Failures(PipeTest):
         self.assertIn("pythn", result.failure("typo")["message"] + json.dumps(result.failure("typo")))
         self.assert_nothing_left()
 
+    def test_a_pipe_that_ends_early_is_told_with_what_to_write(self):
+        self.pipeline({"early": {"command": "yes | head -1"}, "wrong": {"command": "(exit 141) | false"},
+                       "accepted": {"command": "(yes || true) | head -1"}, "all": {"command": "seq 100000 | sed -n 1p"}})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.steps(), {"early": "failed", "wrong": "failed", "accepted": "succeeded", "all": "succeeded"})
+        hint = "a program that ends before it has read all, as `head` does"
+        self.assertIn(hint, result.failure("early")["hints"][0])
+        self.assertNotIn(hint, " ".join(result.failure("wrong").get("hints", [])))
+
     def test_the_text_for_people_names_the_step_and_its_last_lines(self):
         self.pipeline({"bad": python("print('the reason'); raise SystemExit(3)")})
         result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator)
@@ -227,6 +236,14 @@ class Failures(PipeTest):
 
 
 class FailuresInContainers(PipeTest):
+    def test_the_line_that_fails_is_named_by_images_without_bash(self):
+        self.pipeline({"lines": {"command": "x=1\ntest -f /nonexistent\necho never"}, "code": {"command": "true\nexit 4"}, "fine": {"command": "(exit 3) || true"}},
+                      {"parent_image": "busybox:musl", "skip_build": True})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.steps(), {"lines": "failed", "code": "failed", "fine": "succeeded"})
+        told = {step: [event["line"] for event in result.events("step_log") if event["step"] == step] for step in result.steps()}
+        self.assertEqual(told, {"lines": ["pipe: line 2 ended with exit code 1"], "code": ["pipe: line 2 ended with exit code 4"], "fine": []})
+
     def test_too_little_shared_memory_is_advised(self):
         self.pipeline({"bus": python("import mmap; f = open('/dev/shm/y', 'w+b'); f.truncate(200 << 20); m = mmap.mmap(f.fileno(), 0); m[:] = bytes(len(m))")})
         self.assertIn("shm_size: 1GiB", " ".join(self.run_pipe(code=1).failure("bus")["hints"]))

@@ -323,6 +323,10 @@ class Metrics(PipeTest):
     def metrics(self, *words) -> list[dict]:
         return json.loads(self.pipe("metrics", "latest", *words, "--output", "json").out)["metrics"]
 
+    def points_so_far(self) -> list[int]:
+        listed = self.pipe("metrics", "latest", "--output", "json")
+        return [one["points"] for one in json.loads(listed.out)["metrics"]] if listed.code == 0 else []
+
     def test_lines_are_series(self):
         self.write("train.py", "import json\nfor step in range(100):\n    print('@pipe', json.dumps({'metric': 'loss', 'value': 1 / (step + 1), 'step': step}))\n"
                                "for value in (float('nan'), float('-inf')):\n    print('@pipe', json.dumps({'metric': 'odd', 'value': value}))\n")
@@ -338,6 +342,18 @@ class Metrics(PipeTest):
         self.assertIn("loss", self.pipe("metrics").out)
         self.assertEqual(self.pipe("metrics", "latest", "trian").code, 2)
         self.assertIn("no metrics", self.pipe("metrics", "latest", "quiet").err)
+
+    def test_values_of_a_step_that_then_is_silent_are_there_while_it_runs(self):
+        line = lambda step: "echo '@pipe {\"metric\": \"loss\", \"value\": %d}'" % step  # noqa: E731
+        self.pipeline({"train": {"command": f"{line(1)}; {line(2)}; until [ -e {self.folder}/go ]; do sleep 0.1; done"}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        end = time.monotonic() + 60
+        while 2 not in self.points_so_far():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        self.write("go", "")
+        self.assertEqual(self.finish(process).code, 0)
+        self.assertEqual([point["value"] for point in self.metrics()[0]["series"]], [1, 2])
 
     def test_a_million_points(self):
         """Against the same lines that report nothing."""

@@ -137,6 +137,8 @@ class Locally(PipeTest):
             words = ("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
             first = self.start(*words)
             wait_until((room / "begun").exists, "a first step")
+            wait_until(lambda: (room / "begun").read_text().endswith("\n"), "its run's name")
+            self.assertEqual(self.plan()["slow"]["changes"], [f"runs in run {(room / 'begun').read_text().strip()}, which is in progress"])
             second = self.start(*words)
             for line in second.stdout:
                 if (event := json.loads(line))["event"] == "step_waits":

@@ -88,6 +88,28 @@ class Locally(PipeTest):
         self.on("three")
         self.assertEqual(self.run_pipe().steps(), {"load": "cached", "end": "cached"})
 
+    def test_what_was_temporary_here_comes_from_there_and_does_not_run_again(self):
+        steps = {"align": {"command": "mkdir ${outputs.bam}; seq 1000 > ${outputs.bam}/x; echo few > ${outputs.stats}", "outputs": {"bam": {"file": "bam", "temp": True}, "stats": "stats"}},
+                 "sort": {"command": "sort -rn ${inputs.bam}/x > ${outputs.sorted}", "inputs": {"bam": "align.bam"}, "outputs": ["sorted"]}}
+        self.pipeline(steps)
+        self.run_pipe()
+        self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
+        steps["sort"]["command"] = "sort -n ${inputs.bam}/x > ${outputs.sorted}"
+        self.pipeline(steps)
+        plan = self.plan()["align"]
+        self.assertEqual((plan["action"], plan["changes"]), ("depends", [f"its temporary output 'bam' was removed, and 'sort' needs it: runs unless {self.url} has it"]))
+        again = self.run_pipe()
+        self.assertEqual(again.steps(), {"align": "cached", "sort": "succeeded"})
+        self.assertEqual([event["step"] for event in again.events("step_started")], ["sort"])
+        self.assertEqual(self.notices(again), [f"outputs downloaded again from {self.url}, because 'sort' needs its temporary output"])
+        self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
+        for file in sorted(self.shared.rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() and not file.is_symlink() else file.unlink()
+        steps["sort"]["command"] = "sort ${inputs.bam}/x > ${outputs.sorted}"
+        self.pipeline(steps)
+        alone = self.run_pipe()
+        self.assertEqual([event["step"] for event in alone.events("step_started")], ["align", "sort"], "the folder was emptied")
+
     def test_names_are_those_of_all_machines(self):
         self.pipeline(PREDICT)
         self.assertIn(f"nothing is published as 'production' in {self.url}", self.run_pipe(code=3).text)

@@ -67,7 +67,7 @@ class AttemptRun {
                                              step.name + "." + std::to_string(which.number),
                                              services_.routes.capabilities_of(step), which.joins)),
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
-        metrics_(services_.store, run_id(), step.name, which.number),
+        metrics_(services_.store, run_id(), step.name, which.number, &context_.run.executor),
         log_(
             services_.store.paths().log_file(which.log_name), secret_values(),
             [this](Stream stream, std::string line) { take_line(stream, std::move(line)); },

@@ -34,6 +34,15 @@ std::optional<std::string> windows_script(const StepSpec& step, const CodeProvid
   return std::nullopt;
 }
 
+/// Returns true if a text's pipe failed since a program in it ended before it had read all, as
+/// `head` does. 141 is the code of a program that SIGPIPE has ended.
+bool was_pipe_ended_early(const StepSpec& step, std::string_view log) {
+  const auto parts = log.rfind("(parts of the pipe: ");
+  if (!step.command.shell || parts == log.npos) return false;
+  const auto codes = log.substr(parts, log.find(')', parts) - parts);
+  return codes.find(" 141 ") != codes.npos && codes.ends_with(" 0");
+}
+
 }  // namespace
 
 void advise(const StepSpec& step, const CodeProvider& code, std::string_view log,
@@ -42,6 +51,12 @@ void advise(const StepSpec& step, const CodeProvider& code, std::string_view log
     failure.hints = {std::move(*advice)};
     return;
   }
+  if (was_pipe_ended_early(step, log))
+    failure.hints = {
+        "a program that ends before it has read all, as `head` does, ends those before it in the "
+        "pipe, which is a failure: `sed -n 1p` reads all, and `(COMMAND || true) | head -1` "
+        "accepts "
+        "that"};
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log)) failure.hints.push_back(std::move(*advice));
 }

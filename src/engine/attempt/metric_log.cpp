@@ -1,5 +1,6 @@
 #include "engine/attempt/metric_log.hpp"
 
+#include "core/error.hpp"
 #include "core/log.hpp"
 #include "model/structured_line.hpp"
 
@@ -14,7 +15,18 @@ void MetricLog::line(std::string_view line) {
   const auto metric = model::parse_metric(line);
   if (!metric) return warn_of(line);
   add(metric->name, {metric->value, metric->step, wall_now()});
-  if (waiting_ >= max_waiting || Clock::now() - flushed_ >= max_wait) flush();
+  if (waiting_ >= max_waiting || Clock::now() - flushed_ >= max_wait)
+    flush();
+  else if (waiting_ == 1 && late_)
+    late_->start(max_wait);
+}
+
+void MetricLog::flush_late() {
+  try {
+    flush();
+  } catch (const core::EnvironmentError& error) {
+    core::log::debug(error.what());  // The next call of flush() tries again, and throws.
+  }
 }
 
 void MetricLog::add(const std::string& name, const store::MetricPoint& point) {
@@ -44,6 +56,7 @@ void MetricLog::drop() {
 
 void MetricLog::flush() {
   flushed_ = Clock::now();
+  if (late_) late_->cancel();
   if (waiting_ == 0) return;
   store_.transaction([&] {
     for (const auto& [name, series] : series_) {

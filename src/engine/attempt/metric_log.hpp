@@ -4,10 +4,12 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "async/timeout.hpp"
 #include "engine/clock.hpp"
 #include "store/run_store.hpp"
 
@@ -19,11 +21,15 @@ class MetricLog {
   static constexpr std::size_t max_names = 1000, max_points = 10'000'000;
 
   /// Keeps a reference to the store.
-  MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt)
-      : store_(store), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {}
+  /// @param executor stores the points of a step that falls silent; null: its caller calls flush()
+  MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt,
+            const asio::any_io_executor* executor = nullptr)
+      : store_(store), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {
+    if (executor) late_.emplace(*executor, [this] { flush_late(); });
+  }
 
   /// Takes the metric of a line, if the line reports one. Stores the points when there are many, or
-  /// when they have waited for some seconds; throws EnvironmentError.
+  /// when they have waited for some seconds, also if no line follows; throws EnvironmentError.
   void line(std::string_view line);
   void add(const std::string& name, const store::MetricPoint& point);
   /// Stores all points.
@@ -34,6 +40,7 @@ class MetricLog {
     std::uint64_t stored = 0;
     std::vector<store::MetricPoint> points;
   };
+  void flush_late();
   void drop();
   void warn_of(std::string_view line);
 
@@ -44,6 +51,7 @@ class MetricLog {
   std::size_t waiting_ = 0, taken_ = 0;
   bool has_dropped_ = false, has_warned_ = false;
   Clock::time_point flushed_ = Clock::now();
+  std::optional<async::Timeout> late_;
 };
 
 }  // namespace pipeline::engine

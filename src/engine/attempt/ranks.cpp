@@ -2,6 +2,7 @@
 
 #include "core/scope_guard.hpp"
 #include "orchestrators/nodes.hpp"
+#include "orchestrators/preflight.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -31,6 +32,7 @@ void Ranks::take(event::StepLog& log) {
   log.rank = found->first;
   log.line = std::string(found->second);
   auto& tail = tails_[*log.rank];
+  if (tail.empty() && log.line.starts_with(orchestrators::preflight_mark)) return;
   tail.push_back(log.line);
   if (tail.size() > tail_of_rank) tail.pop_front();
 }

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "model/structured_line.hpp"
+#include "orchestrators/preflight.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -97,8 +98,10 @@ void StepLogWriter::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
     line.erase(0, overwritten + 1);  // Keeps the last state of a progress bar.
-  // A metric says nothing about a failure, and has a place of its own.
-  if (!model::parse_metric(line)) tail_.push_back(model::shown_line(line));
+  // A metric says nothing about a failure, and has a place of its own. The check of the GPUs before
+  // the command has passed, or is the failure itself.
+  const bool is_check = tail_.empty() && line.starts_with(orchestrators::preflight_mark);
+  if (!is_check && !model::parse_metric(line)) tail_.push_back(model::shown_line(line));
   if (tail_.size() > tail_lines) tail_.pop_front();
   on_line_(stream, std::move(line));
 }

@@ -1,5 +1,6 @@
 #include "engine/cache/results.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/clock.hpp"
@@ -9,6 +10,7 @@ namespace pipeline::engine {
 Results::Results(const RunContext& context)
     : pipeline_(context.services.pipeline),
       store_(context.services.store),
+      artifacts_(context.services.artifacts),
       options_(context.options),
       forced_(forced_steps(pipeline_, options_.force, options_.from)),
       keys_(context.services) {
@@ -45,6 +47,15 @@ async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSp
     store_.cache().add(own, pipeline_.name, key.parts);
   }
   co_return entry;
+}
+
+async::Task<std::string> Results::download_again(const StepSpec& step, std::string key,
+                                                 std::vector<store::OutputRecord> outputs) {
+  if (!may_be_remote(step, false)) co_return "";
+  const auto entry = co_await exchange_->download(step, std::move(key), !may_be_downloaded(step));
+  const bool are_whole = std::ranges::all_of(
+      outputs, [&](const auto& output) { return artifacts_.looks_whole(output.digest); });
+  co_return entry&& are_whole ? options_.shared->name() : "";
 }
 
 async::Task<> Results::publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,

@@ -39,6 +39,11 @@ class Results {
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
 
+  /// Downloads the outputs of a step that has ended which this machine lacks. Returns the remote
+  /// cache's name; empty if it has not got the same ones.
+  async::Task<std::string> download_again(const StepSpec& step, std::string key,
+                                          std::vector<store::OutputRecord> outputs);
+
   /// Returns true if the step's result is sent to the remote cache. A driver on another machine
   /// takes the run's own results from there, even if nothing else may be reused.
   bool are_shared(const StepSpec& step) const {
@@ -86,6 +91,7 @@ class Results {
  private:
   const PipelineSpec& pipeline_;
   store::RunStore& store_;
+  store::ArtifactStore& artifacts_;
   const EngineOptions& options_;
   const std::set<std::string_view> forced_;
   StepKeys keys_;

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include <pipeline/spec.hpp>
+
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 

@@ -21,18 +21,23 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
     co_return;
   const auto done = std::make_shared<async::Gate>(context_.executor);
   running_.emplace(i, done);
-  context_.events.emit(event::Notice{steps_.spec(i).name, "runs again, " + why});
-  steps_[i].runs_again = true;
   const core::ScopeGuard at_end([&] {
     steps_[i].runs_again = false;
     running_.erase(i);
     done->open();
   });
+  const auto& name = steps_.spec(i).name;
+  if (const auto from = co_await download_(i); !from.empty()) {
+    context_.events.emit(event::Notice{name, "outputs downloaded again from " + from + ", " + why});
+    co_return;
+  }
+  context_.events.emit(event::Notice{name, "runs again, " + why});
+  steps_[i].runs_again = true;
   co_await run_step_(i);
   steps_.refresh_loops();
   if (steps_[i].status != StepStatus::succeeded)
     throw core::EnvironmentError(
-        std::string(damaged.what()) + ", and '" + steps_.spec(i).name + "' could not make it again",
+        std::string(damaged.what()) + ", and '" + name + "' could not make it again",
         damaged.advice());
 }
 

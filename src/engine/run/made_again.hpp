@@ -20,11 +20,18 @@ class MadeAgain {
  public:
   /// Runs the step, which has ended, and records the outcome in its status.
   using RunStep = std::function<async::Task<>(model::StepIndex)>;
+  /// Downloads the outputs that are missing here from the remote cache. Returns the cache's name;
+  /// empty if it has not got them.
+  using Download = std::function<async::Task<std::string>(model::StepIndex)>;
 
-  MadeAgain(const RunContext& context, RunSteps& steps, RunStep run_step)
-      : context_(context), steps_(steps), run_step_(std::move(run_step)) {}
+  MadeAgain(const RunContext& context, RunSteps& steps, RunStep run_step, Download download)
+      : context_(context),
+        steps_(steps),
+        run_step_(std::move(run_step)),
+        download_(std::move(download)) {}
 
-  /// Runs a step with damaged outputs, unless another step has already had that done. Throws
+  /// Runs a step with damaged outputs, unless another step has already had that done, or the remote
+  /// cache has what is missing. Throws
   /// EnvironmentError if it fails.
   /// @param why for the notice, such as `because its output is damaged`
   async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& why);
@@ -40,6 +47,7 @@ class MadeAgain {
   const RunContext& context_;
   RunSteps& steps_;
   const RunStep run_step_;
+  const Download download_;
   std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_;  ///< Each opens at the end.
 };
 

@@ -34,7 +34,8 @@ class NewestRun {
     if (found->second == StepStatus::failed) return "failed in run " + run_;
     if (found->second == StepStatus::succeeded || found->second == StepStatus::cached)
       return "its result of run " + run_ + " was removed";
-    return "did not succeed in run " + run_;
+    return is_running_ ? "runs in run " + run_ + ", which is in progress"
+                       : "did not succeed in run " + run_;
   }
 
  private:
@@ -43,13 +44,15 @@ class NewestRun {
     const auto newest = store_.runs().list(1, pipeline_);
     if (newest.empty()) return;
     run_ = newest.front().id;
+    is_running_ = newest.front().status == RunStatus::running &&
+                  store_.drivers().liveness(newest.front()) == store::Liveness::alive;
     for (auto& step : store_.runs().steps(run_))
       if (step.attempts > 0) statuses_.emplace(std::move(step.name), step.status);
   }
 
   store::RunStore& store_;
   const std::string& pipeline_;
-  bool looked_ = false;
+  bool looked_ = false, is_running_ = false;
   std::string run_;
   std::unordered_map<std::string, StepStatus> statuses_;
 };
@@ -299,10 +302,14 @@ class Planner final : public DryStarter {
         if (!output || !output->temp || services_.artifacts.has(output->digest)) continue;
         auto& plan = plans_[steps_.index_of(source.step)];
         if (plan.action != StepPlan::Action::reuse && !(runs && is_restored(plan))) continue;
-        plan.action = action;
-        plan.changes = {std::string(needed_again) + source.output + "' was removed, and '" +
-                        steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs")};
-        need_inputs(steps_.index_of(source.step), action);
+        const auto maker = steps_.index_of(source.step);
+        const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
+        plan.action = may_be_remote ? StepPlan::Action::depends : action;
+        plan.changes = {
+            std::string(needed_again) + source.output + "' was removed, and '" +
+            steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs") +
+            (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
+        need_inputs(maker, plan.action);
       }
   }
 

@@ -16,11 +16,14 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
   const auto& run = context.options.run_id;
   auto question = store::questions_of(store, run)[step.name];
   if (question.answer.empty()) {
-    if (question.text != step.wait)
+    const bool is_new = question.text != step.wait;
+    if (is_new)
       store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
     context.events.emit(event::StepWaits{step.name, "an answer: " + step.wait});
     context.events.emit(event::Notice{
         step.name, "`pipe answer " + run + " " + step.name + " yes` answers it, or `no`"});
+    const auto& tell = context.options.tell_question;
+    if (is_new && tell) context.tasks.spawn(tell(step.name, step.wait));
   }
   for (std::int64_t seen = -1; question.answer.empty() && stop.level() == core::StopLevel::none;) {
     co_await async::sleep(look_again, &stop);

@@ -73,8 +73,12 @@ class Run final : public StepStarter {
         journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
         runner_(context_, journal_, slots_, gpus_, results_),
-        made_again_(context_, steps_,
-                    [this](model::StepIndex i) { return run_step(i, std::nullopt); }) {
+        made_again_(
+            context_, steps_, [this](model::StepIndex i) { return run_step(i, std::nullopt); },
+            [this](model::StepIndex i) {
+              auto key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+              return results_.download_again(spec(i), std::move(key.key), steps_[i].outputs);
+            }) {
     for (model::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
     if (!options_.identity.empty() && options_.use_cache)
@@ -431,8 +435,7 @@ async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& co
   co_return results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
 }
 
-/// In the mode fail_fast, fails the step at once instead of when it would begin. A step that has
-/// begun reports the failure itself.
+/// In the mode fail_fast, fails at once a step that has not begun; others report it themselves.
 void Run::environment_failed(model::StepIndex i) {
   if (!has_begun_ || pipeline_.execution_mode != ExecutionMode::fail_fast ||
       steps_[i].status != StepStatus::pending)
@@ -444,8 +447,7 @@ void Run::environment_failed(model::StepIndex i) {
   }
 }
 
-/// Looks for the step's result on this and other machines; if there is none, waits until the step's
-/// environment is ready. Afterwards the key is known.
+/// Looks for the step's result here and elsewhere; without one, waits for its environment and key.
 async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& key) {
   if (key) {
     const bool is_remote = co_await find_remote_result(i, *key);

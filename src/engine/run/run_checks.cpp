@@ -69,7 +69,8 @@ std::vector<core::Diagnostic> check_services(const RunContext& context,
   model::Findings found;
   add_by_place(found, without, "no-services", "has services, which are containers",
                "runs none beside a step",
-               "write `orchestrator: docker` for the step, or run with `--orchestrator docker`");
+               "write `orchestrator: docker` or `orchestrator: kubernetes` for the step, or run "
+               "with that `--orchestrator`");
   return found.all();
 }
 

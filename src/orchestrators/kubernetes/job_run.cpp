@@ -104,14 +104,13 @@ class JobRun {
   JobInformer::Entry& entry_;
   std::string& waits_;
   ServiceLogs services_;
-  std::string uid_;
+  std::string uid_, first_errors_, shell_error_;
   std::optional<async::JoinableTask> log_, help_;
   core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false;
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;
-  std::string first_errors_, shell_error_;
   core::TailBuffer last_output_{job_output_tail};
   kubernetes_api::PodLogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
@@ -214,25 +213,26 @@ async::Task<> JobRun::stop(core::StopLevel level) {
         level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, place_));
 }
 
-/// Ends an attempt that cannot begin.
 async::Task<> JobRun::fail(JobAction& action) {
   failure_ = std::move(action.failure);
   const auto failing = there_is_no_pod() ? name_ : pod_name();
   co_await add_warnings(client_, failing, *failure_);
   if (action.state.stage == "node" && room_ == Room::never) {
     const auto nodes = co_await informer_.nodes();
-    for (auto& line : why_none_fits(nodes, at(entry_.pod, "/spec")))
-      failure_->details.push_back(std::move(line));
+    std::ranges::move(why_none_fits(nodes, at(entry_.pod, "/spec")),
+                      std::back_inserter(failure_->details));
   }
-  if (!action.state.unfetched.empty()) {
-    auto said = failure_->message;
-    for (const auto& line : failure_->details) said += "\n" + line;
-    failure_->hints = pull_advice(entry_.pod, action.state.unfetched, said);
-  }
+  if (!action.state.unfetched.empty())
+    failure_->hints = pull_advice(entry_.pod, action.state.unfetched, *failure_);
+  const auto pod = entry_.pod;
   co_await stop(core::StopLevel::immediate);
   if (action.state.phase != PodState::Phase::running) co_return;
-  co_await services_.end(2s);
-  std::ranges::move(services_.last_lines(), std::back_inserter(failure_->details));
+  co_await drain();  // The log shows whether the step had begun.
+  if (auto of_service = failure_of_service(pod, frames_.has_begun())) {
+    of_service->details = std::move(failure_->details);
+    failure_ = std::move(of_service);
+  }
+  co_await services_.explain(*failure_);
 }
 
 JobView JobRun::view() {

@@ -302,7 +302,7 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
     if (const auto& service = waiting_service(pod); !service.is_null())
       return waiting(pod, service, startup);
     state.phase = PodState::Phase::running;
-    state.failure = failure_of_service(pod);
+    state.failure = failure_of_service(pod, false);
     if (state.failure) return state;
     // The kubelet gives a reason when it revokes readiness; the node controller gives none.
     const auto& ready = condition(pod, "Ready");
@@ -455,7 +455,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
         FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
   containers::ContainerEnd container{*code, false, end.first_errors, end.last_output};
   auto failure = failure_of(container, attempt, image);
-  auto of_service = failure ? failure_of_service(pod) : std::nullopt;
+  auto of_service = failure ? failure_of_service(pod, true) : std::nullopt;
   if (!of_service) return failure;
   of_service->details.push_back("the step " + failure->message);
   return of_service;

@@ -157,7 +157,7 @@ bool was_ready_since(const json& pod, std::chrono::system_clock::time_point time
   return false;
 }
 
-Failure failure_of_service(const json& pod, const json& status) {
+Failure failure_of_service(const json& pod, const json& status, bool step_has_begun) {
   const auto& spec = spec_of(pod, status);
   const auto& end = at(status, "/state/terminated");
   const auto name = text_at(status, "/name").substr(service_prefix.size());
@@ -165,7 +165,7 @@ Failure failure_of_service(const json& pod, const json& status) {
   const auto began = parse_time(text_at(end, "/startedAt"));
   const auto ended = parse_time(text_at(end, "/finishedAt"));
   const std::chrono::seconds timeout(number_at(spec, "/startupProbe/failureThreshold"));
-  const bool was_ready = began && was_ready_since(pod, *began);
+  const bool was_ready = step_has_begun || (began && was_ready_since(pod, *began));
   const auto kind = was_ready ? FailureKind::exit_code : FailureKind::not_started;
   const std::string when = was_ready ? " while the step ran" : " before it was ready";
   if (text_at(end, "/reason") == "OOMKilled")
@@ -217,7 +217,7 @@ bool services_are_ready(const json& pod) {
   return true;
 }
 
-std::optional<Failure> failure_of_service(const json& pod) {
+std::optional<Failure> failure_of_service(const json& pod, bool step_has_begun) {
   std::optional<std::chrono::system_clock::time_point> end;
   for (const auto& status : list_at(pod, "/status/containerStatuses"))
     if (text_at(status, "/name") == step_container)
@@ -225,7 +225,7 @@ std::optional<Failure> failure_of_service(const json& pod) {
   for (const auto& status : list_at(pod, "/status/containerStatuses")) {
     if (!is_service(status) || !at(status, "/state/terminated").is_object()) continue;
     const auto ended = parse_time(text_at(status, "/state/terminated/finishedAt"));
-    if (!end || (ended && *ended <= *end)) return failure_of_service(pod, status);
+    if (!end || (ended && *ended <= *end)) return failure_of_service(pod, status, step_has_begun);
   }
   return std::nullopt;
 }

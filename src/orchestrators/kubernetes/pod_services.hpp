@@ -34,6 +34,8 @@ const nlohmann::json& waiting_service(const nlohmann::json& pod);
 /// Returns true if all services of the pod have been ready.
 bool services_are_ready(const nlohmann::json& pod);
 /// Returns the failure of the service that has ended before the step.
-std::optional<Failure> failure_of_service(const nlohmann::json& pod);
+/// @param step_has_begun whether the step is known to have begun: a pod's status may leave out that
+/// a service was ready for a short time
+std::optional<Failure> failure_of_service(const nlohmann::json& pod, bool step_has_begun);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -101,4 +101,11 @@ std::vector<std::string> pull_advice(const json& pod, const std::string& image,
   return {"check the image's name, and that the nodes may read " + registry};
 }
 
+std::vector<std::string> pull_advice(const json& pod, const std::string& image,
+                                     const Failure& failure) {
+  auto said = failure.message;
+  for (const auto& line : failure.details) said += "\n" + line;
+  return pull_advice(pod, image, said);
+}
+
 }  // namespace pipeline::orchestrators::kubernetes

@@ -64,16 +64,15 @@ async::Task<> ServiceLogs::end(std::chrono::milliseconds limit) {
   for (auto& output : outputs_) co_await output.reading->join();
 }
 
-std::vector<std::string> ServiceLogs::last_lines() const {
-  std::vector<std::string> all;
+async::Task<> ServiceLogs::explain(Failure& failure) {
+  co_await end(std::chrono::seconds(2));
   for (const auto& output : outputs_) {
     auto lines = core::split(output.tail.text(), '\n');
     if (!lines.empty() && lines.back().empty()) lines.pop_back();
     const auto first = lines.size() - std::min(lines.size(), max_last_lines);
     for (auto i = first; i < lines.size(); ++i)
-      all.push_back("[" + output.service + "] " + std::string(lines[i]));
+      failure.details.push_back("[" + output.service + "] " + std::string(lines[i]));
   }
-  return all;
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

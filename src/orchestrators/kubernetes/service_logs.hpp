@@ -5,7 +5,6 @@
 #include <chrono>
 #include <list>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -28,8 +27,8 @@ class ServiceLogs {
   /// Ends after at most this time; earlier if all services have ended and their output is read. To
   /// be called before the destruction.
   async::Task<> end(std::chrono::milliseconds limit);
-  /// Returns the last lines of the services, each behind its name.
-  std::vector<std::string> last_lines() const;
+  /// Ends, and adds the last lines of the services to a failure, each behind its name.
+  async::Task<> explain(Failure& failure);
 
  private:
   struct Output {

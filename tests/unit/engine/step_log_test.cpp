@@ -58,6 +58,13 @@ TEST(StepLogWriter, metrics_are_not_among_the_last_lines) {
               ElementsAre("@pipe {\"metric\": \"loss\"}", "error: no data", "CUDA error"));
 }
 
+TEST(StepLogWriter, the_check_of_gpus_is_not_among_the_last_lines) {
+  const auto logged = log_of({"[preflight] | NVIDIA-SMI |\n[preflight] GPU 0\n", "no module\n",
+                              "[preflight] of the program\n"});
+  EXPECT_THAT(logged.tail, ElementsAre("no module", "[preflight] of the program"));
+  EXPECT_EQ(logged.lines.size(), 4U) << "the log has it";
+}
+
 TEST(StepLogWriter, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_one_line) {
   std::vector<std::string> pieces(20'000, "\r" + std::string(100, '#'));
   EXPECT_EQ(log_of(pieces).lines.size(), 1u);

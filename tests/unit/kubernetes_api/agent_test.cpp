@@ -118,6 +118,37 @@ TEST_F(Agent, has_the_checkpoint_sent_while_the_step_runs_and_when_it_has_failed
   EXPECT_LT(said.find("said-by-save"), said.rfind("\n."));
 }
 
+TEST_F(Agent, waits_for_the_services_of_a_step_and_tells_them_its_end) {
+  const auto services = folder.path() / "services";
+  std::filesystem::create_directory(services);
+  const auto run = [&](const std::string& words) {
+    FILE* output = popen(("'" + program.string() + "' " + words + " 2>&1").c_str(), "r");
+    char bytes[1000];
+    said.assign(bytes, fread(bytes, 1, sizeof bytes, output));
+    return WEXITSTATUS(pclose(output));
+  };
+  const auto step =
+      "--services '" + services.string() + "' 2 /stop sh -c 'ls " + services.string() + "; exit 3'";
+  const auto probe = [&](const std::string& name, const std::string& check) {
+    return "probe '" + (services / name).string() + "' " + check;
+  };
+  EXPECT_EQ(run(probe("db", "run false")), 1);
+  EXPECT_EQ(run(probe("db", "run /no/such/program")), 127);
+  EXPECT_EQ(said, "/no/such/program: No such file or directory\n");
+  EXPECT_EQ(run(probe("db", "port 1")), 1);
+  EXPECT_TRUE(std::filesystem::is_empty(services)) << "none is ready";
+  EXPECT_EQ(run("needed '" + services.string() + "'"), 0);
+  EXPECT_EQ(run(probe("db", "run true")), 0);
+  FILE* waiting = popen(("'" + program.string() + "' " + step).c_str(), "r");
+  EXPECT_EQ(run(probe("web", "run true")), 0);
+  char bytes[1000];
+  said.assign(bytes, fread(bytes, 1, sizeof bytes, waiting));
+  EXPECT_EQ(WEXITSTATUS(pclose(waiting)), 3);
+  EXPECT_EQ(said.substr(0, 5), "w0 0 ") << "both are ready";
+  EXPECT_NE(said.find(" 3 web\n"), said.npos) << said;
+  EXPECT_EQ(run("needed '" + services.string() + "'"), 1) << "the step has ended";
+}
+
 TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
   const auto go_on = folder.path() / "go_on";
   core::write_file_atomically(

@@ -59,6 +59,20 @@ TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_for_long)
   EXPECT_LT(read, 4u << 20);
 }
 
+TEST_F(TheLogFrames, begin_of_a_step_is_known_once_its_services_are_ready) {
+  std::size_t place = 0;
+  EXPECT_FALSE(frames.has_begun());
+  frames.feed("2026-11-21T08:15:00Z " + framed(place, 'w', ""));
+  EXPECT_TRUE(frames.has_begun());
+  EXPECT_EQ(out + frames.waits(), "");
+}
+
+TEST_F(TheLogFrames, end_alone_is_no_begin) {
+  frames.feed("2026-11-21T08:15:00Z .0\n");
+  EXPECT_TRUE(frames.ended());
+  EXPECT_FALSE(frames.has_begun());
+}
+
 TEST_F(TheLogFrames, what_a_stalled_step_waits_in_is_no_output_and_lasts_until_the_next) {
   std::size_t place = 0;
   const auto feed = [&](char kind, const std::string& text) {

@@ -11,6 +11,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
+#include "core/shell_prelude.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 
@@ -189,7 +190,8 @@ TEST(command, a_line_goes_to_the_shell) {
   AttemptBuilder step(shell(text("echo ") + placeholder(Template::Placeholder::parameter, "x")));
   step.step.parameters = {{"x", "it's"}};
   EXPECT_EQ(command_of(step.attempt(), layout),
-            (std::vector<std::string>{"sh", "-e", "-c", "echo 'it'\\''s'"}));
+            (std::vector<std::string>{"sh", "-e", "-c",
+                                      std::string(core::sh_prelude) + "echo 'it'\\''s'"}));
   step.step.command.interpreter = {"bash", "-c"};
   EXPECT_EQ(command_of(step.attempt(), layout),
             (std::vector<std::string>{"bash", "-c", "echo 'it'\\''s'"}));

@@ -167,7 +167,7 @@ json service_end(int code, const std::string& at, const std::string& reason = "E
 
 TEST(PodServiceEnd, says_when_and_why) {
   const auto said = [](const json& pod) {
-    const auto failure = failure_of_service(pod);
+    const auto failure = failure_of_service(pod, false);
     return failure ? std::string(to_string(failure->kind)) + ": " + failure->message : "none";
   };
   EXPECT_EQ(said(pod_with_service({{"running", json::object()}})), "none");
@@ -184,13 +184,20 @@ TEST(PodServiceEnd, says_when_and_why) {
             "used too much memory");
 }
 
+TEST(PodServiceEnd, that_was_ready_too_shortly_for_the_status_is_known_by_the_step) {
+  const auto failure =
+      failure_of_service(pod_with_service(service_end(3, "2026-11-21T08:15:02Z")), true);
+  EXPECT_EQ(failure->kind, FailureKind::exit_code);
+  EXPECT_THAT(failure->message, HasSubstr("ended with exit code 3 while the step ran"));
+}
+
 TEST(PodServiceEnd, after_the_steps_is_none) {
   auto pod = pod_with_service(service_end(143, "2026-11-21T08:20:09Z"), "2026-11-21T08:20:00Z");
   auto& step = pod["status"]["containerStatuses"][0]["state"];
   step = {{"terminated", {{"exitCode", 1}, {"finishedAt", "2026-11-21T08:20:05Z"}}}};
-  EXPECT_FALSE(failure_of_service(pod));
+  EXPECT_FALSE(failure_of_service(pod, true));
   step["terminated"]["finishedAt"] = "2026-11-21T08:20:09Z";
-  EXPECT_TRUE(failure_of_service(pod)) << "the step may have ended because of it";
+  EXPECT_TRUE(failure_of_service(pod, true)) << "the step may have ended because of it";
 }
 
 TEST(PodServiceEnd, ends_the_step) {

@@ -1,0 +1,26 @@
+/// @file
+/// A person's answer to the question of a step, on the page.
+#pragma once
+
+#include "serve/answer.hpp"
+#include "serve/request.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::serve {
+
+/// Maximum body of a request that answers.
+inline constexpr std::size_t max_answer_body = 16 * 1024;
+
+/// Returns true for the addresses that the key of one question opens, without the token.
+bool is_about_a_question(const PageRequest& request);
+
+/// Returns the question of a step. Throws InputError if there is none, and for a key that is not
+/// its key.
+Answer show_question(store::RunStore& store, const PageRequest& request);
+
+/// Records the answer in the request's body, once. Throws InputError for an answer that cannot be
+/// recorded.
+/// @param store is only read; the answer is written by an object of its own
+Answer take_answer(store::RunStore& store, const PageRequest& request);
+
+}  // namespace pipeline::serve
