@@ -43,9 +43,8 @@ ContainerState state_of(const nlohmann::json& container) try {
   const auto started_at = state.value("StartedAt", std::string());
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
-} catch (const nlohmann::json::exception& error) {
-  throw core::EnvironmentError(
-      std::string("the engine's response about a container is not a state: ") + error.what());
+} catch (const nlohmann::json::exception&) {
+  throw core::EnvironmentError("the engine's answer about a container is not a state");
 }
 
 /// Returns the Id of the image or container that an answer describes.
@@ -321,7 +320,7 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
     throw core::EnvironmentError(what + "the engine's answer has no StatusCode");
   const auto* error = core::member(answer, "Error");
   if (const auto message = error ? text_at(*error, "Message") : std::string(); !message.empty())
-    throw EngineError(500, what + message);
+    throw EngineError(500, what + core::excerpt(message));
   co_return code->get<int>();
 }
 

@@ -165,7 +165,8 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
   try {
     const auto outcome = workspace_.await(
         engine::run(session_.services(pipeline), events_, observer_.cancel(), options));
-    send_notifications(workspace_, pipeline, session_.store, session_.run_id, events_);
+    send_notifications(workspace_, pipeline, session_.store, session_.run_id, events_,
+                       observer_.cancel());
     return outcome;
   } catch (const core::EnvironmentError&) {
     // A signal stopped a download before the run began.
