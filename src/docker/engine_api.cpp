@@ -325,9 +325,11 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
 }
 
 async::Task<ContainerState> EngineApi::inspect_container(std::string id,
-                                                         core::CancelSource* retries) {
+                                                         core::CancelSource* retries,
+                                                         core::CancelSource* cancel) {
   auto call = container_call("look up", id, "GET", "/json");
   call.retries = retries;
+  call.cancel = cancel;
   co_return state_of(co_await self_->send_json(std::move(call)));
 }
 
@@ -352,8 +354,8 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
   EngineCall call("read the events of the container " + id.substr(0, 12), "GET",
                   "/events?since=1&filters=" + net::url_encode(filters.dump()));
   core::CancelSource never;
-  async::Deadline enough(co_await asio::this_coro::executor, never, Duration(latest_event),
-                         core::StopLevel::immediate);
+  async::Deadline enough(co_await asio::this_coro::executor, retries ? *retries : never,
+                         Duration(latest_event), core::StopLevel::immediate);
   bool ended = false, stopped = false;
   JsonLines events([&](const nlohmann::json& event) {
     const auto action = text_at(event, "Action");

@@ -1,5 +1,6 @@
 """pipeline.lock for steps that are processes: virtual environments are made from it, with links to uv's cache."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -147,6 +148,28 @@ class LocalHistory(LocalLockTest):
                 refused = self.run_pipe(code=4)
                 self.assertRegex(refused.failure("one")["message"] + "\n".join(refused.failure("one")["details"]), "(?i)hash")
                 self.assertEqual(self.environments(), [])
+
+    def test_a_file_whose_hash_the_index_does_not_name_is_locked_by_its_content(self):
+        self.index.hash_of = lambda file: None
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                (self.folder / "pipeline.lock").unlink(missing_ok=True)
+                wheel = self.index.add("base", "1.0")
+                self.declare("base")
+                self.assertEqual(self.lock_command().code, 0)
+                self.assertIn(hashlib.sha256(wheel.read_bytes()).hexdigest(), self.lock())
+                make_wheel(wheel.parent, "base", "1.0", says="something else")
+                self.forget_packages()
+                self.run_pipe("--locked", code=4)
+
+    def test_an_answer_of_the_index_that_no_lock_can_have_is_refused(self):
+        self.index.hash_of = lambda file: "\x1b[2J"
+        self.index.add("base", "1.0")
+        self.declare("base")
+        refused = self.lock_command()
+        self.assertEqual(refused.code, 3, refused)
+        self.assertIn("the index's answer about 'base' cannot be locked: a SHA-256 has 64 digits", refused.err)
+        self.assertFalse((self.folder / "pipeline.lock").exists())
 
     def test_pip_locks_too(self):
         self.installer = "pip"

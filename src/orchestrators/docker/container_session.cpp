@@ -127,7 +127,7 @@ async::Task<bool> ContainerSession::ended_within(std::chrono::milliseconds time)
 /// has not been started yet
 async::Task<bool> ContainerSession::look_up(bool& next_exit) {
   try {
-    const auto state = co_await engine_.inspect_container(id_, &connections_);
+    const auto state = co_await engine_.inspect_container(id_, nullptr, &connections_);
     next_exit = !state.started;
     if (next_exit || state.running) co_return false;
     exit_code_ = state.exit_code;
