@@ -247,6 +247,17 @@ class InterruptedWaits(PipeTest):
             result = self.end_of(["lock", "-o", "docker"], lambda: server.connections, DOCKER_HOST=server.url)
         self.assertEqual(result.code, 130, result)
 
+    def test_for_the_machines_limits_which_another_user_keeps(self):
+        locks = self.folder / "locks"
+        locks.mkdir()
+        locks.chmod(0o1777)
+        with open(locks / "mutex", "w") as mutex:
+            fcntl.flock(mutex, fcntl.LOCK_EX)
+            self.pipeline({"a": {"command": "true", "uses": {"license": 1}}})
+            self.write("profiles.yaml", json.dumps({"p": {"limits": {"license": 1}}}))
+            result = self.end_of(["run", "-o", "local", "--profile", "p"], lambda: "license" in self.pipe("show", "latest").out, PIPE_GPU_LOCKS=str(locks))
+        self.assertEqual(result.code, 130, result)
+
     def test_for_a_lock_of_another_process(self):
         self.pipeline(self.steps)
         self.run_pipe(DOCKER_HOST=NOWHERE)
