@@ -468,6 +468,20 @@ def logins(folder, arguments):
     return {host: login for text in texts for login, host in re.findall(r"https?://([^/?#@\s]+)@([^/?#\s]+)", text)}
 
 
+def move_logins(arguments):
+    """Addresses of indexes that have a login become variables: other users of the machine read command lines."""
+    moved, kept = {}, []
+    for each in arguments:
+        match = re.match(r"--(index-url|extra-index-url|default-index|index|find-links)=(.*://[^/]*@.*)", each)
+        if match:
+            moved.setdefault(match.group(1).upper().replace("-", "_"), []).append(match.group(2))
+        else:
+            kept.append(each)
+    for name, values in moved.items():
+        os.environ["UV_" + name] = os.environ["PIP_" + name] = " ".join(values)
+    return kept
+
+
 def open_at(url, method, known_logins):
     import base64
     import urllib.parse
@@ -534,6 +548,7 @@ def main(folder, answer=None):
         sys.stdout = open(answer, "w", encoding="utf-8")
     with open(os.path.join(folder, "request.json")) as stream:
         request = json.load(stream)
+    request["arguments"] = move_logins(request["arguments"])
     global ROOT
     ROOT = request.get("root", ROOT)
     make_links_absolute(folder)
