@@ -80,7 +80,7 @@ TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_are_a_lost_engine_and_
 }
 
 TEST_F(EngineAnswers, that_refuse_in_a_megabyte_are_cut) {
-  refusal_ = R"({"message": ")" + std::string(1 << 20, 'a') + R"("})";
+  refusal_ = R"({"message": ")" + std::string(900'000, 'a') + R"("})";
   const auto failure = failure_of<std::string>("{}", [&] {
     return api_->create_container("c", {{"Image", "i"}}, {});
   });

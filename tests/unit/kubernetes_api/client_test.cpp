@@ -67,7 +67,7 @@ TEST_F(TheClient, refusal_is_told_with_the_servers_words_and_what_to_do) {
 
 TEST_F(TheClient, refusal_of_a_megabyte_is_cut) {
   handler = [](HttpExchange& exchange) {
-    return exchange.answer(403, status(403, "Forbidden", std::string(1 << 20, 'a')));
+    return exchange.answer(403, status(403, "Forbidden", std::string(900'000, 'a')));
   };
   auto who = client();
   try {
