@@ -122,6 +122,9 @@ class BlobStore {
 
   /// Returns the store's address for messages: `s3://team/pipe`.
   virtual std::string url() const = 0;
+  /// Gives calls up that have no source of their own once `run` is stopped at once; probe() at any
+  /// stop. `run` must outlive this object.
+  virtual void stop_calls_by(core::CancelSource& /*run*/) {}
   /// Returns null for a store that pods cannot reach by presigned URLs (Kind::can_presign).
   virtual PodAccess* pod_access() { return nullptr; }
   /// Size up to which copy() makes no traffic, and does not fail.

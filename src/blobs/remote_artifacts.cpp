@@ -46,7 +46,9 @@ bool is_executable_file(const fs::path& file) {
 }
 
 BlobStore& RemoteArtifacts::store() {
-  if (!store_) store_ = open(loop_, settings_, retry_policy_);
+  if (store_) return *store_;
+  store_ = open(loop_, settings_, retry_policy_);
+  if (run_) store_->stop_calls_by(*run_);
   return *store_;
 }
 

@@ -25,9 +25,15 @@ class UnusableBlob : public core::EnvironmentError {
 class RemoteArtifacts {
  public:
   /// Makes no request before the store is first used.
+  /// @param run see BlobStore::stop_calls_by()
   RemoteArtifacts(asio::io_context& loop, settings::RemoteStoreSettings settings,
-                  async::RetryPolicy retry_policy = store_retries)
-      : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), stored_(loop) {}
+                  async::RetryPolicy retry_policy = store_retries,
+                  core::CancelSource* run = nullptr)
+      : loop_(loop),
+        settings_(std::move(settings)),
+        retry_policy_(retry_policy),
+        run_(run),
+        stored_(loop) {}
 
   /// Throws InputError for invalid settings.
   BlobStore& store();
@@ -77,6 +83,7 @@ class RemoteArtifacts {
   asio::io_context& loop_;
   settings::RemoteStoreSettings settings_;
   async::RetryPolicy retry_policy_;
+  core::CancelSource* run_;
   std::unique_ptr<BlobStore> store_;
   std::unique_ptr<StoreLease> lease_;
   async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.

@@ -98,8 +98,9 @@ core::ExitCode write_crate(Context& context, store::RunStore& store, const store
 core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& events) {
   const auto address = context.options().copy_to.string();
   net::HttpClient http(context.loop());
+  core::CancelSource never;  // Ctrl-C ends the process.
   for (const auto& event : events)
-    if (const auto reason = context.await(notify::deliver(http, address, json_text(event)));
+    if (const auto reason = context.await(notify::deliver(http, address, json_text(event), never));
         !reason.empty())
       throw core::EnvironmentError("cannot send the events to " + notify::shown_address(address) +
                                    ": " + reason);

@@ -25,10 +25,12 @@ void (*volatile tell_loop)(int) = ignore;
   ::_exit(static_cast<int>(core::ExitCode::interrupted));
 }
 
-/// An event loop that is stuck hears no signal, so the third is answered where it arrives.
+/// An event loop that is stuck hears no signal, so they are answered where they arrive: the second
+/// ends loops that look for it, the third ends the process.
 void on_interrupt(int number) {
   const int error = errno;
   unheard = unheard + 1;
+  if (unheard > 1) core::stop_reading(true);
   if (unheard > 2) give_up();
   tell_loop(number);
   errno = error;

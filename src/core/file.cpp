@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/reading_stop.hpp"
 #include "core/regular_file.hpp"
 
 namespace pipeline::core {
@@ -183,6 +184,14 @@ Descriptor open_regular_file(const fs::path& path) {
   return file;
 }
 
+Descriptor open_untrusted_file(const fs::path& path, int folder) {
+  Descriptor file(::openat(folder, path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!file || (::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode))) return file;
+  errno = EINVAL;
+  return Descriptor();
+}
+
 std::string read_file(const fs::path& path, std::size_t most) {
   const auto file = open_regular_file(path);
   struct stat status {};
@@ -216,10 +225,9 @@ std::string read_if_file(const fs::path& path) {
 }
 
 std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t most) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const auto file = open_untrusted_file(path);
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      status.st_size > static_cast<off_t>(most))
+  if (!file || ::fstat(file.get(), &status) != 0 || status.st_size > static_cast<off_t>(most))
     return std::nullopt;
   std::string content(most + 1, '\0');
   std::size_t length = 0;
@@ -261,6 +269,7 @@ void lock_alone(int descriptor, const fs::path& path, std::chrono::milliseconds 
   const auto end = Clock::now() + timeout;
   while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EINTR && errno != EWOULDBLOCK) return;
+    check_reading();
     if (Clock::now() >= end)
       throw EnvironmentError(path.string() + " has been locked by another process for too long",
                              {"see which one: `fuser -v " + path.string() + "`"});

@@ -2,19 +2,20 @@
 
 #include <atomic>
 
-#include "core/error.hpp"
-
 namespace pipeline::core {
 namespace {
 
 std::atomic<bool> reading_is_stopped = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a handler of signals sets it");
 
 }  // namespace
 
 void stop_reading(bool is_stopped) noexcept { reading_is_stopped = is_stopped; }
 
+bool is_reading_stopped() noexcept { return reading_is_stopped; }
+
 void check_reading() {
-  if (reading_is_stopped) throw EnvironmentError("was stopped while a file was read");
+  if (reading_is_stopped) throw Stopped("was stopped");
 }
 
 }  // namespace pipeline::core

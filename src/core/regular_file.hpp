@@ -1,6 +1,8 @@
 /// @file
-/// Opens files that are named by others: what is no file is refused at once.
+/// Opens files that others have named or made: what is not a file is refused at once.
 #pragma once
+
+#include <fcntl.h>
 
 #include <filesystem>
 
@@ -12,5 +14,11 @@ namespace pipeline::core {
 /// device other than /dev/null; but descriptors that the caller has passed (`/dev/fd/3`) may be
 /// pipes. read_file() and sha256_file() open files so.
 Descriptor open_regular_file(const std::filesystem::path& path);
+
+/// Opens a file for reading that a step or another user may have made: a link in its place is not
+/// followed, and a pipe is not waited for. Returns no descriptor if there is no file, with errno:
+/// ELOOP for a link, EINVAL for anything else that is not a file.
+/// @param folder the open folder of a relative path
+Descriptor open_untrusted_file(const std::filesystem::path& path, int folder = AT_FDCWD);
 
 }  // namespace pipeline::core

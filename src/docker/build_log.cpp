@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base64.hpp"
+#include "core/excerpt.hpp"
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
+#include "core/scope_guard.hpp"
 #include "core/text.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
@@ -24,7 +26,9 @@ namespace pipeline::docker {
 
 namespace {
 
-constexpr std::size_t kept_build_lines = 200;
+constexpr std::size_t kept_build_lines = 200, max_build_hints = 20;
+/// Maximum of all that is kept of outputs: a build has some tens of vertexes.
+constexpr std::size_t max_kept_output = std::size_t{64} << 20;
 /// A longer line comes in pieces.
 constexpr std::size_t max_build_line = 64 * 1024;
 /// Begins the lines that templates/image/layer.sh prints while it downloads.
@@ -230,14 +234,32 @@ void BuildLog::line(Output& output, std::string text) {
     return report_received(output, std::string_view(text).substr(received_mark.size()));
   if (text.starts_with("pipe: error: "))
     reason_ = text.substr(13);
-  else if (text.starts_with("pipe: hint: "))
+  else if (text.starts_with("pipe: hint: ") && hints_.size() < max_build_hints)
     hints_.push_back(text.substr(12));
   on_line_(text);
+  kept_ += text.size();
   output.lines.push_back(std::move(text));
-  if (output.lines.size() > kept_build_lines) output.lines.pop_front();
+  if (output.lines.size() <= kept_build_lines) return;
+  kept_ -= output.lines.front().size();
+  output.lines.pop_front();
+}
+
+/// Forgets all outputs if they are too large, which only an engine that lies makes them.
+void BuildLog::bound() {
+  if (kept_ <= max_kept_output) return;
+  outputs_.clear();
+  kept_ = 0;
+}
+
+BuildLog::Output& BuildLog::output_of(const std::string& vertex) {
+  const auto [found, is_new] = outputs_.try_emplace(vertex);
+  if (is_new) kept_ += sizeof *found + vertex.size();
+  return found->second;
 }
 
 void BuildLog::print(Output& output, std::string_view text) {
+  kept_ -= output.partial.size();
+  const core::ScopeGuard counted([&] { kept_ += output.partial.size(); });
   for (char c : text) {
     if (c == '\n') {
       line(output, std::exchange(output.partial, {}));
@@ -257,8 +279,8 @@ void BuildLog::trace(std::string_view bytes) {
   auto update = decode_trace(bytes);
   if (!update) return;
   for (auto& vertex : update->vertexes) {
-    auto& output = outputs_[vertex.digest];
-    if (output.name.empty()) output.name = vertex.name;
+    auto& output = output_of(vertex.digest);
+    if (output.name.empty()) kept_ += (output.name = vertex.name).size();
     bool internal =
         vertex.name.starts_with("[internal]") || vertex.name.starts_with("copy /context");
     if (vertex.started && !output.announced && !internal) {
@@ -271,7 +293,7 @@ void BuildLog::trace(std::string_view bytes) {
       failed_instruction_ = instruction_in(vertex.name);
     }
   }
-  for (auto& log : update->logs) print(outputs_[log.vertex], log.text);
+  for (auto& log : update->logs) print(output_of(log.vertex), log.text);
 }
 
 bool BuildLog::is_cut() const {
@@ -282,6 +304,7 @@ bool BuildLog::is_cut() const {
 
 void BuildLog::message(const nlohmann::json& message) {
   if (!message.is_object()) return;
+  bound();
   auto aux = message.find("aux");
   if (text_at(message, "id") == "moby.buildkit.trace") {
     if (aux != message.end() && aux->is_string())
@@ -290,11 +313,11 @@ void BuildLog::message(const nlohmann::json& message) {
   }
   if (aux != message.end())
     if (auto id = text_at(*aux, "ID"); !id.empty()) image_id_ = id;
-  auto& classic = outputs_[""];
+  auto& classic = output_of("");
   if (auto text = text_at(message, "stream"); !text.empty()) {
     if (begun_instruction(text)) {
-      classic.lines.clear();
-      classic.name = text;
+      for (const auto& line : std::exchange(classic.lines, {})) kept_ -= line.size();
+      classic.name = core::excerpt(text);
       // The instructions after the copy of a layer's files install the layer.
       if (const auto* layer = layer_of(text)) classic.layer = layer;
       classic.received = 0;
@@ -303,9 +326,9 @@ void BuildLog::message(const nlohmann::json& message) {
       print(classic, text);
     }
   }
-  if (auto text = text_at(message, "error"); !text.empty()) error_ = text;
+  if (const auto text = text_at(message, "error"); !text.empty()) error_ = core::excerpt(text);
   if (const auto detail = message.find("errorDetail"); detail != message.end())
-    if (auto text = text_at(*detail, "message"); !text.empty()) error_ = text;
+    if (const auto text = text_at(*detail, "message"); !text.empty()) error_ = core::excerpt(text);
   // Podman ends the error with a line end and the internal data of the step.
   if (const auto members = error_.find(" &imagebuilder.Step{"); members != error_.npos)
     error_.erase(members);

@@ -64,6 +64,8 @@ class BuildLog {
   const LayerTitle* layer_of(std::string_view name) const;
   std::string title_of(std::string_view name) const;
   void report_received(Output& output, std::string_view number);
+  void bound();
+  Output& output_of(const std::string& vertex);
   void trace(std::string_view bytes);
   void print(Output& output, std::string_view text);
   void line(Output& output, std::string text);
@@ -72,6 +74,7 @@ class BuildLog {
   std::vector<LayerTitle> layers_;
   std::map<std::string, Output>
       outputs_;  ///< Output by the vertex's digest; that of the classic builder is under "".
+  std::size_t kept_ = 0;  ///< Bytes of `outputs_`.
   std::string error_, image_id_, failed_instruction_, failed_vertex_, reason_;
   std::vector<std::string> hints_;
 };

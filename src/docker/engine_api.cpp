@@ -43,9 +43,8 @@ ContainerState state_of(const nlohmann::json& container) try {
   const auto started_at = state.value("StartedAt", std::string());
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
-} catch (const nlohmann::json::exception& error) {
-  throw core::EnvironmentError(
-      std::string("the engine's response about a container is not a state: ") + error.what());
+} catch (const nlohmann::json::exception&) {
+  throw core::EnvironmentError("the engine's answer about a container is not a state");
 }
 
 /// Returns the Id of the image or container that an answer describes.
@@ -321,14 +320,16 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
     throw core::EnvironmentError(what + "the engine's answer has no StatusCode");
   const auto* error = core::member(answer, "Error");
   if (const auto message = error ? text_at(*error, "Message") : std::string(); !message.empty())
-    throw EngineError(500, what + message);
+    throw EngineError(500, what + core::excerpt(message));
   co_return code->get<int>();
 }
 
 async::Task<ContainerState> EngineApi::inspect_container(std::string id,
-                                                         core::CancelSource* retries) {
+                                                         core::CancelSource* retries,
+                                                         core::CancelSource* cancel) {
   auto call = container_call("look up", id, "GET", "/json");
   call.retries = retries;
+  call.cancel = cancel;
   co_return state_of(co_await self_->send_json(std::move(call)));
 }
 
@@ -353,8 +354,8 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
   EngineCall call("read the events of the container " + id.substr(0, 12), "GET",
                   "/events?since=1&filters=" + net::url_encode(filters.dump()));
   core::CancelSource never;
-  async::Deadline enough(co_await asio::this_coro::executor, never, Duration(latest_event),
-                         core::StopLevel::immediate);
+  async::Deadline enough(co_await asio::this_coro::executor, retries ? *retries : never,
+                         Duration(latest_event), core::StopLevel::immediate);
   bool ended = false, stopped = false;
   JsonLines events([&](const nlohmann::json& event) {
     const auto action = text_at(event, "Action");

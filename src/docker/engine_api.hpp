@@ -141,7 +141,8 @@ class EngineApi {
                                   std::function<void()> on_listening = {},
                                   core::CancelSource* cancel = nullptr);
   async::Task<ContainerState> inspect_container(std::string id,
-                                                core::CancelSource* retries = nullptr);
+                                                core::CancelSource* retries = nullptr,
+                                                core::CancelSource* cancel = nullptr);
   /// Returns the engine's accounts of the container until now (`GET /containers/ID/stats`); those
   /// of one that has ended are zero. @param cancel ends the wait for them
   async::Task<nlohmann::json> container_stats(std::string id, core::CancelSource& cancel);

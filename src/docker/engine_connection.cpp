@@ -10,6 +10,7 @@
 #include "async/joinable_task.hpp"
 #include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
+#include "core/excerpt.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
 #include "docker/engine_api.hpp"
@@ -106,7 +107,8 @@ bool is_retryable(long status, std::string_view message) {
 std::string message_of(std::string_view body) {
   const auto json = core::parse_json(body);
   if (json.is_object())
-    if (auto message = text_at(json, "message"); !message.empty()) return message;
+    if (const auto message = text_at(json, "message"); !message.empty())
+      return core::excerpt(message);
   std::string text(body.substr(0, 500));
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   return text.empty() ? "no reason given" : text;

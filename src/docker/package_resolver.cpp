@@ -143,6 +143,11 @@ lockfile::LockedPackage read_package(const json& from) {
                    : origin == "repository" ? lockfile::PackageOrigin::repository
                    : origin == "path"       ? lockfile::PackageOrigin::path
                                             : lockfile::PackageOrigin::index;
+  // An index can answer anything, and the lock file has to be readable.
+  for (const auto& [key, why] : lockfile::faults_of(package))
+    throw core::EnvironmentError("the index's answer about '" + core::printable(package.name) +
+                                     "' cannot be locked: " + core::printable(why),
+                                 {"look at its page of that package, or name another index"});
   return package;
 }
 

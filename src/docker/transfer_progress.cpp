@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/excerpt.hpp"
 #include "core/quantity.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/engine_errors.hpp"
@@ -9,6 +10,9 @@
 
 namespace pipeline::docker {
 namespace {
+
+/// Maximum number of layers whose bytes are counted; an image has at most some hundred.
+constexpr std::size_t max_layers = 1000, max_layer_name = 200;
 
 /// Returns true for statuses that are reported for every layer before its transfer.
 bool is_noise(std::string_view status) { return status == "Preparing" || status == "Waiting"; }
@@ -30,14 +34,17 @@ void TransferProgress::finish() {
 
 void TransferProgress::take(const nlohmann::json& message) {
   if (!message.is_object()) return;
-  if (auto error = text_at(message, "error"); !error.empty()) error_ = std::move(error);
+  if (const auto error = text_at(message, "error"); !error.empty()) error_ = core::excerpt(error);
   if (const auto aux = message.find("aux"); aux != message.end() && aux->is_object())
-    if (auto digest = text_at(*aux, "Digest"); !digest.empty()) pushed_.digest = std::move(digest);
+    if (const auto digest = text_at(*aux, "Digest"); !digest.empty())
+      pushed_.digest = core::excerpt(digest);
   const auto status = text_at(message, "status"), layer = text_at(message, "id");
   if (status.empty()) return;
   const auto progress = message.find("progressDetail");
   if (progress != message.end() && progress->is_object() &&
       !progress->empty()) {  // Another state of a progress bar; they arrive ten times a second.
+    if (layer.size() > max_layer_name || (sizes_.size() >= max_layers && !sizes_.contains(layer)))
+      return;
     auto& size = sizes_[layer];
     const auto moved = number_at(*progress, "current"), total = number_at(*progress, "total");
     size = std::max({size, moved, total});

@@ -6,6 +6,7 @@
 
 #include "async/system_failure.hpp"
 #include "core/address.hpp"
+#include "core/reading_stop.hpp"
 #include "core/text.hpp"
 
 namespace pipeline::driver {
@@ -24,6 +25,8 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
             .message = e.what(),
             .details = e.details(),
             .advice = e.advice()};
+  } catch (const core::Stopped& e) {
+    return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
   } catch (const core::EnvironmentError& e) {
     return {.message = e.what(), .advice = e.advice()};
   } catch (const Interrupted& e) {

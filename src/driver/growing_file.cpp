@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::driver {
 
@@ -18,12 +19,8 @@ bool GrowingFile::open() {
   // The state folder may be somebody else's: a link there could lead to any file of the user's.
   const core::Descriptor folder(
       ::open(path_.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (folder)
-    file_ = core::Descriptor(::openat(folder.get(), path_.filename().c_str(),
-                                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat status {};
-  if (file_ ? ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode) : errno == ENOENT)
-    return static_cast<bool>(file_);
+  if (folder) file_ = core::open_untrusted_file(path_.filename(), folder.get());
+  if (file_ || errno == ENOENT) return static_cast<bool>(file_);
   throw core::EnvironmentError("cannot read the log " + path_.string() +
                                ": it is not a plain file in a folder of logs");
 }

@@ -62,12 +62,17 @@ async::Task<> lock_all(Session& session, RunObserver& observer) {
 void lock_packages(Session& session, RunObserver& observer) {
   if (!session.lock().options().frozen) session.lock().merge_conflicts();
   session.pipeline();
-  require_engine(session);
-  observer.begin(session.workspace.loop());
   const auto forwarded = session.workspace.run_stopped_by(observer.cancel());
-  session.workspace.await(lock_all(session, observer));
+  const auto is_stopped = [&] { return observer.cancel().level() != core::StopLevel::none; };
+  try {
+    require_engine(session);
+    observer.begin(session.workspace.loop());
+    session.workspace.await(lock_all(session, observer));
+  } catch (const core::EnvironmentError&) {
+    if (!is_stopped()) throw;
+  }
   observer.end();
-  if (observer.cancel().level() != core::StopLevel::none) throw Interrupted();
+  if (is_stopped()) throw Interrupted();
   session.settle_lock();
   if (auto unknown = session.lock().unknown_upgrade())
     throw core::InputError({std::move(*unknown)}, std::string(), std::string());

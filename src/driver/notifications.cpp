@@ -10,12 +10,12 @@
 namespace pipeline::driver {
 
 async::Task<> Notifier::send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
-                             core::CancelSource* stop) {
+                             core::CancelSource& stop, notify::DeliveryLimits limits) {
   std::string where = "its webhook", reason;
   try {
     const auto address = notify::address_of(webhook);
     where = notify::shown_address(address);
-    reason = co_await notify::deliver(http, address, std::move(body), stop);
+    reason = co_await notify::deliver(http, address, std::move(body), stop, limits);
   } catch (const core::EnvironmentError& error) {
     reason = error.what();
   }
@@ -23,17 +23,25 @@ async::Task<> Notifier::send(net::HttpClient& http, const NotifySpec& webhook, s
     events_.emit(event::Notice{"", "the notification to " + where + " was not sent: " + reason});
 }
 
-void Notifier::send_end() try {
+void Notifier::send_end(core::CancelSource& stop) try {
   if (pipeline_.notify.empty()) return;
   const auto record = store_.runs().find(run_);
   if (!record) return;
   const auto command = workspace_.options().name + " report " + run_;
   const auto steps = store_.runs().steps(run_);
   net::HttpClient http(workspace_.loop());
+  const auto before = stop.level();
+  core::CancelSource later;
+  const core::CancelSource::Listener listener(stop, [&](core::StopLevel level) {
+    if (level > before) later.stop(core::StopLevel::immediate);
+  });
+  notify::DeliveryLimits limits;
+  if (before == core::StopLevel::immediate) limits.total = std::chrono::seconds(2);
   for (const auto& webhook : pipeline_.notify)
     if (webhook.on.empty() || std::ranges::find(webhook.on, record->status) != webhook.on.end())
-      workspace_.await(
-          send(http, webhook, notify::message(webhook.format, *record, steps, command), nullptr));
+      workspace_.await(send(http, webhook,
+                            notify::message(webhook.format, *record, steps, command), later,
+                            limits));
 } catch (const std::exception& error) {
   events_.emit(event::Notice{"", std::string("notifications were not sent: ") + error.what()});
 }
@@ -62,7 +70,7 @@ async::Task<> Notifier::send_question(std::string step, std::string question,
     net::HttpClient http(workspace_.loop());
     for (const auto& webhook : pipeline_.notify) {
       auto body = notify::question_message(webhook.format, message);
-      co_await send(http, webhook, std::move(body), &stop);
+      co_await send(http, webhook, std::move(body), stop);
     }
   } catch (const std::exception& error) {
     events_.emit(event::Notice{"", std::string("a question was not sent: ") + error.what()});

@@ -27,12 +27,14 @@ class Notifier {
   /// @param stop gives up
   async::Task<> send_question(std::string step, std::string question, core::CancelSource& stop);
   /// Sends the notifications for this end of the run.
-  void send_end();
+  /// @param stop of the run: a stop from here on ends the delivery, an earlier one at once shortens
+  /// it
+  void send_end(core::CancelSource& stop);
 
  private:
   notify::Asked asked(const std::string& step, const std::string& question);
   async::Task<> send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
-                     core::CancelSource* stop);
+                     core::CancelSource& stop, notify::DeliveryLimits limits = {});
 
   Workspace& workspace_;
   const PipelineSpec& pipeline_;

@@ -171,7 +171,7 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
   try {
     const auto outcome = workspace_.await(
         engine::run(session_.services(pipeline), events_, observer_.cancel(), options));
-    notifier.send_end();
+    notifier.send_end(observer_.cancel());
     return outcome;
   } catch (const core::EnvironmentError&) {
     // A signal stopped a download before the run began.

@@ -36,7 +36,8 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
 std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) {
   const auto& settings = workspace.options().remote_store;
   if (!settings.is_given()) return nullptr;
-  return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings);
+  return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings, blobs::store_retries,
+                                                  &workspace.run_stop());
 }
 
 /// Throws InputError if `--step`, also called `--until`, leaves out a step that another option

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/reading_stop.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::file_tree {
 
@@ -106,7 +107,7 @@ std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
   const auto size = static_cast<std::uint64_t>(status.st_size),
              on_disk = static_cast<std::uint64_t>(status.st_blocks) * hole_block;
   if (size < on_disk + negligible) return 0;
-  const core::Descriptor open(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const auto open = core::open_untrusted_file(file);
   if (!open) throw core::system_error("cannot read " + file.string(), errno);
   std::uint64_t holes = 0;
   for (off_t at = 0; at < status.st_size;) {

@@ -19,6 +19,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/process_fields.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::gpu {
 namespace {
@@ -241,8 +242,7 @@ bool LockFolder::is_alive(const std::string& driver) const {
   if (driver == token_) return true;
   const auto name = driver.substr(0, driver.find(':'));
   if (!name.starts_with("driver-") || name.find('/') != std::string::npos) return false;
-  const core::Descriptor file(
-      ::openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const auto file = core::open_untrusted_file(name, folder_.get());
   return file && is_locked(file.get()) && read_all(file.get()) == driver;
 }
 
@@ -288,14 +288,12 @@ void LockFolder::Session::put_queue(const std::vector<LockEntry>& entries) {
 }
 
 bool LockFolder::Session::is_held(const std::string& uuid) const {
-  const core::Descriptor file(::openat(folder_->folder_.get(), file_name_of(uuid).c_str(),
-                                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const auto file = core::open_untrusted_file(file_name_of(uuid), folder_->folder_.get());
   return file && is_locked(file.get());
 }
 
 std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) const {
-  const core::Descriptor file(::openat(folder_->folder_.get(), file_name_of(uuid).c_str(),
-                                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const auto file = core::open_untrusted_file(file_name_of(uuid), folder_->folder_.get());
   if (!file || !is_locked(file.get())) return std::nullopt;
   HolderInfo holder;
   try {

@@ -7,6 +7,7 @@
 
 #include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
+#include "core/excerpt.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/silence.hpp"
@@ -38,7 +39,8 @@ std::optional<std::chrono::seconds> retry_after(const net::Response& response) {
 }
 
 std::string message_of(const net::Response& response, const json& status) {
-  if (auto message = text_at(status, "/message"); !message.empty()) return message;
+  if (const auto message = text_at(status, "/message"); !message.empty())
+    return core::excerpt(message);
   std::string text = response.body.substr(0, 300);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
@@ -158,7 +160,7 @@ void Client::show_warnings(const net::Response& response) {
   const auto [begin, end] = response.headers.equal_range("warning");
   for (auto each = begin; each != end; ++each)
     if (shown_.insert(each->second).second)
-      core::log::warn("the cluster warns: " + text_of_warning(each->second));
+      core::log::warn("the cluster warns: " + core::excerpt(text_of_warning(each->second)));
 }
 
 async::Task<net::Response> Client::send(ApiCall call) {
@@ -175,8 +177,8 @@ void throw_refusal(const std::string& what, const net::Response& response) {
   const auto message = message_of(response, status);
   std::vector<Cause> causes;
   for (const auto& cause : list_at(status, "/details/causes"))
-    if (auto field = text_at(cause, "/field"); !field.empty())
-      causes.push_back({std::move(field), text_at(cause, "/message")});
+    if (const auto field = text_at(cause, "/field"); !field.empty())
+      causes.push_back({core::excerpt(field), core::excerpt(text_at(cause, "/message"))});
   ApiError error(response.status, reason, "cannot " + what + ": " + message,
                  advice_for(response.status, reason, message), std::move(causes));
   if (is_retryable(error)) throw RetryableError(error, retry_after(response));

@@ -68,6 +68,29 @@ bool is_address(std::string_view text) {
          core::all(text, [](char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7f; });
 }
 
+std::vector<PackageFault> faults_of(const LockedPackage& package) {
+  std::vector<PackageFault> faults;
+  const auto require = [&](const char* key, const std::string& text, bool is_right,
+                           std::string why) {
+    if (!text.empty() && !is_right) faults.push_back({key, std::move(why)});
+  };
+  const bool is_digest = package.sha256.size() == 64 && core::all(package.sha256, [](char c) {
+                           return core::is_digit(c) || ('a' <= c && c <= 'f');
+                         });
+  require("name", package.name, is_package_name(package.name),
+          "'" + package.name + "' is not a package's name");
+  require("version", package.version, is_version(package.version),
+          "'" + package.version + "' is not a version");
+  require("file", package.file,
+          core::all(package.file,
+                    [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7f; }),
+          "the file's name has control characters");
+  require("sha256", package.sha256, is_digest, "a SHA-256 has 64 digits, 0 to 9 and a to f");
+  require("url", package.url, is_address(package.url),
+          "the address has blanks or control characters");
+  return faults;
+}
+
 std::string normalised_name(std::string_view name) {
   std::string normalised;
   for (const unsigned char c : name) {

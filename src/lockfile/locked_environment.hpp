@@ -72,6 +72,14 @@ bool is_package_name(std::string_view text);
 bool is_version(std::string_view text);
 bool is_address(std::string_view text);
 
+/// A member of a package that cannot be locked.
+struct PackageFault {
+  const char* key;  ///< As in the lock file.
+  std::string why;
+};
+/// Returns what is wrong with the members that are set.
+std::vector<PackageFault> faults_of(const LockedPackage& package);
+
 /// Returns a name normalised as in PEP 503.
 std::string normalised_name(std::string_view name);
 

@@ -150,14 +150,7 @@ LockedPackage read_package(const Value& value, Diagnostics& diagnostics) {
   package.sha256 = reader.text("sha256");
   package.url = reader.text("url");
   package.required_by = reader.texts("required_by");
-  if (!package.name.empty() && !is_package_name(package.name))
-    reader.wrong("name", "'" + package.name + "' is not a package's name");
-  if (!package.version.empty() && !is_version(package.version))
-    reader.wrong("version", "'" + package.version + "' is not a version");
-  if (!package.sha256.empty() && (package.sha256.size() != 64 || !is_hex(package.sha256)))
-    reader.wrong("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
-  if (!package.url.empty() && !is_address(package.url))
-    reader.wrong("url", "the address has blanks or control characters");
+  for (const auto& [key, why] : faults_of(package)) reader.wrong(key, why);
   if (const auto origin = reader.text("origin"); !origin.empty()) {
     const auto known = std::ranges::find(origins, origin);
     if (known == origins.end())

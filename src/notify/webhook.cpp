@@ -46,11 +46,10 @@ std::string shown_address(const std::string& address) {
 }
 
 async::Task<std::string> deliver(net::HttpClient& http, std::string address, std::string body,
-                                 core::CancelSource* stop, DeliveryLimits limits) {
-  core::CancelSource never;
-  async::Deadline deadline(co_await asio::this_coro::executor, stop ? *stop : never,
-                           Duration(limits.total), core::StopLevel::immediate);
-  const auto is_stopped = [&] { return deadline.source().level() != core::StopLevel::none; };
+                                 core::CancelSource& stop, DeliveryLimits limits) {
+  async::Deadline deadline(co_await asio::this_coro::executor, stop, Duration(limits.total),
+                           core::StopLevel::immediate);
+  const auto is_over = [&] { return deadline.source().level() != core::StopLevel::none; };
   async::Backoff backoff(limits.retries);
   std::string reason;
   for (;;) {
@@ -77,14 +76,13 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
     } catch (const core::EnvironmentError& error) {
       if (is_accepted(status)) co_return std::string();  // The service has the message.
       // Messages of curl and of our client name the address.
-      if (!deadline.expired())
-        reason = core::replaced(error.what(), address, shown_address(address));
+      if (!is_over()) reason = core::replaced(error.what(), address, shown_address(address));
     }
-    if (deadline.expired() && reason.empty()) reason = "it did not answer in time";
-    if (reason.empty() && is_stopped()) reason = "the run was stopped";
-    if (!again || is_stopped() || backoff.exhausted()) co_return reason;
+    if (is_over() && reason.empty())
+      reason = deadline.expired() ? "it did not answer in time" : "it did not answer until Ctrl-C";
+    if (!again || is_over() || backoff.exhausted()) co_return reason;
     co_await async::pause_for(backoff.next(), &deadline.source());
-    if (is_stopped()) co_return reason;
+    if (is_over()) co_return reason;
   }
 }
 

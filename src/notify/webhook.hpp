@@ -8,7 +8,6 @@
 
 #include "async/retry_policy.hpp"
 #include "async/task.hpp"
-#include "core/cancel.hpp"
 #include "net/http.hpp"
 
 namespace pipeline::notify {
@@ -28,8 +27,8 @@ std::string shown_address(const std::string& address);
 
 /// Sends the body; retries if the server cannot be reached or is overloaded. Returns an empty text
 /// on success, else the reason, in which the address is shortened to its host.
-/// @param stop gives up the delivery; null: only the limits do
+/// @param stop ends the delivery
 async::Task<std::string> deliver(net::HttpClient& http, std::string address, std::string body,
-                                 core::CancelSource* stop = nullptr, DeliveryLimits limits = {});
+                                 core::CancelSource& stop, DeliveryLimits limits = {});
 
 }  // namespace pipeline::notify

@@ -10,6 +10,7 @@
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "core/notebook.hpp"
+#include "core/regular_file.hpp"
 #include "model/instance.hpp"
 #include "report/curves.hpp"
 #include "report/headline.hpp"
@@ -45,8 +46,7 @@ std::size_t escaped_size(std::string_view text) {
 }
 
 std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t limit) {
-  const core::Descriptor opened(
-      ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const auto opened = core::open_untrusted_file(file);
   const auto size = opened ? ::lseek(opened.get(), 0, SEEK_END) : -1;
   if (size <= 0) return std::nullopt;
   Tail tail;

@@ -1,10 +1,11 @@
 #include "serve/log_part.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "core/regular_file.hpp"
 
 namespace pipeline::serve {
 namespace {
@@ -39,10 +40,8 @@ void cut_character(std::string& text) {
 }  // namespace
 
 std::optional<core::Descriptor> open_log(const std::filesystem::path& file) {
-  core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat status {};
-  if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return std::nullopt;
+  auto opened = core::open_untrusted_file(file);
+  if (!opened) return std::nullopt;
   return opened;
 }
 

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/lazy_library.hpp"
+#include "core/reading_stop.hpp"
 #include "vcs/open_interrupter.hpp"
 
 namespace pipeline::vcs {
@@ -26,9 +27,12 @@ GIT_FUNCTION(repository_free);
 GIT_FUNCTION(repository_workdir);
 GIT_FUNCTION(reference_name_to_id);
 GIT_FUNCTION(oid_tostr);
-GIT_FUNCTION(status_list_new);
-GIT_FUNCTION(status_list_entrycount);
-GIT_FUNCTION(status_list_free);
+GIT_FUNCTION(diff_tree_to_index);
+GIT_FUNCTION(diff_index_to_workdir);
+GIT_FUNCTION(diff_num_deltas);
+GIT_FUNCTION(diff_free);
+GIT_FUNCTION(revparse_single);
+GIT_FUNCTION(object_free);
 GIT_FUNCTION(remote_lookup);
 GIT_FUNCTION(remote_url);
 GIT_FUNCTION(remote_free);
@@ -45,21 +49,38 @@ struct Freed {
   void operator()(T* object) const { free(object); }
 };
 using Repository = std::unique_ptr<git_repository, Freed<git_repository, git::repository_free>>;
-using StatusList = std::unique_ptr<git_status_list, Freed<git_status_list, git::status_list_free>>;
+using Diff = std::unique_ptr<git_diff, Freed<git_diff, git::diff_free>>;
+using Object = std::unique_ptr<git_object, Freed<git_object, git::object_free>>;
 using Index = std::unique_ptr<git_index, Freed<git_index, git::index_free>>;
 using Remote = std::unique_ptr<git_remote, Freed<git_remote, git::remote_free>>;
 
+/// Compares HEAD, the index and the files as git_status_list_new() does, which cannot be stopped.
+/// Throws Stopped.
 bool is_dirty(git_repository* repository, const std::string& below) {
-  git_status_options options = GIT_STATUS_OPTIONS_INIT;
-  options.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
-  options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
+  git_diff_options options = GIT_DIFF_OPTIONS_INIT;
+  options.flags =
+      GIT_DIFF_INCLUDE_TYPECHANGE | GIT_DIFF_INCLUDE_UNTRACKED | GIT_DIFF_DISABLE_PATHSPEC_MATCH;
+  options.progress_cb = [](const git_diff*, const char*, const char*, void*) {
+    return core::is_reading_stopped() ? int{GIT_EUSER} : 0;
+  };
   char* path = const_cast<char*>(
       below.c_str());  // libgit2's string arrays are not const, but are only read.
   if (!below.empty()) options.pathspec = {&path, 1};
-  git_status_list* list = nullptr;
-  if (git::status_list_new(&list, repository, &options) != 0) return true;
-  const StatusList owned(list);
-  return git::status_list_entrycount(list) > 0;
+  git_object* head = nullptr;  // Stays null before the first commit.
+  git::revparse_single(&head, repository, "HEAD^{tree}");
+  const Object owned(head);
+  const auto has_deltas = [](int failed, git_diff* diff) {
+    const Diff owned_diff(diff);
+    core::check_reading();
+    return failed || git::diff_num_deltas(diff) > 0;
+  };
+  git_diff* diff = nullptr;
+  int failed = git::diff_tree_to_index(&diff, repository, reinterpret_cast<git_tree*>(head),
+                                       nullptr, &options);
+  if (has_deltas(failed, diff)) return true;
+  diff = nullptr;
+  failed = git::diff_index_to_workdir(&diff, repository, nullptr, &options);
+  return has_deltas(failed, diff);
 }
 
 std::string origin_of(git_repository* repository) {
@@ -138,6 +159,8 @@ std::optional<SourceState> source_state(const std::filesystem::path& folder) try
   state.dirty = is_dirty(repository.get(), path_in(repository.get(), folder));
   state.remote_url = origin_of(repository.get());
   return state;
+} catch (const core::Stopped&) {
+  throw;
 } catch (const core::EnvironmentError&) {  // libgit2 is not installed; the run is recorded without
                                            // a commit.
   return std::nullopt;
@@ -153,6 +176,7 @@ std::vector<std::string> tracked_files(const std::filesystem::path& folder) try 
   if (!prefix.empty()) prefix += '/';
   std::vector<std::string> files;
   for (std::size_t i = 0, count = git::index_entrycount(opened); i < count; ++i) {
+    core::check_reading();
     const git_index_entry* entry = git::index_get_byindex(opened, i);
     const std::string_view path = entry->path;
     if (!path.starts_with(prefix)) continue;
@@ -164,6 +188,8 @@ std::vector<std::string> tracked_files(const std::filesystem::path& folder) try 
   }
   std::ranges::sort(files);
   return files;
+} catch (const core::Stopped&) {
+  throw;
 } catch (const core::EnvironmentError&) {
   return {};
 }

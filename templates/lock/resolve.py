@@ -468,20 +468,52 @@ def logins(folder, arguments):
     return {host: login for text in texts for login, host in re.findall(r"https?://([^/?#@\s]+)@([^/?#\s]+)", text)}
 
 
-def size_at(url, known_logins):
-    """0 if the server does not say."""
+def move_logins(arguments):
+    """Addresses of indexes that have a login become variables: other users of the machine read command lines."""
+    moved, kept = {}, []
+    for each in arguments:
+        match = re.match(r"--(index-url|extra-index-url|default-index|index|find-links)=(.*://[^/]*@.*)", each)
+        if match:
+            moved.setdefault(match.group(1).upper().replace("-", "_"), []).append(match.group(2))
+        else:
+            kept.append(each)
+    for name, values in moved.items():
+        os.environ["UV_" + name] = os.environ["PIP_" + name] = " ".join(values)
+    return kept
+
+
+def open_at(url, method, known_logins):
     import base64
     import urllib.parse
     import urllib.request
-    request = urllib.request.Request(url, method="HEAD", headers={"Accept-Encoding": "identity", "User-Agent": "pipe"})
+    request = urllib.request.Request(url, method=method, headers={"Accept-Encoding": "identity", "User-Agent": "pipe"})
     login = known_logins.get(urllib.parse.urlsplit(url).netloc)
     if login:
         request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(urllib.parse.unquote(login).encode()).decode())
+    return urllib.request.urlopen(request, timeout=10)
+
+
+def size_at(url, known_logins):
+    """0 if the server does not say."""
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return int(answer.headers.get("Content-Length") or 0)
+        with open_at(url, "HEAD", known_logins) as answer:
+            size = int(answer.headers.get("Content-Length") or 0)
+            return size if size < 1 << 53 else 0
     except (OSError, ValueError):
         return 0
+
+
+def read_at(package, known_logins):
+    """Without a hash in the lock, another file could take the place of this one: of an index that names none, the file is read."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open_at(package["url"], "GET", known_logins) as answer:
+            for piece in iter(lambda: answer.read(1 << 20), b""):
+                digest.update(piece)
+                size += len(piece)
+    except (OSError, ValueError) as error:
+        raise Failed("pipe: error: the index names no hash of %s, and the file cannot be read: %s" % (package["file"], error))
+    package.update(sha256=digest.hexdigest(), size=size)
 
 
 def add_sizes(packages, known_sizes, known_logins):
@@ -495,9 +527,10 @@ def add_sizes(packages, known_sizes, known_logins):
                 with open(local, "rb") as stream:
                     each["sha256"] = hashlib.sha256(stream.read()).hexdigest()
         each["size"] = each.get("size") or known_sizes.get(each.get("sha256"), 0)
-        if each["size"] or not each.get("file"):
-            continue
-        if each["url"].startswith(("http://", "https://")):
+        is_remote = each.get("file") and each["url"].startswith(("http://", "https://"))
+        if is_remote and not each.get("sha256"):
+            read_at(each, known_logins)
+        elif is_remote and not each["size"]:
             remote.append(each)
     if not remote:
         return
@@ -515,6 +548,7 @@ def main(folder, answer=None):
         sys.stdout = open(answer, "w", encoding="utf-8")
     with open(os.path.join(folder, "request.json")) as stream:
         request = json.load(stream)
+    request["arguments"] = move_logins(request["arguments"])
     global ROOT
     ROOT = request.get("root", ROOT)
     make_links_absolute(folder)
@@ -524,6 +558,7 @@ def main(folder, answer=None):
     request["installed"] = {} if request["is_empty"] else installed_packages()
     try:
         packages = (Uv if request["uv"] else Pip)(request, folder).resolve()
+        add_sizes(packages, request.get("sizes", {}), logins(folder, request["arguments"]))
     except Failed as failed:
         sys.exit(str(failed).strip())
     except Unable as reason:
@@ -531,7 +566,6 @@ def main(folder, answer=None):
         return
     except FileNotFoundError as missing:
         sys.exit("pipe: error: cannot resolve the requirements: " + str(missing))
-    add_sizes(packages, request.get("sizes", {}), logins(folder, request["arguments"]))
     tags = sys_tags()
     print("pipe-lock: " + json.dumps({
         "python": platform.python_version(),

@@ -1,12 +1,15 @@
 """Ctrl-C once and twice, in a run and in a build; a driver that is killed; two runs at once."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
@@ -179,6 +182,94 @@ class InterruptedLocally(Interrupted):
 
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
+
+
+class SilentServer:
+    """Takes connections and says nothing, until the block ends."""
+
+    def __init__(self, path: str | None = None):
+        self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+        self.socket.bind(path or ("127.0.0.1", 0))
+        self.socket.listen()
+        self.url = f"unix://{path}" if path else f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.connections = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.connections.append(self.socket.accept()[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for each in (self.socket, *self.connections):
+            each.close()
+
+
+class InterruptedWaits(PipeTest):
+    """Ctrl-C ends what waits for a server or a lock: before the run begins, and when it has ended."""
+
+    orchestrator = "local"
+    steps = {"a": {"command": "echo > ${outputs.o}", "outputs": ["o"]}}
+
+    def end_of(self, words: list[str], is_waiting, times: int = 1, **env):
+        process = self.start(*words, **{"DOCKER_HOST": NOWHERE, **env})
+        wait_until(lambda: process.poll() is not None or is_waiting(), "the wait")
+        for _ in range(times):
+            self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        return self.finish(process, timeout=20)
+
+    def test_for_a_bucket_before_the_run(self):
+        for times in (1, 2):
+            with SilentServer() as server:
+                self.pipeline(self.steps)
+                self.write("profiles.yaml", json.dumps({"p": {"artifact_store": "s3://bucket/x"}}))
+                result = self.end_of(["run", "-o", "local", "--profile", "p", "--state", f"state-{times}"], lambda: server.connections, times,
+                                     AWS_ENDPOINT_URL_S3=server.url, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+            self.assertEqual(result.code, 130, result)
+
+    def test_for_a_webhook_after_the_run(self):
+        with SilentServer() as server:
+            self.pipeline(self.steps, notify={"url": server.url})
+            result = self.end_of(["run", "-o", "local"], lambda: server.connections)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("was not sent: it did not answer until Ctrl-C", result.out)
+
+    def test_for_an_engine_that_locks(self):
+        path = f"/tmp/pipe-e2e-{self.mark}"
+        self.addCleanup(os.unlink, path)
+        with SilentServer(path) as server:
+            self.pipeline(self.steps, {"requirements": ["six"]})
+            result = self.end_of(["lock", "-o", "docker"], lambda: server.connections, DOCKER_HOST=server.url)
+        self.assertEqual(result.code, 130, result)
+
+    def test_for_the_machines_limits_which_another_user_keeps(self):
+        locks = self.folder / "locks"
+        locks.mkdir()
+        locks.chmod(0o1777)
+        with open(locks / "mutex", "w") as mutex:
+            fcntl.flock(mutex, fcntl.LOCK_EX)
+            self.pipeline({"a": {"command": "true", "uses": {"license": 1}}})
+            self.write("profiles.yaml", json.dumps({"p": {"limits": {"license": 1}}}))
+            result = self.end_of(["run", "-o", "local", "--profile", "p"], lambda: "license" in self.pipe("show", "latest").out, PIPE_GPU_LOCKS=str(locks))
+        self.assertEqual(result.code, 130, result)
+
+    def test_for_a_lock_of_another_process(self):
+        self.pipeline(self.steps)
+        self.run_pipe(DOCKER_HOST=NOWHERE)
+        for file in self.state.glob("pipe.db*"):
+            file.unlink()
+        holder = os.open(self.state, os.O_RDONLY)
+        self.addCleanup(os.close, holder)
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        begun = time.monotonic()
+        result = self.end_of(["run", "-o", "local"], lambda: time.monotonic() > begun + 2, times=2)
+        self.assertEqual(result.code, 130, result)
+        self.assertNotIn("for too long", result.err)
 
 
 class InterruptedBuild(PipeTest):

@@ -1,5 +1,7 @@
 """pipeline.lock for steps that are processes: virtual environments are made from it, with links to uv's cache."""
 
+import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -8,9 +10,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from lock_test import LockTest
-from support_index import make_wheel
+from support_index import Index, make_wheel
 
 import unittest
 
@@ -147,6 +150,49 @@ class LocalHistory(LocalLockTest):
                 refused = self.run_pipe(code=4)
                 self.assertRegex(refused.failure("one")["message"] + "\n".join(refused.failure("one")["details"]), "(?i)hash")
                 self.assertEqual(self.environments(), [])
+
+    def test_a_file_whose_hash_the_index_does_not_name_is_locked_by_its_content(self):
+        self.index.hash_of = lambda file: None
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                (self.folder / "pipeline.lock").unlink(missing_ok=True)
+                wheel = self.index.add("base", "1.0")
+                self.declare("base")
+                self.assertEqual(self.lock_command().code, 0)
+                self.assertIn(hashlib.sha256(wheel.read_bytes()).hexdigest(), self.lock())
+                make_wheel(wheel.parent, "base", "1.0", says="something else")
+                self.forget_packages()
+                self.run_pipe("--locked", code=4)
+
+    def test_an_answer_of_the_index_that_no_lock_can_have_is_refused(self):
+        self.index.hash_of = lambda file: "\x1b[2J"
+        self.index.add("base", "1.0")
+        self.declare("base")
+        refused = self.lock_command()
+        self.assertEqual(refused.code, 3, refused)
+        self.assertIn("the index's answer about 'base' cannot be locked: a SHA-256 has 64 digits", refused.err)
+        self.assertFalse((self.folder / "pipeline.lock").exists())
+
+    def test_a_login_of_an_index_is_on_no_command_line(self):
+        secret = f"hush{self.mark}"
+        index = Index(self.folder / "private", login=f"user:{secret}")
+        self.addCleanup(index.close)
+        index.add("base", "1.0")
+        index.pause = 0.3
+        for self.installer in ("uv", "pip"):
+            (self.folder / "pipeline.lock").unlink(missing_ok=True)
+            self.declare("base", python_package_installer_args={"index-url": index.url.replace("://", f"://user:{secret}@")})
+            for words in (["lock"], ["run", "--no-cache"]):
+                with self.subTest((self.installer, words)):
+                    self.forget_packages()
+                    process = self.start(*words, "--orchestrator", "local")
+                    while process.poll() is None:
+                        for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                            with contextlib.suppress(OSError):
+                                self.assertNotIn(secret, file.read_text(errors="replace"))
+                        time.sleep(0.05)
+                    done = self.finish(process)
+                    self.assertEqual(done.code, 0, done)
 
     def test_pip_locks_too(self):
         self.installer = "pip"

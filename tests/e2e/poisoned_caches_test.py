@@ -13,6 +13,8 @@ from support_index import make_wheel
 
 TEMPLATES = pathlib.Path(__file__).resolve().parents[2] / "templates"
 
+# Caches of the builder by their names, today's and those of earlier versions.
+CACHES = ("pipe-files", "pipe-python", "pipe-apt")
 # Runs in the hostile build, with a cache at /c: files under the names that honest builds look for, by today's layout and by that of earlier versions.
 POISON = """
 import hashlib, os, pathlib, shutil, sys
@@ -27,8 +29,6 @@ for sha256 in hashes:
         built = c / folder / (sha256 + "-" + sys.implementation.cache_tag)  # A wheel that was built.
         built.mkdir(exist_ok=True)
         shutil.copy(next(evil.glob("*.whl")), built)
-if "volume" in sys.argv:  # Where a resolution keeps uv.
-    sys.exit()
 for library in ("gnu", "musl"):  # A tool, by the name of earlier versions.
     tool = c / ("tools-" + os.uname().machine + "-" + library) / "bin"
     tool.mkdir(parents=True, exist_ok=True)
@@ -62,9 +62,10 @@ class PoisonedCaches(Kinds, LockTest):
                               ("evil/sources", " ".join(f"/usr/local/lib/python3.11/{kind}-packages/{module}.py" for kind in ("site", "dist")))):
             self.write(path, content)
         (self.folder / "evil" / wheel.name).write_bytes(wheel.read_bytes())
-        self.write("evil/Dockerfile", f"FROM {PARENT}\nCOPY . /evil\nRUN --mount=type=cache,id=pipe-files,target=/c python3 /evil/poison.py\n")
+        self.write("evil/Dockerfile", f"FROM {PARENT}\nCOPY . /evil\n"
+                   + "".join(f"RUN --mount=type=cache,id={name},target=/c python3 /evil/poison.py\n" for name in CACHES))
         own = (self.folder / "pipeline.yaml").read_text()
-        self.pipeline({"evil": {"command": ["python3", "/evil/poison.py", "volume"]}},
+        self.pipeline({"evil": {"command": ["python3", "/evil/poison.py"]}},
                       {"parent_image": None, "dockerfile": "evil/Dockerfile", "build_context_root": "evil", "volumes": ["pipe-lock-cache:/c"], "user": "0:0"})
         document = json.loads((self.folder / "pipeline.yaml").read_text())
         del document["settings"]["docker"]["parent_image"]

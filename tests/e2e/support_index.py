@@ -39,6 +39,7 @@ class Index:
         self.folder, self.requests = folder, []
         self.yanked, self.python = set(), {}  # Names of files, and what Python they require.
         self.pause = 0.0  # Seconds before each answer.
+        self.hash_of = lambda file: hashlib.sha256(file.read_bytes()).hexdigest()  # As links name it; None: they do not.
         (folder / "simple").mkdir(parents=True)
         index = self
 
@@ -95,4 +96,5 @@ class Index:
         marks = ' data-yanked="broken"' if file.name in self.yanked else ""
         if requires := self.python.get(file.name):
             marks += f' data-requires-python="{html.escape(requires)}"'
-        return f'<a href="{file.name}#sha256={hashlib.sha256(file.read_bytes()).hexdigest()}"{marks}>{file.name}</a><br>\n'
+        digest = self.hash_of(file)
+        return f'<a href="{file.name}{"#sha256=" + digest if digest else ""}"{marks}>{file.name}</a><br>\n'

@@ -350,6 +350,25 @@ TEST_F(EngineFaults, a_step_whose_container_cannot_be_attached_to_is_stopped_at_
   EXPECT_EQ(containers(), 0U);
 }
 
+TEST_F(EngineFaults, an_engine_that_does_not_report_the_end_of_a_killed_container_is_given_up) {
+  auto& attempt = step("echo ready; sleep 100");
+  std::atomic<bool> is_mute = false;
+  EngineProxy proxy([&](const std::string&, const std::string& target) {
+    return is_mute && (is_wait(target) || target.ends_with("/json")) ? Fault::hangs : Fault::none;
+  });
+  attempt.log.on_write = [&, is_done = false](const Log&) mutable {
+    if (std::exchange(is_done, true)) return;
+    is_mute = true;
+    proxy.cut_all();
+    asio::post(loop_, [&attempt] { attempt.cancel.stop(core::StopLevel::immediate); });
+  };
+  EXPECT_THROW(run(proxy, "60s"), core::EnvironmentError);
+  EXPECT_EQ(std::ranges::count_if(proxy.asked(),
+                                  [](const auto& each) { return each.ends_with("/json"); }),
+            2)
+      << "of the image, and of the container, which was not tried again";
+}
+
 TEST_F(EngineFaults, what_an_engine_refuses_for_good_is_asked_once) {
   auto& attempt = step("true");
   attempt.step.settings->docker.network = "no-such-network-" + attempt.run_id;

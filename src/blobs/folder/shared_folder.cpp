@@ -12,6 +12,7 @@
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/quantity.hpp"
+#include "core/regular_file.hpp"
 #include "file_tree/beneath.hpp"
 
 namespace pipeline::blobs::folder {
@@ -85,17 +86,14 @@ void SharedFolder::require() const {
 std::optional<core::Descriptor> SharedFolder::find(const std::string& key) const {
   const auto place = place_of(path_of(key));
   core::Descriptor file;
-  if (place.folder)
-    file = core::Descriptor(::openat(place.folder.get(), place.name.c_str(),
-                                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (place.folder) file = core::open_untrusted_file(place.name, place.folder.get());
+  if (!file && errno == EINVAL)
+    throw BlobError(BlobError::Kind::other, path_of(key).string() + " is not a file");
   if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("read " + key + " from", errno);
   if (!file) {
     require();
     return std::nullopt;
   }
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    throw BlobError(BlobError::Kind::other, path_of(key).string() + " is not a file");
   return file;
 }
 

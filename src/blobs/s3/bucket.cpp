@@ -164,7 +164,15 @@ core::EnvironmentError Bucket::unreachable(const std::string& what,
       "cannot " + what + " s3://" + settings_.bucket + ": " + error.what(), std::move(advice));
 }
 
+void Bucket::stop_calls_by(core::CancelSource& run, core::StopLevel from) {
+  run_ = &run;
+  listener_.emplace(run, [this, from](core::StopLevel level) {
+    if (level >= from) stopped_.stop(level);
+  });
+}
+
 async::Task<net::Response> Bucket::call(Call call) {
+  if (!call.cancel) call.cancel = &stopped_;
   async::Backoff backoff(call.is_lookup ? retry_policy_.impatient(few_tries) : retry_policy_);
   for (;;) {
     std::string why;
@@ -195,6 +203,7 @@ async::Task<net::Response> Bucket::call(Call call) {
 async::Task<> Bucket::probe() {
   // Concurrent calls keep their own policy.
   Bucket bucket(loop_, settings_, retry_policy_.impatient(few_tries));
+  if (run_) bucket.stop_calls_by(*run_, core::StopLevel::graceful);
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
   const std::string text = "written to see whether it can be\n";
   co_await bucket.put(key, body_of(text));
@@ -338,7 +347,10 @@ async::Task<> Bucket::complete_upload(std::string key, std::string upload,
 async::Task<> Bucket::abort_upload(std::string key, std::string upload) {
   Call abort("give up " + key + " in", "DELETE", key);
   abort.query["uploadId"] = std::move(upload);
-  abort.may_be_missing = true;
+  // A stop does not end this call, so that no part stays in the bucket; it is not waited for long.
+  core::CancelSource never;
+  abort.cancel = &never;
+  abort.may_be_missing = abort.is_lookup = true;
   co_await call(std::move(abort));
 }
 

@@ -42,6 +42,9 @@ class Bucket final : public BlobStore, private PodAccess {
   ~Bucket() override;
 
   std::string url() const override { return url_of(settings_); }
+  void stop_calls_by(core::CancelSource& run) override {
+    stop_calls_by(run, core::StopLevel::immediate);
+  }
   PodAccess* pod_access() override { return this; }
   std::uint64_t max_copy_bytes() const override;
   async::Task<> probe() override;
@@ -86,6 +89,8 @@ class Bucket final : public BlobStore, private PodAccess {
       const std::filesystem::path& authorities) const override;
   async::Task<Keys> keys_for_pod() override;
 
+  /// @param from the level of a stop that counts
+  void stop_calls_by(core::CancelSource& run, core::StopLevel from);
   struct Call;
   async::Task<FoundKeys> keys();
   async::Task<net::Response> call(Call call);
@@ -113,6 +118,9 @@ class Bucket final : public BlobStore, private PodAccess {
   std::string origin_of_keys_;
   std::string ca_;  ///< PEM text, read once.
   net::HttpClient http_;
+  core::CancelSource* run_ = nullptr;  ///< See BlobStore::stop_calls_by().
+  core::CancelSource stopped_;
+  std::optional<core::CancelSource::Listener> listener_;
 };
 
 /// The kind of store that `s3://BUCKET[/PREFIX]` is.

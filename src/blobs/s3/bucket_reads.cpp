@@ -36,6 +36,7 @@ async::Task<bool> Bucket::has(std::string key) {
 async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
+  if (!cancel) cancel = &stopped_;
   auto received = range.begin;  // Bytes of the object that are not passed any more.
   const auto end = range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
   async::Backoff backoff(retry_policy_);

@@ -98,7 +98,7 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(
     ticket.offered.close();
     std::exception_ptr error;
     if (stop.level() == core::StopLevel::none) try {
-        reservation = co_await try_reserve(ticket);
+        reservation = co_await try_reserve(ticket, stop);
       } catch (...) {
         error = std::current_exception();
       }
@@ -119,16 +119,18 @@ async::Task<> GpuReserver::offer_gpus() {
     if (processes_matter_ || quiet > std::size(after_change)) co_await refresh_processes();
     co_await refresh_containers();
     {
-      auto session = co_await enter();
-      const auto entries = merge_queue(session);
-      for (const auto& grant : grants(session, entries))
+      const std::function<bool()> is_wanted = [this] { return !tickets_.empty(); };
+      auto session = co_await enter(is_wanted);
+      if (!session) co_return;
+      const auto entries = merge_queue(*session);
+      for (const auto& grant : grants(*session, entries))
         for (auto* ticket : tickets_)
           if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
       for (auto* ticket : tickets_)
         if (!shortage_of(*ticket).empty())
           ticket->offered.open();  // The step fails when it gets its turn.
-      report_reasons(session, entries);
-      session.put_queue(entries);
+      report_reasons(*session, entries);
+      session->put_queue(entries);
     }
     if (tickets_.empty()) co_return;
     const auto timeout = quiet < std::size(after_change) ? after_change[quiet] : safety;
@@ -157,14 +159,18 @@ async::Task<bool> GpuReserver::wait_for_change(Duration timeout) {
   co_return bool(cancelled);
 }
 
-async::Task<GpuReserver::Session> GpuReserver::enter() {
+/// Returns nothing once `is_wanted` returns false: another user's program may keep the folder for
+/// itself.
+async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
+    std::function<bool()> is_wanted) {
   // A different offset for each process, so that two do not collide again.
   const std::chrono::microseconds offset(::getpid() % 100);
-  for (auto wait = std::chrono::microseconds(100);;
+  for (auto wait = std::chrono::microseconds(100); is_wanted();
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
-    if (auto session = folder_->try_enter()) co_return std::move(*session);
+    if (auto session = folder_->try_enter()) co_return session;
     co_await async::sleep(wait + offset);
   }
+  co_return std::nullopt;
 }
 
 async::Task<> GpuReserver::refresh_processes() {
@@ -264,7 +270,8 @@ std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const
   return devices;
 }
 
-async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket) {
+async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket,
+                                                                    core::CancelSource& stop) {
   // After a wait, offer_gpus() has just read the processes; reading again would idle GPUs.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await refresh_processes();
@@ -274,8 +281,11 @@ async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& tick
   for (;;) {
     std::optional<GpuReservation> reservation;
     {
-      auto session = co_await enter();
-      reservation = take_granted(session, ticket);
+      const std::function<bool()> is_wanted = [&stop] {
+        return stop.level() == core::StopLevel::none;
+      };
+      auto session = co_await enter(is_wanted);
+      if (session) reservation = take_granted(*session, ticket);
     }
     if (!reservation) co_return reservation;
     // A container that a killed driver had requested may have started since.

@@ -71,10 +71,10 @@ class GpuReserver {
   async::Task<> offer_gpus();
   async::Task<bool> wait_for_change(Duration timeout);
   void wake() { timer_.cancel(); }
-  async::Task<Session> enter();
+  async::Task<std::optional<Session>> enter(std::function<bool()> is_wanted);
   async::Task<> refresh_processes();
   async::Task<> refresh_containers();
-  async::Task<std::optional<GpuReservation>> try_reserve(Ticket& ticket);
+  async::Task<std::optional<GpuReservation>> try_reserve(Ticket& ticket, core::CancelSource& stop);
   std::optional<GpuReservation> take_granted(Session& session, Ticket& ticket);
   std::vector<gpu::LockEntry> merge_queue(const Session& session);
   std::vector<gpu::Grant> grants(const Session& session,

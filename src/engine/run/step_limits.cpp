@@ -10,6 +10,8 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::chrono::milliseconds while_another_looks(1);
+/// Another user's program may keep the folder for itself.
+constexpr int max_tries = 500;
 
 }  // namespace
 
@@ -33,7 +35,7 @@ async::Task<HeldUnits> StepLimits::acquire(const StepSpec& step, std::size_t ran
 async::Task<std::vector<core::Descriptor>> StepLimits::wait_for_units(const StepSpec& step,
                                                                       core::CancelSource& stop) {
   for (bool is_first = true; stop.level() == core::StopLevel::none; is_first = false) {
-    if (auto taken = co_await try_take(step)) co_return std::move(*taken);
+    if (auto taken = co_await try_take(step, stop)) co_return std::move(*taken);
     if (is_first) context_.events.emit(event::StepWaits{step.name, text_of(step)});
     co_await async::sleep(look_again, &stop);
   }
@@ -42,12 +44,13 @@ async::Task<std::vector<core::Descriptor>> StepLimits::wait_for_units(const Step
 
 /// Takes all units that the step uses, or none.
 async::Task<std::optional<std::vector<core::Descriptor>>> StepLimits::try_take(
-    const StepSpec& step) {
+    const StepSpec& step, core::CancelSource& stop) {
   if (!folder_) folder_.emplace();
-  for (;;) {
+  for (int tries = 0; tries < max_tries && stop.level() == core::StopLevel::none; ++tries) {
     if (auto session = folder_->try_enter()) co_return units_of(step, *session);
-    co_await async::sleep(while_another_looks);
+    co_await async::sleep(while_another_looks, &stop);
   }
+  co_return std::nullopt;
 }
 
 std::optional<std::vector<core::Descriptor>> StepLimits::units_of(

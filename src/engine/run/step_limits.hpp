@@ -32,7 +32,8 @@ class StepLimits {
  private:
   async::Task<std::vector<core::Descriptor>> wait_for_units(const StepSpec& step,
                                                             core::CancelSource& stop);
-  async::Task<std::optional<std::vector<core::Descriptor>>> try_take(const StepSpec& step);
+  async::Task<std::optional<std::vector<core::Descriptor>>> try_take(const StepSpec& step,
+                                                                     core::CancelSource& stop);
   std::optional<std::vector<core::Descriptor>> units_of(const StepSpec& step,
                                                         gpu::LockFolder::Session& session) const;
   static std::string text_of(const StepSpec& step);

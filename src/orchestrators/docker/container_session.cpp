@@ -12,6 +12,7 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/docker/engine_usage.hpp"
+#include "orchestrators/last_output.hpp"
 #include "orchestrators/stopped.hpp"
 #include "orchestrators/usage/group_usage.hpp"
 
@@ -22,8 +23,8 @@ using docker::EngineError;
 
 constexpr int stop_grace_seconds = 10;
 constexpr std::size_t kept_errors = 512;
-/// After the end no more output is written; output in transit arrives without long pauses.
-constexpr std::chrono::seconds max_silence{10};
+/// Time within which the engine reports the end of a container that it was told to kill.
+constexpr std::chrono::seconds max_end{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
 /// A running container is looked at after each hundredth of its time. Reading its memory costs more
@@ -126,7 +127,7 @@ async::Task<bool> ContainerSession::ended_within(std::chrono::milliseconds time)
 /// has not been started yet
 async::Task<bool> ContainerSession::look_up(bool& next_exit) {
   try {
-    const auto state = co_await engine_.inspect_container(id_, &connections_);
+    const auto state = co_await engine_.inspect_container(id_, nullptr, &connections_);
     next_exit = !state.started;
     if (next_exit || state.running) co_return false;
     exit_code_ = state.exit_code;
@@ -173,34 +174,23 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
   core::CancelSource::Listener listener(attempt_.io.cancel,
                                         [this](core::StopLevel) { changed_.tell(); });
   std::optional<async::JoinableTask> stop;
+  auto until = Clock::time_point::max();
   while (!end.done()) {
     const auto wanted =
         output.error() || hangs_ ? core::StopLevel::immediate : attempt_.io.cancel.level();
     if (wanted == core::StopLevel::immediate && stopping_ != core::StopLevel::immediate) {
       stopping_ = wanted;
+      until = Clock::now() + max_end;
       co_await quietly(engine_.kill_container(id_, "SIGKILL"));
     } else if (wanted == core::StopLevel::graceful && stopping_ == core::StopLevel::none) {
       stopping_ = wanted;
       stop.emplace(executor_, quietly(engine_.stop_container(id_, stop_grace_seconds)));
     } else {
-      co_await changed_.wait();
+      co_await changed_.wait(until);
+      if (Clock::now() >= until) connections_.stop(core::StopLevel::immediate);
     }
   }
   if (stop) co_await stop->join();
-}
-
-async::Task<> ContainerSession::drain(async::JoinableTask& output) {
-  auto heard = received_;
-  auto until = std::chrono::steady_clock::now() + max_silence;
-  while (!output.done()) {
-    co_await changed_.wait(until);
-    const bool is_silent = received_ == heard;
-    const auto now = std::chrono::steady_clock::now();
-    if (is_silent && now < until) continue;
-    if (is_silent && !output.done()) connections_.stop(core::StopLevel::immediate);
-    heard = received_;
-    until = now + max_silence;
-  }
 }
 
 /// Returns true if the kernel killed a process of the container for lack of memory. On a busy
@@ -383,7 +373,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
     result.began = began_;
     result.ended = gone_.value_or(std::chrono::steady_clock::now());
   }
-  co_await drain(output);
+  co_await read_last_output(output, changed_, received_, attempt_.io.cancel, connections_);
   if (gate_) gate_->finish();
 
   if (refused) {

@@ -50,7 +50,6 @@ class ContainerSession {
   async::Task<> await_end(bool started);
   async::Task<> quietly(async::Task<> task);
   async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
-  async::Task<> drain(async::JoinableTask& output);
   async::Task<> measure();
   async::Task<> measure_gpus();
   async::Task<> measure_by_engine();

@@ -160,7 +160,7 @@ async::Task<> ServiceRun::await_readiness() {
 async::Task<docker::ContainerState> ServiceRun::state() {
   docker::ContainerState state;
   try {
-    state = co_await engine_.inspect_container(id_, &connections_);
+    state = co_await engine_.inspect_container(id_, nullptr, &connections_);
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
     state.error = "it was removed";

@@ -1,5 +1,6 @@
 #include "orchestrators/kubernetes/job_informer.hpp"
 
+#include "async/sleep.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/watch.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
@@ -11,7 +12,7 @@ using kubernetes_api::text_at;
 
 struct JobInformer::State {
   State(kubernetes_api::Client& cluster, std::string of)
-      : client(cluster), selector(std::move(of)), listed(cluster.loop().get_executor()) {}
+      : client(cluster), selector(std::move(of)) {}
 
   void take_job(const Change& change) {
     const auto found = entries.find(text_at(change.object, "/metadata/name"));
@@ -46,18 +47,18 @@ struct JobInformer::State {
   }
   void failed(std::exception_ptr why) {
     if (!error) error = std::move(why);
-    listed.open();
+    listed.stop(core::StopLevel::immediate);
     for (auto& [name, entry] : entries)
       if (entry.on_change) entry.on_change();
   }
   void one_listed() {
-    if (++lists == 2) listed.open();
+    if (++lists == 2) listed.stop(core::StopLevel::immediate);
   }
 
   kubernetes_api::Client& client;
   const std::string selector;
   core::CancelSource stop;
-  async::Gate listed;
+  core::CancelSource listed;  ///< Is stopped once both lists are known, or a watch has failed.
   int lists = 0;
   bool begun = false;
   std::exception_ptr error;
@@ -90,7 +91,7 @@ JobInformer::JobInformer(kubernetes_api::Client& client, std::string selector)
 
 JobInformer::~JobInformer() { state_->stop.stop(core::StopLevel::immediate); }
 
-async::Task<> JobInformer::ready() {
+async::Task<> JobInformer::ready(core::CancelSource& stop) {
   const auto state = state_;
   if (!std::exchange(state->begun, true)) {
     const auto executor = co_await asio::this_coro::executor;
@@ -100,7 +101,11 @@ async::Task<> JobInformer::ready() {
     asio::co_spawn(executor, keep_watching(state, state->client.path("", "pods"), &State::take_pod),
                    asio::detached);
   }
-  co_await state->listed.wait();
+  core::CancelSource either;
+  const auto pass_on = [&either](core::StopLevel level) { either.stop(level); };
+  const core::CancelSource::Listener by_list(state->listed, pass_on), by_stop(stop, pass_on);
+  while (either.level() == core::StopLevel::none)
+    co_await async::sleep(std::chrono::hours(1), &either);
   if (state->error) std::rethrow_exception(state->error);
 }
 

@@ -10,7 +10,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "async/gate.hpp"
 #include "kubernetes_api/client.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -23,9 +22,9 @@ class JobInformer {
   JobInformer(const JobInformer&) = delete;
   JobInformer& operator=(const JobInformer&) = delete;
 
-  /// The first call starts the watches; each call returns when existing objects are known. Throws
-  /// the error that ended a watch.
-  async::Task<> ready();
+  /// The first call starts the watches; each call returns when existing objects are known, or
+  /// `stop` is stopped. Throws the error that ended a watch.
+  async::Task<> ready(core::CancelSource& stop);
 
   /// The state of a Job and its pod, as far as it was observed.
   struct Entry {

@@ -21,6 +21,7 @@
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/service_logs.hpp"
+#include "orchestrators/last_output.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -35,7 +36,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
-constexpr auto longest_log_silence = 10s;  // For a log whose pod has ended.
+constexpr auto longest_log_silence = 10s;  // Of a pod whose shell has ended.
 constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
 constexpr auto first_look = 1s;            // At events and nodes, after a pod begins to wait.
 constexpr auto look_again = 5s;
@@ -81,7 +82,6 @@ class JobRun {
   async::Task<> read_log();
   async::Task<> converse();
   async::Task<> read_once();
-  async::Task<> drain();
   std::optional<Failure> judge();
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
@@ -110,7 +110,7 @@ class JobRun {
   bool pod_ended_ = false;
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
-  std::size_t received_ = 0;
+  std::uint64_t received_ = 0;
   core::TailBuffer last_output_{job_output_tail};
   kubernetes_api::PodLogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
@@ -373,21 +373,6 @@ async::Task<> JobRun::converse() {
   log_ended_ = Clock::now();
 }
 
-/// Reads the rest of the log.
-async::Task<> JobRun::drain() {
-  auto heard = received_;
-  auto until = Clock::now() + longest_log_silence;
-  while (log_ && !log_->done()) {
-    co_await changed_.wait(until);
-    if (received_ != heard) {
-      heard = received_;
-      until = Clock::now() + longest_log_silence;
-    } else if (Clock::now() >= until) {
-      log_connection_.stop(core::StopLevel::immediate);
-    }
-  }
-}
-
 std::optional<Failure> JobRun::judge() {
   const auto code = exit_code_of(entry_.pod);
   if (failure_) return failure_;
@@ -437,7 +422,8 @@ async::Task<AttemptResult> JobRun::run() {
   fetched_.stop(core::StopLevel::immediate);
   if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
-  co_await drain();
+  if (log_)
+    co_await read_last_output(*log_, changed_, received_, attempt_.io.cancel, log_connection_);
   co_await services_.end(300ms);  // They run on.
   if (lost) std::rethrow_exception(lost);
   frames_.finish();

@@ -12,8 +12,9 @@ using core::StopLevel;
 using Kind = JobAction::Kind;
 using Phase = PodState::Phase;
 
-constexpr auto quiet_wait = 3s;  // Shorter waits are not reported.
-constexpr auto overdue = 30s;    // Beyond the grace period of a deleted pod: its node is then lost.
+constexpr auto quiet_wait = 3s;    // Shorter waits are not reported.
+constexpr auto longest_end = 10s;  // After a stop at once, also if nothing is heard of the pod.
+constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its node is then lost.
 
 }  // namespace
 
@@ -24,6 +25,9 @@ void JobWatch::stop(StopLevel level, TimePoint now) {
 
 /// A node that is away may be back within the time that a graceful stop gives the step.
 bool JobWatch::is_lost(const JobView& view, const PodState& state, TimePoint now) const {
+  if (view.wanted == StopLevel::immediate && stopping_ == StopLevel::immediate &&
+      now - *leaves_since_ > longest_end)
+    return true;
   if (!leaves_since_ || !state.leaving) return false;
   if (state.node_is_away && stopping_ != StopLevel::graceful) return true;
   const std::chrono::seconds own(
@@ -76,7 +80,8 @@ JobAction JobWatch::act(const JobView& view, PodState state, TimePoint now) {
   if (!state.waits_for.empty() && in_stage(now) >= quiet_wait &&
       reported_.insert(state.waits_for).second)
     action.notice = state.waits_for;
-  action.is_timed = !state.stage.empty() || state.leaving || view.output_ended;
+  action.is_timed = !state.stage.empty() || state.leaving || view.output_ended ||
+                    stopping_ == StopLevel::immediate;
   return action;
 }
 

@@ -113,7 +113,7 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
-    co_await informer.ready();
+    co_await informer.ready(attempt.io.cancel);
     struct Waits {
       std::map<const Attempt*, std::string>& all;
       const Attempt* attempt;

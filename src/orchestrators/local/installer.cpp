@@ -197,8 +197,9 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
     co_return false;
   }
   options.program = fs::absolute(options.program);
-  options.arguments = std::move(command);
   options.environment = variables_;
+  move_logins(command, options.environment);
+  options.arguments = std::move(command);
   options.folder = folder == root_ ? work_.path() : folder;
   options.grace = std::chrono::seconds(2);
   auto end = co_await run_reported(options, [&](Stream stream, std::string_view bytes) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 
+#include "core/address.hpp"
 #include "core/file.hpp"
 #include "python_packages/unknown.hpp"
 
@@ -115,6 +117,26 @@ std::string unknown_to_look(const python_packages::PythonRequirements& asked) {
   if (asked.pyproject.find("[tool.") != std::string::npos)
     return "pyproject.toml has a table of tools";
   return {};
+}
+
+void move_logins(std::vector<std::string>& arguments, StringMap& variables) {
+  constexpr std::array options{
+      "--index-url=", "--extra-index-url=", "--default-index=", "--index=", "--find-links="};
+  StringMap moved;
+  std::erase_if(arguments, [&](const std::string& argument) {
+    const auto option = std::ranges::find_if(
+        options, [&](std::string_view each) { return argument.starts_with(each); });
+    if (option == options.end() || core::without_credentials(argument) == argument) return false;
+    std::string name(*option + 2);
+    name.pop_back();
+    for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    for (const std::string installer : {"PIP_", "UV_"}) {
+      auto& value = moved[installer + name];
+      value += (value.empty() ? "" : " ") + argument.substr(name.size() + 3);
+    }
+    return true;
+  });
+  for (auto& [name, value] : moved) variables[name] = std::move(value);
 }
 
 }  // namespace pipeline::orchestrators::local

@@ -40,4 +40,8 @@ std::vector<std::filesystem::path> requirement_files(const EnvironmentPlan& plan
 /// the pipeline's and build packages; empty if it is known.
 std::string unknown_to_look(const python_packages::PythonRequirements& asked);
 
+/// Moves addresses of indexes that have a login from the arguments of an installer to its
+/// variables: other users of the machine read command lines.
+void move_logins(std::vector<std::string>& arguments, StringMap& variables);
+
 }  // namespace pipeline::orchestrators::local

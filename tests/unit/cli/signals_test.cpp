@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/reading_stop.hpp"
+
 namespace pipeline::cli {
 namespace {
 
@@ -21,6 +23,17 @@ TEST(StopOnSignals, a_late_signal_does_not_end_the_process) {
         ::_exit(7);
       },
       ::testing::ExitedWithCode(7), "");
+}
+
+TEST(StopOnSignals, the_second_ends_loops_of_a_thread_that_hears_none) {
+  asio::io_context loop;
+  core::CancelSource cancel;
+  const StopOnSignals signals(loop, cancel, [](std::string_view) {});
+  ::raise(SIGINT);
+  EXPECT_NO_THROW(core::check_reading());
+  ::raise(SIGINT);
+  EXPECT_THROW(core::check_reading(), core::Stopped);
+  core::stop_reading(false);
 }
 
 TEST(StopOnSignals, signals_stop_the_work) {

@@ -15,6 +15,10 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/excerpt.hpp"
+#include "core/reading_stop.hpp"
+#include "core/regular_file.hpp"
+#include "core/scope_guard.hpp"
 
 namespace pipeline::core {
 namespace {
@@ -274,6 +278,45 @@ TEST(File, a_lock_that_another_process_keeps_is_waited_for_with_an_end) {
   theirs = Descriptor();
   EXPECT_NO_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)));
   EXPECT_NE(::flock(opened().get(), LOCK_EX | LOCK_NB), 0);
+}
+
+TEST(File, a_stop_at_once_ends_the_wait_for_a_lock) {
+  const TemporaryFolder folder;
+  const auto opened = [&] {
+    return Descriptor(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  };
+  const auto theirs = opened(), ours = opened();
+  ASSERT_EQ(::flock(theirs.get(), LOCK_EX), 0);
+  stop_reading(true);
+  const ScopeGuard reset([] { stop_reading(false); });
+  EXPECT_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)), Stopped);
+}
+
+TEST(File, that_others_may_have_made_is_opened_only_if_it_is_one) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "file";
+  std::ofstream(file) << "x";
+  fs::create_symlink(file, folder.path() / "link");
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  fs::create_directory(folder.path() / "folder");
+  const auto refusal_of = [&](const char* name) {
+    errno = 0;
+    return open_untrusted_file(folder.path() / name) ? 0 : errno;
+  };
+  EXPECT_EQ(refusal_of("file"), 0);
+  EXPECT_EQ(refusal_of("link"), ELOOP);
+  EXPECT_EQ(refusal_of("pipe"), EINVAL);
+  EXPECT_EQ(refusal_of("folder"), EINVAL);
+  EXPECT_EQ(refusal_of("none"), ENOENT);
+  const Descriptor open(::open(folder.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_TRUE(open_untrusted_file("file", open.get()));
+}
+
+TEST(Excerpt, of_a_long_text_is_its_beginning_in_whole_characters) {
+  EXPECT_EQ(excerpt("short"), "short");
+  const std::string letters(8191, 'a');
+  EXPECT_EQ(excerpt(letters + "ab"), letters + "a... (and 1 bytes more)");
+  EXPECT_EQ(excerpt(letters + "\u00e9\u00e9"), letters + "... (and 4 bytes more)");
 }
 
 TEST(File, folders_are_made_or_the_obstacle_is_named) {

@@ -1,5 +1,7 @@
 // What an engine says while it builds: BuildKit's trace, the classic builder's lines, and the error
 // that both become.
+#include <malloc.h>
+
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -61,6 +63,29 @@ TEST(BuildLogs, a_line_without_end_comes_in_pieces) {
   for (std::size_t i = 0; i < pieces; ++i) log.message({{"stream", std::string(piece, 'x')}});
   EXPECT_EQ(passed_on, piece * pieces);
   EXPECT_LE(longest, piece);
+}
+
+/// Returns a field of protobuf that holds bytes.
+std::string field(char number, std::string_view bytes) {
+  std::string text(1, static_cast<char>(number << 3 | 2));
+  auto size = bytes.size();
+  for (; size >= 0x80; size >>= 7) text += static_cast<char>(size | 0x80);
+  return text + static_cast<char>(size) + std::string(bytes);
+}
+
+TEST(BuildLogs, vertexes_without_end_are_forgotten) {
+  BuildLog log([](const std::string&) {});
+  const auto in_use = [] {
+    const auto now = ::mallinfo2();
+    return now.uordblks + now.hblkhd;
+  };
+  const auto before = in_use();
+  const std::string text(60'000, 'x');
+  for (int i = 0; i < 4000; ++i) {
+    const auto of_vertex = field(3, field(1, "sha256:" + std::to_string(i)) + field(4, text));
+    log.message({{"id", "moby.buildkit.trace"}, {"aux", core::encode_base64(of_vertex)}});
+  }
+  EXPECT_LT(in_use(), before + (std::size_t{130} << 20));
 }
 
 TEST(BuildLogs, the_failing_line_of_a_dockerfile_is_found) {

@@ -33,12 +33,14 @@ class EngineAnswers : public testing::Test {
   }
 
   asio::io_context loop_;
-  std::string answer_;
+  std::string answer_, refusal_;
   bool is_broken_ = false;  ///< Responds with 500 once its version is known.
   HttpServer engine_{loop_, [this](HttpExchange& call) {
                        const bool is_version = call.target == "/version";
                        if (is_broken_ && !is_version && call.target != "/_ping")
                          return call.answer(500, R"({"message": "try later"})");
+                       if (!refusal_.empty() && call.method == "POST")
+                         return call.answer(400, refusal_);
                        return call.answer(200, is_version ? R"({"ApiVersion": "1.45"})" : answer_);
                      }};
   std::optional<EngineApi> api_;
@@ -75,6 +77,15 @@ TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_are_a_lost_engine_and_
   EXPECT_EQ(std::ranges::count_if(
                 engine_.asked, [](const std::string& each) { return each.starts_with("POST "); }),
             1);
+}
+
+TEST_F(EngineAnswers, that_refuse_in_a_megabyte_are_cut) {
+  refusal_ = R"({"message": ")" + std::string(900'000, 'a') + R"("})";
+  const auto failure = failure_of<std::string>("{}", [&] {
+    return api_->create_container("c", {{"Image", "i"}}, {});
+  });
+  EXPECT_THAT(failure, HasSubstr("cannot create the container c: aaaa"));
+  EXPECT_LT(failure.size(), 10'000u);
 }
 
 TEST_F(EngineAnswers, of_events_that_are_none_end_nothing) {

@@ -56,6 +56,27 @@ TEST(TransferProgress, large_layers_are_reported_while_they_are_transferred) {
   EXPECT_EQ(lines[0], "Downloading 9.5 MiB of 57.2 MiB");
 }
 
+TEST(TransferProgress, layers_without_end_are_counted_up_to_a_limit) {
+  std::string last;
+  TransferProgress progress("pull the image a", "host",
+                            [&](std::string_view line) { last = line; });
+  for (int layer = 0; layer < 3000; ++layer)
+    progress.feed(R"({"status":"Downloading","id":")" + std::to_string(layer) +
+                  R"(","progressDetail":{"current":104857600,"total":104857600}})" + "\n");
+  EXPECT_TRUE(last.ends_with("of 95.2 GiB")) << last << ", where 1,000 layers are 97.7 GiB";
+}
+
+TEST(TransferProgress, an_error_of_a_megabyte_is_cut) {
+  TransferProgress progress("pull the image a", "host", {});
+  progress.feed(R"({"error":")" + std::string(1 << 20, 'a') + R"("})" + "\n");
+  try {
+    progress.finish();
+    FAIL() << "there was an error";
+  } catch (const EngineError& error) {
+    EXPECT_LT(std::string_view(error.what()).size(), 10'000u);
+  }
+}
+
 TEST(TransferProgress, error_behind_a_status_of_200_is_one_that_names_the_registry) {
   TransferProgress progress("push the image host:5000/a:1", "host:5000", {});
   progress.feed(R"({"errorDetail":{"message":"unauthorized: x"},"error":"unauthorized: x"})");

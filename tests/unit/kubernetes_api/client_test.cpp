@@ -65,6 +65,19 @@ TEST_F(TheClient, refusal_is_told_with_the_servers_words_and_what_to_do) {
   EXPECT_EQ(server.asked.size(), 1u);
 }
 
+TEST_F(TheClient, refusal_of_a_megabyte_is_cut) {
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(403, status(403, "Forbidden", std::string(900'000, 'a')));
+  };
+  auto who = client();
+  try {
+    get(who);
+    FAIL();
+  } catch (const ApiError& error) {
+    EXPECT_LT(std::string_view(error.what()).size(), 10'000u);
+  }
+}
+
 TEST_F(TheClient, overload_and_broken_servers_are_tried_again_but_not_for_ever) {
   int left = 3;
   handler = [&](HttpExchange& exchange) -> async::Task<> {

@@ -62,6 +62,23 @@ TEST(LockedEnvironment, what_is_no_wheel_is_named_as_built_from_source) {
   }
 }
 
+TEST(LockedEnvironment, members_that_no_lock_file_can_have_are_faults) {
+  const auto faults = [](auto change) {
+    auto package = example().packages[0];
+    change(package);
+    std::string keys;
+    for (const auto& fault : faults_of(package)) keys += std::string(fault.key) + " ";
+    return keys;
+  };
+  EXPECT_EQ(faults([](LockedPackage&) {}), "");
+  EXPECT_EQ(faults([](LockedPackage& p) { p.name = "../a"; }), "name ");
+  EXPECT_EQ(faults([](LockedPackage& p) { p.version = "1 --hash"; }), "version ");
+  EXPECT_EQ(faults([](LockedPackage& p) { p.file = "a\n.whl"; }), "file ");
+  EXPECT_EQ(faults([](LockedPackage& p) { p.sha256 = "\x1b[2J"; }), "sha256 ");
+  EXPECT_EQ(faults([](LockedPackage& p) { p.url = "https://host/a b"; }), "url ");
+  EXPECT_EQ(faults([](LockedPackage& p) { p.sha256 = p.url = ""; }), "");
+}
+
 TEST(LockedEnvironment, install_lines_name_each_origin_as_installers_do) {
   auto environment = example();
   const std::string hash = " --hash=sha256:" + std::string(64, 'a');

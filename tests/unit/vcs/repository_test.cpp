@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "core/file.hpp"
+#include "core/reading_stop.hpp"
+#include "core/scope_guard.hpp"
 
 namespace pipeline::vcs {
 namespace {
@@ -114,6 +116,28 @@ TEST_F(RepositoryTest, repository_of_another_user_is_no_error) {
     ASSERT_EQ(::lchown(entry.path().c_str(), 12345, 12345), 0);
   ASSERT_EQ(::chown(root.path().c_str(), 12345, 12345), 0);
   EXPECT_FALSE(source_state(root.path())) << "git itself calls its ownership dubious";
+}
+
+TEST_F(RepositoryTest, a_stop_at_once_ends_the_comparison_with_the_files) {
+  git("init");
+  write("a", "1");
+  git("add a");
+  git("commit -m first");
+  core::stop_reading(true);
+  const core::ScopeGuard reset([] { core::stop_reading(false); });
+  EXPECT_THROW(source_state(root.path()), core::Stopped);
+  EXPECT_THROW(tracked_files(root.path()), core::Stopped);
+}
+
+TEST_F(RepositoryTest, folders_of_ignored_files_are_no_dirt) {
+  git("init");
+  write(".gitignore", "*.log\n");
+  git("add .gitignore");
+  git("commit -m first");
+  write("logs/a.log", "1");
+  EXPECT_FALSE(source_state(root.path())->dirty);
+  write("logs/a.txt", "1");
+  EXPECT_TRUE(source_state(root.path())->dirty);
 }
 
 TEST_F(RepositoryTest, damaged_repository_is_no_error) {

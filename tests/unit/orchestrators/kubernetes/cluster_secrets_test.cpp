@@ -74,7 +74,7 @@ class ClusterSecrets : public testing::Test {
   static async::Task<AttemptResult> run(kubernetes_api::Client& who, const Attempt& attempt,
                                         const JobOptions& place, Removals& removals) {
     JobInformer informer(who, "x");
-    co_await informer.ready();
+    co_await informer.ready(attempt.io.cancel);
     std::string waits;
     auto result = co_await run_job(who, informer, attempt, place, nullptr, removals, waits);
     co_return result;

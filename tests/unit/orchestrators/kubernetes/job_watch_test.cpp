@@ -170,7 +170,21 @@ TEST(JobWatch, stopped_pod_is_waited_for_until_its_time_is_over) {
   EXPECT_EQ(watch.next(view, start + 41s).kind, Kind::end) << "its node is lost";
   view.wanted = StopLevel::immediate;
   EXPECT_EQ(watch.next(view, start + 41s).level, StopLevel::immediate);
-  EXPECT_EQ(watch.next(view, start + 80s).kind, Kind::wait) << "from the second request on";
+  EXPECT_EQ(watch.next(view, start + 51s).kind, Kind::wait) << "from the second request on";
+  EXPECT_EQ(watch.next(view, start + 52s).kind, Kind::end) << "it was stopped at once";
+}
+
+TEST(JobWatch, stop_at_once_ends_although_nothing_is_heard_of_the_pod) {
+  const JobWatch::TimePoint start(1h);
+  for (const auto& pod : {json(), running}) {
+    const JobView view{.job = job, .pod = pod, .wanted = StopLevel::immediate};
+    JobWatch silent(startup, grace);
+    EXPECT_EQ(silent.next(view, start).kind, Kind::stop);
+    const auto meanwhile = silent.next(view, start + 10s);
+    EXPECT_EQ(meanwhile.kind, Kind::wait);
+    EXPECT_TRUE(meanwhile.is_timed);
+    EXPECT_EQ(silent.next(view, start + 11s).kind, Kind::end);
+  }
 }
 
 TEST(Refusals, are_told_apart) {

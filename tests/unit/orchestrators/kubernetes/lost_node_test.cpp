@@ -60,7 +60,7 @@ class LostNode : public testing::Test {
 
   static async::Task<AttemptResult> run(kubernetes_api::Client& client, AttemptBuilder& builder) {
     JobInformer informer(client, "x");
-    co_await informer.ready();
+    co_await informer.ready(builder.cancel);
     JobOptions place;
     place.user = "1000:100";
     auto attempt = builder.attempt();
