@@ -1,7 +1,10 @@
 #include "cli/attempt_tables.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <initializer_list>
 
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
@@ -12,9 +15,25 @@ using Row = std::vector<Table::Cell>;
 constexpr auto phase_headings = {"WAITING", "PREPARING", "TRANSFERS", "RUNNING", "STORING"};
 constexpr auto usage_headings = {"CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "NODE"};
 
+/// Returns `1.2s (image)`, or `1.2s (image 1s, slot 200ms)`; short waits are left out.
+std::string waiting_text(const core::Phases& phases) {
+  if (!phases.waiting) return {};
+  std::vector<std::pair<std::chrono::milliseconds, std::string>> waits;
+  for (const auto& [awaited, time] : phases.waits)
+    if (time * 20 >= *phases.waiting) waits.emplace_back(time, for_terminal(awaited, false));
+  std::ranges::sort(waits, std::greater<>());
+  const auto text = core::format_duration(*phases.waiting);
+  if (waits.empty()) return text;
+  if (waits.size() == 1) return text + " (" + waits.front().second + ")";
+  const auto text_of = [](const auto& wait) {
+    return wait.second + " " + core::format_duration(wait.first);
+  };
+  return text + " (" + core::joined(waits, ", ", text_of) + ")";
+}
+
 void add_phases(const core::Phases& phases, Row& row) {
-  for (const auto& phase :
-       {phases.waiting, phases.preparing, phases.transfers, phases.running, phases.storing})
+  row.emplace_back(waiting_text(phases));
+  for (const auto& phase : {phases.preparing, phases.transfers, phases.running, phases.storing})
     row.emplace_back(phase ? core::format_duration(*phase) : std::string());
 }
 

@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <map>
-#include <numeric>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "driver/session.hpp"
-#include "model/instance.hpp"
 #include "report/comparison.hpp"
 #include "report/run_values.hpp"
 
@@ -15,47 +12,6 @@ namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
-
-/// Returns `mean 0.91, 0.85 to 0.95`.
-std::string range_text(const std::vector<double>& values) {
-  const auto [low, high] = std::ranges::minmax(values);
-  const auto mean =
-      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  return "mean " + report::shown_value(mean) + ", " + report::shown_value(low) + " to " +
-         report::shown_value(high);
-}
-
-/// Returns the rows with one row for each metric of a matrix in place of those of its instances.
-std::vector<report::ComparedRow> without_instances(const std::vector<report::ComparedRow>& rows) {
-  std::vector<report::ComparedRow> all;
-  std::map<std::string, std::size_t> places;
-  std::vector<std::vector<std::vector<double>>> numbers;  // Of each of those rows, by run.
-  for (const auto& row : rows) {
-    const auto dot = row.name.rfind('.');
-    const auto step = row.name.substr(0, dot);
-    const auto base = model::base_name(step);
-    if (row.group != "metric" || dot == row.name.npos || base == step) {
-      all.push_back(row);
-      continue;
-    }
-    const auto name = std::string(base) + "[*]" + row.name.substr(dot);
-    const auto [place, is_new] = places.try_emplace(name, all.size());
-    if (is_new) {
-      all.push_back({row.group, name, {}, row.is_result});
-      all.back().values.resize(row.values.size());
-    }
-    numbers.resize(std::max(numbers.size(), place->second + 1));
-    auto& of_runs = numbers[place->second];
-    of_runs.resize(row.values.size());
-    for (std::size_t i = 0; i < row.values.size(); ++i)
-      if (row.values[i].is_number()) of_runs[i].push_back(row.values[i]);
-  }
-  for (const auto& [name, place] : places)
-    for (std::size_t i = 0; i < numbers[place].size(); ++i)
-      if (const auto& values = numbers[place][i]; !values.empty())
-        all[place].values[i] = range_text(values);
-  return all;
-}
 
 Table table_of(const std::vector<store::RunRecord>& runs,
                const std::vector<report::ComparedRow>& rows, bool all) {
@@ -111,7 +67,7 @@ core::ExitCode compare_command(Context& context) {
   }
   const auto equal = static_cast<std::size_t>(
       std::ranges::count_if(rows, [](const report::ComparedRow& row) { return !row.differs(); }));
-  const auto shown = options.compare.all ? rows : without_instances(rows);
+  const auto shown = options.compare.all ? rows : report::without_instances(rows);
   context.print(table_of(records, shown, options.compare.all).render(context.paint()));
   if (equal > 0 && !options.compare.all)
     context.note(counted(equal, "more value") + " equal in all: `--all` shows them");

@@ -72,6 +72,7 @@ json usage_json(const core::Usage& usage) {
 json phases_json(const core::Phases& phases) {
   json entry;
   if (phases.waiting) entry["waiting_ms"] = phases.waiting->count();
+  for (const auto& [awaited, time] : phases.waits) entry["waits_ms"][awaited] = time.count();
   if (phases.preparing) entry["preparing_ms"] = phases.preparing->count();
   if (phases.transfers) entry["transfers_ms"] = phases.transfers->count();
   if (phases.running) entry["running_ms"] = phases.running->count();

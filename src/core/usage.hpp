@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,9 @@ struct Phases {
   std::optional<std::chrono::milliseconds> transfers;
   std::optional<std::chrono::milliseconds> running;  ///< The step's command.
   std::optional<std::chrono::milliseconds> storing;  ///< Removal, and the outputs' digests.
+  /// The parts of `waiting` by what was awaited: `store` (the remote one), `image` (or a virtual
+  /// environment), `answer`, `step` (that makes the same), `limit`, `slot`, `gpus`, `retry`.
+  std::map<std::string, std::chrono::milliseconds> waits;
   bool operator==(const Phases&) const = default;
 };
 

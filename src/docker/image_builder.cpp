@@ -286,6 +286,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   }
   Locked locked;
   if (packages.covers(plan)) {
+    image.status.requirements = locked_lines(plan.python, options.root);
     const auto system = co_await inspect(without_packages(step));
     if (!system.status.digest.empty()) locked = packages.find(plan, system.status.digest);
     if (!locked) {
@@ -319,7 +320,10 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
 async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::inspect(
     const StepSpec& step) {
   auto image = co_await locked_plan(step);
-  if (!image.resolves) image.status = co_await image_status(*image.plan);
+  if (image.resolves) co_return image;
+  auto requirements = std::move(image.status.requirements);
+  image.status = co_await image_status(*image.plan);
+  image.status.requirements = std::move(requirements);
   co_return image;
 }
 

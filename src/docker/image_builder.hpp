@@ -21,6 +21,7 @@ struct ImageStatus {
   std::string image_id;   ///< `sha256:...`, if the engine has the image.
   std::string reason;     ///< If the engine does not have it: what will be done, and why.
   bool resolves = false;  ///< See ImagePlan::resolves.
+  std::vector<std::string> requirements = {};  ///< As asked for, if a lock file chooses versions.
   std::vector<std::string> parents = {};  ///< Identities of the images that a build starts from.
 };
 

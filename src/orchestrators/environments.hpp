@@ -26,6 +26,8 @@ struct Environment {
                             ///< cheaply that the environment is still the same.
   bool resolves = false;  ///< Versions of its Python packages were chosen when it was made, so they
                           ///< can differ between machines under the same id.
+  /// The Python requirements as the step asks for them, where a lock file chooses their versions.
+  std::vector<std::string> requirements = {};
   std::vector<std::string> notices;  ///< Notices for the user, such as settings that this
                                      ///< orchestrator does not support; each is shown once a run.
 };

@@ -17,6 +17,8 @@ struct ComparedRow {
   std::string group, name;
   std::vector<nlohmann::json> values;
   bool is_result = false;  ///< A metric that says how good a run is (headline.hpp).
+  /// For a value of an instance of a matrix: the name for those of all, as `train[*].loss`.
+  std::string of_matrix = {};
   bool differs() const {
     return std::ranges::any_of(values,
                                [&](const nlohmann::json& value) { return value != values[0]; });
@@ -27,5 +29,9 @@ struct ComparedRow {
 /// results.
 std::vector<ComparedRow> compared(store::RunStore& store,
                                   const std::vector<store::RunRecord>& records);
+
+/// Returns the rows with one row for each value of a matrix in place of those of its instances: of
+/// metrics the range, of other values the one of all instances, or how many they have.
+std::vector<ComparedRow> without_instances(const std::vector<ComparedRow>& rows);
 
 }  // namespace pipeline::report

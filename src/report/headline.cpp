@@ -10,12 +10,12 @@
 
 #include "core/bounded_json.hpp"
 #include "core/text.hpp"
+#include "model/headlines.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::report {
 namespace {
 
-constexpr std::size_t max_headlines = 8;
 constexpr std::size_t max_earlier_runs = 100, max_earlier_matrices = 30;
 
 /// Adds the steps that a step needs, directly or not, but those of the steps that it has already.
@@ -141,7 +141,7 @@ std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecor
   auto all = headlines_in(metrics, [&](const auto& name) {
     return std::ranges::find(steps, name.first) != steps.end();
   });
-  if (all.size() > max_headlines) all.resize(max_headlines);
+  if (all.size() > model::max_headlines) all.resize(model::max_headlines);
   return all;
 }
 

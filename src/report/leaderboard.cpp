@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "core/bounded_json.hpp"
 #include "model/instance.hpp"
 #include "report/headline.hpp"
 #include "report/run_filter.hpp"
@@ -12,6 +13,16 @@ namespace pipeline::report {
 namespace {
 
 using nlohmann::json;
+
+/// Returns the values that a table has room for.
+json short_values(const auto& values) {
+  constexpr std::size_t max_length = 200;
+  auto kept = json::object();
+  for (const auto& [name, value] : values)
+    if (value.dump(-1, ' ', false, json::error_handler_t::replace).size() <= max_length)
+      kept[name] = value;
+  return kept;
+}
 
 /// The document with the rows, and the names of metrics of which less is better.
 json document_of(json rows) {
@@ -34,8 +45,13 @@ json metrics_of(RunValues& values, const std::vector<store::MetricRecord>& metri
 json leaderboard_of_steps(store::RunStore& store, const std::vector<store::RunRecord>& runs,
                           const std::string& where) {
   RunFilter filter(where);
-  auto rows = json::array();
+  auto rows = json::array(), parameters = json::object();
   for (const auto& run : runs) {
+    auto record = run;
+    record.parameters.clear();
+    auto own = core::parse_json(run.parameters);
+    if (!own.is_object()) own = json::object();
+    parameters[run.id] = short_values(own.items());
     std::map<std::string, std::vector<store::MetricRecord>> metrics;
     for (auto& metric : store.metrics().list(run.id)) {
       auto& of_step = metrics[metric.step];
@@ -44,7 +60,7 @@ json leaderboard_of_steps(store::RunStore& store, const std::vector<store::RunRe
     for (const auto& step : store.runs().steps(run.id)) {
       const auto found = metrics.find(step.name);
       if (found == metrics.end()) continue;
-      RunValues values(store, run, step, found->second);
+      RunValues values(store, record, own, step, found->second);
       if (!filter.accepts(values)) continue;
       rows.push_back({{"run", run.id},
                       {"step", step.name},
@@ -55,7 +71,9 @@ json leaderboard_of_steps(store::RunStore& store, const std::vector<store::RunRe
     }
   }
   filter.check();
-  return document_of(std::move(rows));
+  auto document = document_of(std::move(rows));
+  document["parameters"] = std::move(parameters);
+  return document;
 }
 
 json leaderboard_of_runs(store::RunStore& store, const std::string& pipeline,
@@ -68,7 +86,7 @@ json leaderboard_of_runs(store::RunStore& store, const std::string& pipeline,
     if (!filter.accepts(values)) continue;
     rows.push_back({{"run", run.id},
                     {"s", to_string(run.status)},
-                    {"p", values.parameters()},
+                    {"p", short_values(values.parameters())},
                     {"m", metrics_of(values, store.metrics().list(run.id))}});
   }
   filter.check();

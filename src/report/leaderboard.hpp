@@ -11,16 +11,17 @@
 
 namespace pipeline::report {
 
-/// Returns `rows` and `low`, the names of metrics of which less is better. There is a row for each
-/// step of the runs that has metrics and meets the condition: `run`, `step`, `b` (its name without
-/// the instance), `s` (its status), `p` (parameters) and `m` (metrics). Throws InputError for a
-/// wrong condition.
+/// Returns `rows`, `low` (the names of metrics of which less is better) and `parameters` (those of
+/// each run, by its id). There is a row for each step of the runs that has metrics and meets the
+/// condition: `run`, `step`, `b` (its name without the instance), `s` (its status), `p` (its own
+/// parameters) and `m` (metrics). Values of over 200 characters are left out of a run's parameters.
+/// Throws InputError for a wrong condition.
 /// @param where as in `pipe runs --where`, about the step instead of the run; empty: all
 nlohmann::json leaderboard_of_steps(store::RunStore& store,
                                     const std::vector<store::RunRecord>& runs,
                                     const std::string& where);
 
-/// Returns the same of whole runs, without `step` and `b`: `m` has the latest value of each name.
+/// Returns the same of whole runs, without `parameters`, `step` and `b`: `m` has the latest value of each name.
 /// @param max_rows the newest runs that meet the condition
 nlohmann::json leaderboard_of_runs(store::RunStore& store, const std::string& pipeline,
                                    const std::string& where, std::size_t max_rows);

@@ -309,7 +309,10 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
         (used.user->count() + used.system.value_or(std::chrono::microseconds()).count()) / 1000;
   if (used.peak_memory) entry["y"] = *used.peak_memory;
   if (used.memory_limit) entry["yl"] = *used.memory_limit;
-  const auto& [waiting, preparing, transfers, running, storing] = attempt.phases;
+  const auto& [waiting, preparing, transfers, running, storing, waits] = attempt.phases;
+  const bool is_usual = waits.size() == 1 && waits.contains("slot");
+  if (!is_usual)
+    for (const auto& [awaited, time] : waits) entry["hw"][awaited] = time.count();
   if (running) {
     const auto count = [](const auto& phase) { return phase ? phase->count() : 0; };
     entry["h"] = {count(waiting), count(preparing), running->count(), count(storing)};

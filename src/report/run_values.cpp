@@ -22,17 +22,18 @@ json seconds_of(const store::RunRecord& run) {
 
 }  // namespace
 
-RunValues::RunValues(store::RunStore& store, store::RunRecord run, const store::StepRecord& step,
+RunValues::RunValues(store::RunStore& store, store::RunRecord run,
+                     const nlohmann::json& run_parameters, const store::StepRecord& step,
                      std::vector<store::MetricRecord> metrics)
     : store_(store),
       run_(std::move(run)),
       steps_{step},
       step_metrics_(std::move(metrics)),
-      is_step_(true),
+      run_parameters_(&run_parameters),
       has_steps_(true) {}
 
 std::vector<store::MetricRecord> RunValues::listed_metrics() {
-  return is_step_ ? std::move(step_metrics_) : store_.metrics().list(run_.id);
+  return run_parameters_ ? std::move(step_metrics_) : store_.metrics().list(run_.id);
 }
 
 const std::vector<store::StepRecord>& RunValues::steps() {
@@ -53,10 +54,10 @@ const std::map<std::string, json>& RunValues::parameters() {
   }
   for (auto& [name, value] : found)
     if (!value.is_null()) parameters_.emplace(name, std::move(value));
+  if (run_parameters_) return parameters_;
   const auto own = core::parse_json(run_.parameters);
   if (!own.is_object()) return parameters_;
-  for (const auto& [name, value] : own.items())
-    if (!is_step_ || !parameters_.contains(name)) parameters_[name] = value;
+  for (const auto& [name, value] : own.items()) parameters_[name] = value;
   return parameters_;
 }
 
@@ -105,7 +106,7 @@ std::map<std::string, json> RunValues::properties() const {
   std::map<std::string, json> all{
       {"id", run_.id},
       {"pipeline", run_.pipeline},
-      {"status", is_step_ ? to_string(steps_[0].status) : to_string(run_.status)},
+      {"status", run_parameters_ ? to_string(steps_[0].status) : to_string(run_.status)},
       {"orchestrator", run_.orchestrator},
       {"started", core::format_time(run_.started)},
       {"seconds", seconds_of(run_)},
@@ -126,7 +127,10 @@ json RunValues::value(const std::string& name) {
     const auto found = values.find(rest);
     return found == values.end() ? json() : found->second;
   };
-  if (group == "params") return find(parameters());
+  if (group == "params") {
+    auto own = find(parameters());
+    return own.is_null() && run_parameters_ ? run_parameters_->value(rest, json()) : own;
+  }
   if (group == "metrics") return find(metrics());
   if (group == "usage") return find(usage());
   const auto all = properties();

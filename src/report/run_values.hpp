@@ -20,8 +20,10 @@ class RunValues {
   RunValues(store::RunStore& store, store::RunRecord run) : store_(store), run_(std::move(run)) {}
 
   /// The values of one step of the run, by the same names.
-  RunValues(store::RunStore& store, store::RunRecord run, const store::StepRecord& step,
-            std::vector<store::MetricRecord> metrics);
+  /// @param run_parameters those of the run, which must outlive this object: they can be large, and
+  /// are shared by all its steps
+  RunValues(store::RunStore& store, store::RunRecord run, const nlohmann::json& run_parameters,
+            const store::StepRecord& step, std::vector<store::MetricRecord> metrics);
 
   const store::RunRecord& run() const { return run_; }
   /// Takes a newer record of the same run, whose steps have not changed.
@@ -29,7 +31,8 @@ class RunValues {
   /// Returns the value; null if the run lacks it. Throws InputError for an unknown name.
   nlohmann::json value(const std::string& name);
 
-  /// Returns the run's parameters, and a parameter of steps if all steps that have it agree.
+  /// Returns the run's parameters, and a parameter of steps if all steps that have it agree. Of a
+  /// step, returns its own only.
   const std::map<std::string, nlohmann::json>& parameters();
   /// Returns the last values of metrics: `accuracy` (the latest of all steps), `STEP.accuracy`.
   const std::map<std::string, nlohmann::json>& metrics();
@@ -46,7 +49,7 @@ class RunValues {
   store::RunRecord run_;
   std::vector<store::StepRecord> steps_;
   std::vector<store::MetricRecord> step_metrics_;
-  bool is_step_ = false;  ///< `steps_` has the only step.
+  const nlohmann::json* run_parameters_ = nullptr;  ///< Of a step, which `steps_` has alone.
   bool has_steps_ = false, has_parameters_ = false, has_metrics_ = false, has_usage_ = false;
   std::map<std::string, nlohmann::json> parameters_, metrics_, usage_;
 };

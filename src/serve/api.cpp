@@ -12,6 +12,7 @@
 #include "core/identifier.hpp"
 #include "report/comparison.hpp"
 #include "report/curves.hpp"
+#include "report/headline.hpp"
 #include "report/leaderboard.hpp"
 #include "report/lineage.hpp"
 #include "report/picture.hpp"
@@ -169,12 +170,15 @@ Answer Api::compare(const PageRequest& request) {
   auto list = json::array();
   for (const auto& record : records) list.push_back(run_row(store_, record));
   auto rows = json::array();
-  for (const auto& row : report::compared(store_, records))
+  for (const auto& row : report::without_instances(report::compared(store_, records))) {
     rows.push_back({{"group", row.group},
                     {"name", row.name},
                     {"values", row.values},
                     {"differs", row.differs()},
                     {"result", row.is_result}});
+    const auto metric = std::string_view(row.name).substr(row.name.find('.') + 1);
+    if (row.group == "metric" && report::is_better_lower(metric)) rows.back()["low"] = true;
+  }
   std::set<std::string> curves;
   for (const auto& record : records)
     for (const auto& metric : store_.metrics().list(record.id))

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "core/diagnostic.hpp"
+#include "model/headlines.hpp"
 #include "settings/formats.hpp"
 
 namespace pipeline::spec {
 
 std::vector<std::string> read_headline(const core::Value& value, const std::vector<ReadStep>& steps,
                                        settings::Diagnostics& diagnostics) {
-  constexpr std::size_t max_headlines = 8;
   auto metrics = settings::read_texts("headline", value, settings::formats::text, diagnostics)
                      .value_or(std::vector<std::string>{});
   std::vector<std::string> names;
@@ -26,10 +26,10 @@ std::vector<std::string> read_headline(const core::Value& value, const std::vect
       settings::report(diagnostics, "unknown-reference", "there is no step '" + step + "'", span,
                        {}, core::did_you_mean(step, names));
   }
-  if (metrics.size() > max_headlines)
+  if (metrics.size() > model::max_headlines)
     settings::report(diagnostics, "too-large",
                      "'headline' has " + std::to_string(metrics.size()) + " metrics, of at most " +
-                         std::to_string(max_headlines),
+                         std::to_string(model::max_headlines),
                      value.span);
   return metrics;
 }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "model/headlines.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/settings.hpp"
 #include "spec/nodes_reader.hpp"
@@ -302,10 +303,12 @@ json schema() {
                 "Name of the pipeline.");
   properties["description"] = described(text(), "What the pipeline is for.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
-  properties["headline"] = described(
-      list_of(text()),
-      "The metrics that say how good a run is, as `STEP.METRIC`, at most 8: reports, pages "
-      "and `pipe metrics` begin with them. Default: those of the last steps with metrics.");
+  const auto headline =
+      "The metrics that say how good a run is, as `STEP.METRIC`, at most " +
+      std::to_string(model::max_headlines) +
+      ": reports, pages and `pipe metrics` begin with them. Default: those of the last steps with "
+      "metrics.";
+  properties["headline"] = described(list_of(text()), headline.c_str());
   properties["notify"] = described(notify_schema(),
                                    "Webhooks that are called when a run has ended. One that fails "
                                    "is reported and fails no run.");

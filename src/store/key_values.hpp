@@ -23,6 +23,10 @@ inline constexpr const char* declared_kind = "declared";
 /// The same: the run's questions to persons, see questions.hpp.
 inline constexpr const char* questions_kind = "questions";
 
+/// Kind of a value whose key is the identifier of an environment: the requirements, a line each,
+/// from which it was made.
+inline constexpr const char* requirements_kind = "requirements";
+
 class KeyValues {
  public:
   explicit KeyValues(Database& database) : database_(database) {}

@@ -182,6 +182,7 @@ std::string write_measured(const AttemptRecord& attempt) {
       entry[name] = *value;
     }
   });
+  for (const auto& [awaited, time] : attempt.phases.waits) entry["waits"][awaited] = time.count();
   if (!attempt.usage.gpus.empty()) entry["gpus"] = write_gpu_usage(attempt.usage.gpus);
   return entry.is_null() ? std::string()
                          : entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -207,6 +208,9 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
   }
   if (const auto gpus = entry.find("gpus"); gpus != entry.end())
     attempt.usage.gpus = read_gpu_usage(*gpus);
+  if (const auto waits = entry.find("waits"); waits != entry.end() && waits->is_object())
+    for (const auto& [awaited, time] : waits->items())
+      attempt.phases.waits[awaited] = std::chrono::milliseconds(measured_in(time));
   visit_usage(attempt.usage, attempt.phases,
               [&]<class Value>(const char* name, std::optional<Value>& value) {
                 const auto found = entry.find(name);

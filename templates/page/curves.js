@@ -43,6 +43,19 @@ function varying(rows) {
   return [...values.keys()].filter((key) => values.get(key).size > 1 || rows.some(({ p }) => !p || !(key in p)));
 }
 
+/// The parameter by whose values the last values of the curves differ most; null if there is none.
+function tellingParameter(curves, parameters) {
+  const ends = curves.filter((one) => one.metric === curves[0].metric && isNumber(one.last)), meanOf = (list) => list.reduce((sum, one) => sum + one.last, 0) / list.length;
+  let telling = null, most = 0;
+  for (const key of parameters) {
+    const groups = new Map(), all = meanOf(ends);
+    for (const one of ends) { const value = textOf((one.p || {})[key]); if (!groups.has(value)) groups.set(value, []); groups.get(value).push(one); }
+    const between = [...groups.values()].reduce((sum, list) => sum + list.length * (meanOf(list) - all) ** 2, 0);
+    if (groups.size * 2 <= ends.length && between > most) { most = between; telling = key; }
+  }
+  return telling;
+}
+
 /// Describes the lines to draw: each curve, or the mean of those that differ in one parameter.
 function linesOf(curves, choice) {
   const names = varying(curves).filter((key) => key !== choice.mean), runs = new Set(curves.map((one) => one.run)).size > 1, bases = new Set(curves.map((one) => one.step.split(".")[0])).size > 1;
@@ -248,7 +261,7 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
     if (choice.mean === null) choice.mean = parameters.find((key) => foldNames.test(key)) || "";
     choice.mean = set(mean, means, choice.mean);
     const kinds = new Set(all.map((one) => JSON.stringify([one.step.split(".")[0], ...parameters.filter((key) => key !== choice.mean).map((key) => (one.p || {})[key])]))).size;
-    choice.colour = set(colour, options, isChosen && choice.colour || (runs ? "run" : kinds <= palette.length ? "line" : parameters.find((key) => key !== choice.mean) || "line"));
+    choice.colour = set(colour, options, isChosen && choice.colour || (runs ? "run" : kinds <= palette.length ? "line" : tellingParameter(all, parameters.filter((key) => key !== choice.mean)) || parameters.find((key) => key !== choice.mean) || "line"));
   };
   const remember = () => { if (query) for (const [key, value] of [["colour", isChosen && choice.colour], ["mean", choice.mean || "nothing"], ["x", choice.x === "time" && "time"], ["log", choice.log && "1"], ["smooth", choice.smooth || ""]]) remembered(key, value); };
   const redraw = () => { for (const chart of charts.values()) chart.draw(); };

@@ -1,15 +1,23 @@
+// The metric that says most about how good a row is comes first: one of the run's headlines, else one that is good when it is high, else a loss; what a step
+// costs comes last.
+const goodNames = /acc|f1|auc|score|precision|recall|r2|bleu|rouge|map|iou|dice|reward/i, costNames = /(^|[_. /])(seconds|secs?|ms|time|duration|latency|epochs?|steps?|size|bytes|[kmg]i?b|memory|lr|rate|count|samples|tokens|speed|throughput|params)([_. /]|$)/i;
+function rankOf(metric, low, headlines) {
+  const kind = headlines.includes(metric) ? 0 : costNames.test(metric) ? 4 : goodNames.test(metric) ? 1 : low.has(metric) ? 2 : 3;
+  return kind + (/train/i.test(metric) ? 0.5 : 0);
+}
+
 // The leaderboard: runs or instances as rows, parameters before metrics, what is equal in all above the table.
 // `href(row)` is where a row leads, `open` follows it within the page; `query` has what was chosen, from the address.
 function leaderboardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
   const page = 25, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
   if (query) Object.assign(state, { step: query.get("of") || "", sort: query.get("sort") || "", order: query.get("order") || "", mean: query.get("over") === "nothing" ? "" : query.get("over"), chart: query.get("draw") || "", axes: query.getAll("axis") });
   const select = (id) => el("select", { id }), step = select("leaderboard-step"), mean = select("leaderboard-mean"), drawing = select("leaderboard-chart"), axisX = select("leaderboard-x"), axisY = select("leaderboard-y");
-  const stepLabel = el("label", {}, "Step", step), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
+  const stepLabel = el("label", {}, "Step", step), meanLabel = el("label", {}, "Averaged over", mean), drawingLabel = el("label", {}, "Drawing", drawing), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
   const equal = el("p", { class: "dim" }), chart = el("div", {}), head = el("thead", {}), body = el("tbody", {}), said = el("p", { class: "dim", role: "status" }), more = el("button", { class: "more", type: "button" }, "Show more rows");
   const table = scroller("Table of the leaderboard", el("table", { class: "leaderboard" }, head, body));
   table.classList.add("tall");
-  into.append(el("div", { class: "controls" }, stepLabel, el("label", {}, "Averaged over", mean), el("label", {}, "Drawing", drawing), ...axisLabels), equal, chart, table, said, more);
-  let rows = [], low = new Set(), shown = page, list = [], columns = [], best = new Map();
+  into.append(el("div", { class: "controls" }, stepLabel, meanLabel, drawingLabel, ...axisLabels), equal, chart, table, said, more);
+  let rows = [], low = new Set(), headlines = [], shown = page, list = [], columns = [], best = new Map();
 
   const fillSelect = (node, options, value) => { node.replaceChildren(...options.map(([one, text]) => el("option", { value: one }, text))); node.value = options.some(([one]) => one === value) ? value : options[0][0]; return node.value; };
   const numbersOf = (column) => list.map((row) => row.values.get(column)).filter(isNumber);
@@ -23,6 +31,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     state.step = fillSelect(step, bases.map((one) => [one, clean(one) + " (" + sizes.get(one) + ")"]), bases.includes(state.step) ? state.step : largest);
     const mine = rows.filter((row) => (row.b || "") === state.step), parameters = varying(mine);
     if (state.mean === null) state.mean = parameters.find((key) => foldNames.test(key)) || "";
+    meanLabel.hidden = !parameters.length;
     const chosen = fillSelect(mean, [["", "nothing"], ...parameters.map((key) => [key, clean(key)])], state.mean);
     const groups = new Map();
     for (const row of mine) {
@@ -48,14 +57,14 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const arrange = () => {
     list = chosenRows();
     const runs = new Set(list.map((row) => row.run)), keys = (of) => [...new Set(list.flatMap((row) => Object.keys(row[of])))], told = [];
-    const all = [...keys("p").map((key) => ["p", key]), ...keys("m").map((key) => ["m", key])];
+    const metricNames = keys("m").sort((a, b) => rankOf(a, low, headlines) - rankOf(b, low, headlines)), all = [...keys("p").map((key) => ["p", key]), ...metricNames.map((key) => ["m", key])];
     for (const row of list) row.values = new Map(all.map(([of, key]) => [of + " " + key, row[of][key]]));
     columns = all.filter(([of, key]) => {
       const values = new Set(list.map((row) => textOf(row[of][key])));
-      if (values.size === 1 && list.length > 1) told.push(key + " = " + [...values][0]);
+      if (values.size === 1 && list.length > 1) told.push(key + " = " + shortened([...values][0]));
       return values.size > 1 || list.length === 1;
     }).map(([of, key]) => of + " " + key);
-    equal.replaceChildren(told.length ? el("span", {}, "Equal in all rows: ", name(told.join(", "))) : "");
+    equal.replaceChildren(told.length ? el("span", {}, "Equal in all " + grouped(list.length) + " rows: ", name(told.join(", "))) : "");
     const metrics = columns.filter((column) => column.startsWith("m ") && numbersOf(column).length);
     best = new Map(metrics.map((column) => [column, (isLow(column) ? Math.min : Math.max)(...numbersOf(column))]));
     const has = (column) => columns.includes(column) || column === "run";
@@ -67,6 +76,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const drawChart = (sort) => {
     const metrics = columns.filter((column) => column.startsWith("m ")), short = (column) => column.slice(2), options = columns.map((column) => [column, clean(short(column))]);
     fillSelect(drawing, [["", "none"], ["scatter", "scatter"], ["parallel", "parallel axes"]], state.chart);
+    drawingLabel.hidden = list.length < 2 || !metrics.length;
     for (const label of axisLabels) label.hidden = drawing.value !== "scatter" || !options.length;
     if (options.length) { fillSelect(axisX, options, state.axes[0] || columns[0]); fillSelect(axisY, options, state.axes[1] || metrics[0] || columns[0]); }
     if (!drawing.value || !columns.length) { chart.replaceChildren(); return; }
@@ -83,30 +93,44 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     for (const axis of state.axes) words.append("axis", axis);
     history.replaceState(null, "", location.pathname + (words.size ? "?" + words : "") + location.hash);
   };
-  const rowOf = (row, runs, hasName) => el("tr", {}, ...(runs.size > 1 ? [el("td", {}, linkTo ? linkTo("/run/" + row.run, row.run) : name(row.run))] : []),
-    ...(hasName ? [el("td", { class: "name" }, linkTo && href ? linkTo(href(row), row.step || row.run) : name(row.step || row.run))] : []),
-    ...columns.map((column) => {
-      const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined, spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
-      return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(textOf(value)), spread ? el("span", { class: "dim" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
-    }), ...(list.some((one) => one.all.length > 1) ? [el("td", { class: "number" }, String(row.all.length))] : []));
+  /// A mean with as many digits as its spread leaves; other values as they are.
+  const valueText = (value, spread) => spread ? String(+value.toFixed(Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(spread)))))) : textOf(value);
+  const cellOf = (row, column, sort) => {
+    const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined, spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
+    return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") + (column === sort ? " sorted" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(valueText(value, spread)), spread ? el("span", { class: "dim" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
+  };
+  // A row begins with its run, its rank or its name, which lead to its page; a rank stands for a name that repeats the parameters beside it.
+  const rowOf = (row, i, { runs, sort, kind, hasCounts }) => {
+    const failed = row.s && row.s !== "succeeded" && row.s !== "cached" && row.step ? [" ", badge(row.s)] : [], to = (text) => { const node = linkTo && href ? linkTo(href(row), text) : name(text); if (kind === "rank" && linkTo && href) node.setAttribute("aria-label", clean(row.step)); return node; };
+    return el("tr", {}, ...(runs.size > 1 ? [el("td", {}, linkTo ? linkTo("/run/" + row.run, row.run) : name(row.run))] : []),
+      ...(kind === "rank" ? [el("td", { class: "rank", title: clean(row.step) }, to(String(i + 1)), ...failed)] : kind === "name" ? [el("td", { class: "name" }, to(row.step || row.run), ...failed)] : []),
+      ...columns.map((column) => cellOf(row, column, sort)), ...(hasCounts ? [el("td", { class: "number" }, String(row.all.length))] : []));
+  };
   const draw = () => {
-    const { sort, order, runs } = arrange(), differs = columns.some((column) => column.startsWith("p "));
-    const isMean = list.some((row) => row.all.length > 1), hasName = !isMean && (!differs || (href && runs.size < 2));
+    const { sort, order, runs } = arrange(), differs = columns.some((column) => column.startsWith("p ")), isMean = list.some((row) => row.all.length > 1), sizes = new Set(list.map((row) => row.all.length));
+    const kind = list.length === 1 ? "" : !isMean && !differs ? "name" : !isMean && runs.size < 2 && list[0].step ? "rank" : "", hasCounts = isMean && sizes.size > 1;
     for (const row of list) row.label = [runs.size > 1 || !row.step ? row.run : "", ...columns.filter((column) => column.startsWith("p ")).map((column) => column.slice(2) + "=" + textOf(row.values.get(column)))].filter(Boolean).join(", ") || row.step || row.run;
     const focused = head.contains(document.activeElement) && document.activeElement.dataset.sort;
     const heading = (column, text, kind) => {
-      const node = el("button", { class: "sort", type: "button" }, name(text), el("span", { "aria-hidden": "true" }, sort === column ? order === "ascending" ? " \u25B4" : " \u25BE" : "")), cell = el("th", { scope: "col", class: kind }, node);
+      const node = el("button", { class: "sort", type: "button" }, name(text), el("span", { "aria-hidden": "true" }, sort === column ? order === "ascending" ? " \u25B4" : " \u25BE" : "")), cell = el("th", { scope: "col", class: kind + (sort === column ? " sorted" : "") }, node);
       node.dataset.sort = column;
       if (sort === column) cell.setAttribute("aria-sort", order);
       node.addEventListener("click", () => { state.order = sort === column ? order === "ascending" ? "descending" : "ascending" : ""; state.sort = column; remember(); draw(); });
       return cell;
     };
-    head.replaceChildren(el("tr", {}, ...(runs.size > 1 ? [heading("run", "Run")] : []), ...(hasName ? [el("th", { scope: "col" }, list.some((row) => row.step) ? "Instance" : "Run")] : []), ...columns.map((column) => heading(column, column.slice(2), numbersOf(column).length ? "number" : "")), ...(list.some((one) => one.all.length > 1) ? [el("th", { scope: "col", class: "number" }, "Averaged")] : [])));
-    if (focused) { const node = [...head.querySelectorAll("button")].find((one) => one.dataset.sort === focused); if (node) node.focus(); }
-    body.replaceChildren(...list.slice(0, shown).map((row) => rowOf(row, runs, hasName)));
-    said.textContent = (list.length > shown ? shown + " of " : "") + count(list.length, "row") + (best.size && list.length > 1 ? "; \u2605 marks the best of a column, of a loss or an error the lowest" : "");
-    more.hidden = list.length <= shown;
-    table.hidden = !list.length;
+    if (list.length === 1) { // one row is read downwards
+      head.replaceChildren(el("tr", {}, el("th", { scope: "col" }, name(list[0].step || list[0].run)), el("th", { scope: "col", class: "number" }, "Value")));
+      body.replaceChildren(...columns.map((column) => el("tr", {}, el("th", { scope: "row" }, name(column.slice(2))), cellOf(list[0], column, ""))));
+    } else {
+      head.replaceChildren(el("tr", {}, ...(runs.size > 1 ? [heading("run", "Run", "")] : []), ...(kind ? [el("th", { scope: "col" }, kind === "rank" ? "#" : list.some((row) => row.step) ? "Instance" : "Run")] : []), ...columns.map((column) => heading(column, column.slice(2), numbersOf(column).length ? "number" : "")), ...(hasCounts ? [el("th", { scope: "col", class: "number" }, "Averaged")] : [])));
+      if (focused) { const node = [...head.querySelectorAll("button")].find((one) => one.dataset.sort === focused); if (node) node.focus(); }
+      body.replaceChildren(...list.slice(0, shown).map((row, i) => rowOf(row, i, { runs, sort, kind, hasCounts })));
+    }
+    // Rows whose metrics are all equal are told in the sentence above.
+    const hasMetrics = list.length === 1 || best.size > 0 || columns.some((column) => column.startsWith("m "));
+    said.textContent = !hasMetrics || list.length === 1 ? "" : (list.length > shown ? shown + " of " : "") + count(list.length, "row") + (isMean && !hasCounts ? ", each the mean of " + [...sizes][0] : "") + (best.size ? "; \u2605 marks the best of a column, of a loss or an error the lowest" : "");
+    more.hidden = !hasMetrics || list.length <= shown;
+    table.hidden = !list.length || !hasMetrics;
     drawChart(sort);
   };
   const change = () => { Object.assign(state, { step: step.value, mean: mean.value, chart: drawing.value, axes: drawing.value === "scatter" ? [axisX.value, axisY.value] : [] }); remember(); draw(); };
@@ -117,10 +141,11 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   new ResizeObserver(() => { if (into.isConnected && list.length && drawing.value && Math.abs(drawingWidth(into) - width) > 1) { width = drawingWidth(into); draw(); } }).observe(into);
   let known = "";
   return {
-    show(now, lower) { // what has the focus stays as long as nothing has changed
+    /// @param first names of metrics that say how good a row is
+    show(now, lower, first = []) { // what has the focus stays as long as nothing has changed
       const text = JSON.stringify(now);
       if (text === known) return;
-      [known, rows, low] = [text, now, new Set(lower)];
+      [known, rows, low, headlines] = [text, now, new Set(lower), first];
       draw();
     },
   };

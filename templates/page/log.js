@@ -1,5 +1,6 @@
 // A log with its colours, in one piece or while it grows (no library: src/report/README.md).
-function logWriter(box) {
+// `leavesOut(line)` says which lines are not shown.
+function logWriter(box, leavesOut = () => false) {
   // Sequences of a terminal: colours count, all others are left out. One that is cut at the end waits for its rest.
   const sequence = /\u001b(?:\[([0-9;]*)([ -/]*[@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;
   const longestLine = 65536;
@@ -22,7 +23,7 @@ function logWriter(box) {
   const render = (text, into) => {
     const put = (part) => {
       if (!part) return;
-      const lines = part.split("\n").map((line) => { // what a carriage return has overwritten is gone
+      const lines = part.split("\n").filter((line) => !leavesOut(line)).map((line) => { // what a carriage return has overwritten is gone
         const kept = line.replace(/\r+$/, "");
         return clean(shownLine(kept.slice(kept.lastIndexOf("\r") + 1)));
       }).join("\n");
@@ -63,12 +64,18 @@ const logName = (step, number, what) => "Log of " + (what ? what + ": " : "") + 
 const logBox = (title) => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": clean(title) });
 
 /// A log of which all that is shown is known.
-function wholeLog(title, text, leftOut) {
+function wholeLog(title, text, leftOut, leavesOut) {
   const box = logBox(title);
   if (leftOut) box.append(el("span", { class: "dim" }, "\u2026 " + bytes(leftOut) + " before this\n"));
-  logWriter(box).put(text);
+  logWriter(box, leavesOut).put(text);
   requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its end says what happened
   return box;
+}
+
+/// Returns true for a line that only reports a metric or progress: the last ones before a failure would hide its reason.
+function isOnlyMetric(line) {
+  if (!line.startsWith("@pipe {")) return false;
+  try { const found = JSON.parse(line.slice(6)); return ("metric" in found || "progress" in found) && !("message" in found); } catch (error) { return false; }
 }
 
 /// A line that programs read, as the terminal shows it: `loss = 0.25`; others as they are.

@@ -1,11 +1,15 @@
 // Where a run's time went: each step's waits by their reason, the chain of steps that the run's end waited for, and advice.
 const phaseNames = ["waiting", "preparing", "running", "storing", "transfers"];
 
-/// An attempt's parts, in order: [kind, milliseconds]. A wait is named after what it was for.
+const waitNames = { retry: "waiting to retry", store: "waiting for the remote store", image: "waiting for its image", answer: "waiting for an answer", step: "waiting for an equal step", limit: "waiting for a limit", gpus: "waiting for GPUs", slot: "waiting for a slot" };
+const waitOf = (attempt) => (attempt.h || [0])[0] || 0;
+
+/// An attempt's parts, in order: [kind, milliseconds]. A wait is named after what it was for; runs of before recorded only how long all of it was.
 function partsOf(data, step, attempt, number) {
   const took = duration(data, attempt), [waiting, preparing, running, storing, transfers] = attempt.h || [0, 0, took, 0];
-  const reason = number > 0 ? "waiting to retry" : attempt.q ? "waiting for GPUs" : "waiting for a slot";
-  return [[reason, waiting], [data.run.orchestrator === "kubernetes" ? "cluster" : "preparing", preparing], ["transfers", transfers || 0], ["running", running], ["storing", storing]];
+  const usual = number > 0 ? "retry" : attempt.q ? "gpus" : "slot", waits = attempt.hw || {}, known = Object.values(waits).reduce((sum, ms) => sum + ms, 0);
+  const of = (kind) => (waits[kind] || 0) + (kind === usual ? Math.max(0, waiting - known) : 0);
+  return [...Object.entries(waitNames).map(([kind, text]) => [text, of(kind)]).filter(([, ms]) => ms > 0), [data.run.orchestrator === "kubernetes" ? "cluster" : "preparing", preparing], ["transfers", transfers || 0], ["running", running], ["storing", storing]];
 }
 
 const endOf = (data, attempt) => attempt.t + Math.max(duration(data, attempt), 1);
@@ -15,7 +19,7 @@ const endOf = (data, attempt) => attempt.t + Math.max(duration(data, attempt), 1
 function criticalPath(data) {
   const ran = data.steps.filter((step) => step.a && step.a.length), byBase = new Map();
   for (const step of ran) { if (!byBase.has(base(step))) byBase.set(base(step), []); byBase.get(base(step)).push(step); }
-  const end = (step) => endOf(data, step.a[step.a.length - 1]), begin = (step) => step.a[0].t - ((step.a[0].h || [0])[0] || 0);
+  const end = (step) => endOf(data, step.a[step.a.length - 1]), begin = (step) => step.a[0].t - waitOf(step.a[0]);
   let step = ran.reduce((last, one) => !last || end(one) > end(last) ? one : last, null);
   const path = [];
   for (const seen = new Set(); step && !seen.has(step);) {
@@ -30,11 +34,14 @@ function criticalPath(data) {
   return path;
 }
 
+// Waits that there would not be if everything ran at once.
+const avoidable = new Set(["waiting for a slot", "waiting for GPUs", "waiting for a limit", "waiting for an equal step"]);
+
 /// How long the run would take at least, if no step had to wait: its longest chain.
 function longestChain(data) {
   const longest = new Map(), known = new Map();
   for (const step of data.steps) {
-    const ms = (step.a || []).reduce((sum, attempt, i) => sum + partsOf(data, step, attempt, i).reduce((all, [kind, part]) => all + (kind.startsWith("waiting for") ? 0 : part), 0), 0);
+    const ms = (step.a || []).reduce((sum, attempt, i) => sum + partsOf(data, step, attempt, i).reduce((all, [kind, part]) => all + (avoidable.has(kind) ? 0 : part), 0), 0);
     longest.set(base(step), Math.max(longest.get(base(step)) || 0, ms));
   }
   const chain = (one, open) => {
@@ -58,7 +65,11 @@ function adviceOf(data, path, end) {
   add(waits("waiting for a slot"), "More steps at a time (--jobs) would save up to " + time(waits("waiting for a slot")) + ": without waits for a slot, the run takes at least " + time(without) + ".");
   add(waits("waiting for GPUs"), "More GPUs, or fewer of them a step, would save up to " + time(waits("waiting for GPUs")) + ".");
   add(spent.get("cluster") || 0, "The cluster needed " + time(spent.get("cluster") || 0) + " to start pods and pull their images: smaller images, or nodes that have them, save it.");
-  add(spent.get("held back") || 0, "Steps were held back for " + time(spent.get("held back") || 0) + " by their environments, which `pipe build` makes before a run, by limits, or by questions.");
+  add(waits("waiting for a limit"), "A limit held steps back for " + time(waits("waiting for a limit")) + ": more of it (limits, max_parallel) saves that.");
+  add(spent.get("waiting for its image") || 0, "Images and environments took " + time(spent.get("waiting for its image") || 0) + ": `pipe build` makes them before a run.");
+  add(spent.get("waiting for an answer") || 0, "A question waited " + time(spent.get("waiting for an answer") || 0) + " for its answer.");
+  add(spent.get("waiting for the remote store") || 0, "The remote store was asked for " + time(spent.get("waiting for the remote store") || 0) + " for results.");
+  add(spent.get("held back") || 0, "Steps began " + time(spent.get("held back") || 0) + " after what they need had ended.");
   add(spent.get("preparing") || 0, "Starting containers and processes took " + time(spent.get("preparing") || 0) + ": fewer, longer steps save it.");
   add((spent.get("transfers") || 0) + (spent.get("storing") || 0), "Inputs and outputs took " + time((spent.get("transfers") || 0) + (spent.get("storing") || 0)) + ": fewer or smaller files save it.");
   const failed = path.reduce((sum, one) => sum + one.failed, 0);

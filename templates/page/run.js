@@ -8,7 +8,7 @@ function runView(head, main, options) {
 
   const drawHead = () => {
     const run = data.run, counts = {};
-    for (const step of data.steps) counts[step.s] = (counts[step.s] || 0) + 1;
+    for (const status of worst) { const n = data.steps.reduce((sum, step) => sum + (step.s === status ? 1 : 0), 0); if (n) counts[status] = n; }
     heading.replaceChildren(name(run.pipeline), " ", badge(run.status));
     id.replaceChildren(run.id);
     const { list, add } = factList();
@@ -27,19 +27,25 @@ function runView(head, main, options) {
   // The metrics that say how good the run is, against the run before and the best so far.
   const headlineOf = ({ n, v, i, w, a, l, b, low }) => {
     const runOf = (run) => options.run ? options.run(run) : name(run), isBetter = (one, other) => low ? one < other : one > other;
-    const card = el("div", { class: "headline" }, el("div", { class: "dim" }, name(n)), el("div", { class: "big" }, figure(v)));
-    if (i) card.append(el("div", { class: "dim" }, "best of " + count(i, "instance") + ", ", name(w), "; mean " + figure(a)));
-    if (l) card.append(el("div", {}, v === l[1] ? "as the run before" : el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(Math.abs(v - l[1]))), v === l[1] ? "" : " than the run before, " + figure(l[1])));
-    if (b) card.append(el("div", { class: "dim" }, isBetter(v, b[1]) ? "the best so far" : el("span", {}, "best so far " + figure(b[1]) + ", run ", runOf(b[0]))));
+    const card = el("div", { class: "headline" }, el("div", { class: "dim title" }, breakingName(n)), el("div", { class: "big" }, figure(v)));
+    const best = i && data.steps[places.get(w)], wasBest = l && b && l[0] === b[0], isBest = !b || !isBetter(b[1], v);
+    if (i) card.append(el("div", { class: "dim" }, (a === v ? "all " : "best of ") + count(i, "instance") + (a === v ? " alike" : ""), ...(a === v ? [] : [": ", el("a", { class: "of", href: "#steps" }, name(best && best.p ? pairs(best.p) : w)), "; mean " + figure(+a.toPrecision(4))])));
+    const link = card.querySelector("a.of");
+    if (link) link.addEventListener("click", (event) => { event.preventDefault(); table.open(w); });
+    if (l) card.append(el("div", {}, v === l[1] ? "as the run before" : el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(+Math.abs(v - l[1]).toPrecision(3))), v === l[1] ? "" : " than the run before, " + figure(l[1]), isBest ? ", the best so far" : wasBest ? ", the best so far" : ""));
+    if (b && !isBest && !wasBest) card.append(el("div", { class: "dim" }, "best so far " + figure(b[1]) + ", run ", runOf(b[0])));
     return card;
   };
   const drawResult = () => {
     const parts = [];
     if (data.failures.length) {
-      const { n, c, m } = data.failures[0], all = data.failures.reduce((sum, one) => sum + one.c, 0);
-      parts.push(el("p", { class: "short" }, el("a", { href: "#failed" }, count(all, "step") + " failed"), ": ", name(n[0]), c > 1 ? " and " + (c - 1) + " alike" : "", ": ", name(m || "")));
+      // Each kind of failure in a line: its steps, its message and the last line that says why.
+      const most = 3, all = data.failures.reduce((sum, one) => sum + one.c, 0);
+      const why = ({ m, d }) => [m, (d || []).findLast((line) => line.trim())].filter(Boolean).map((text) => shortened(text.trim())).join(": ");
+      parts.push(el("div", { class: "short" }, el("a", { href: "#failed" }, count(all, "step") + " failed"), data.failures.length > most ? ", for " + data.failures.length + " reasons" : "",
+        el("ul", {}, ...data.failures.slice(0, most).map((one) => el("li", {}, el("strong", {}, name(one.n[0]), one.c > 1 ? " and " + grouped(one.c - 1) + " alike" : ""), ": ", name(why(one)))))));
     }
-    if (data.headlines.length) parts.push(el("div", { class: "headlines" }, ...data.headlines.map(headlineOf)));
+    if (data.headlines.length) parts.push(el("div", { class: "headlines" + (data.headlines.length > 2 ? " many" : "") }, ...data.headlines.map(headlineOf)));
     if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
     result.replaceChildren(...parts);
     result.hidden = !parts.length;
@@ -122,7 +128,7 @@ function runView(head, main, options) {
     metrics = metricsOf(data);
     leaderboardSection.show();
     curvesSection.show();
-    if (leaderboard) leaderboard.show(metrics.rows, metrics.low);
+    if (leaderboard) leaderboard.show(metrics.rows, metrics.low, data.headlines.map((one) => one.n.slice(one.n.indexOf(".") + 1)));
     if (curves) curves.show([...metrics.curves.keys()]);
   };
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));

@@ -22,7 +22,9 @@ const date = (ms) => ms ? new Date(ms).toISOString().replace("T", " ").slice(0, 
 // With commas between thousands; toLocaleString() would take 30 ms to begin with.
 const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 const count = (n, noun) => grouped(n) + " " + noun + (n === 1 ? "" : "s");
-const pairs = (values) => Object.entries(values || {}).map(([key, value]) => key + " = " + JSON.stringify(value)).join(", ");
+/// A text that has room in a sentence; of a longer one its beginning and its length.
+const shortened = (text, most = 200) => text.length <= most ? text : text.slice(0, most) + "\u2026 (" + grouped(text.length) + " characters)";
+const pairs = (values) => Object.entries(values || {}).map(([key, value]) => key + " = " + shortened(JSON.stringify(value))).join(", ");
 
 const fill = (node, attributes, children) => {
   for (const [key, value] of Object.entries(attributes || {})) if (value !== undefined && value !== null) node.setAttribute(key, value);
@@ -33,9 +35,11 @@ const fill = (node, attributes, children) => {
 const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const name = (text) => el("bdi", {}, text);
+// A name that goes on in the next line after a mark of its own, not within a word.
+const breakingName = (text) => el("bdi", { class: "breaks" }, ...clean(text).split(/(?<=[._:/=-])/).flatMap((part, i) => i ? [el("wbr", {}), part] : [part]));
 const badge = (status) => el("span", { class: "badge s-" + status }, word(status));
-// The width that a drawing has in the page; on a narrow one it is scrolled.
-const drawingWidth = (node) => Math.max(560, (node.closest("main") || document.body).clientWidth - 2);
+// The width that a drawing has in the page; where that is below `least`, it is scrolled.
+const drawingWidth = (node, least = 560) => Math.max(least, (node.closest("main") || document.body).clientWidth - 2);
 const scroller = (label, ...children) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...children);
 const factList = () => {
   const list = el("dl", { class: "facts" });

@@ -19,50 +19,57 @@ function barsOf(data, path) {
   for (const step of data.steps) if (step.a && step.a.length) ends.set(base(step), Math.max(ends.get(base(step)) || 0, endOf(data, step.a[step.a.length - 1])));
   const gapOf = (step, begin) => gaps.has(step) ? gaps.get(step) : Math.max(0, begin - Math.max(0, ...((data.declared[base(step)] || {}).needs || []).map((need) => ends.get(need) || 0)));
   for (const step of data.steps) (step.a || []).forEach((attempt, i) => {
-    const parts = partsOf(data, step, attempt, i), took = duration(data, attempt), waiting = parts[0][1], gap = i === 0 ? gapOf(step, attempt.t - waiting) : 0;
+    const parts = partsOf(data, step, attempt, i), took = duration(data, attempt), waiting = waitOf(attempt), gap = i === 0 ? gapOf(step, attempt.t - waiting) : 0;
     if (gap > 0) parts.unshift(["held back", gap]);
     bars.push({ step, attempt, from: Math.max(0, attempt.t - waiting - gap), to: attempt.t + Math.max(took, 1), parts });
   });
   return bars;
 }
 
-/// Gives each bar a row: that of its step; or of thousands, as few rows as they need.
+/// Gives each bar a row, and returns the rows' names: each step has one; or if they are packed, each step with all its instances as few as it needs.
 function placeBars(bars, isPacked) {
-  const rows = new Map(), ends = [];
-  for (const bar of isPacked ? [...bars].sort((a, b) => a.from - b.from) : bars) {
-    if (!isPacked) { if (!rows.has(bar.step.n)) rows.set(bar.step.n, rows.size); bar.row = rows.get(bar.step.n); continue; }
-    const free = ends.findIndex((end) => end <= bar.from);
-    bar.row = free < 0 ? ends.length : free;
-    ends[bar.row] = bar.to;
+  const names = [], places = new Map(), sizes = new Map();
+  if (!isPacked) {
+    for (const bar of bars) { if (!places.has(bar.step.n)) { places.set(bar.step.n, names.length); names.push(bar.step.n); } bar.row = places.get(bar.step.n); }
+    return names;
   }
-  return isPacked ? ends.length : rows.size;
+  for (const bar of bars) { if (!places.has(base(bar.step))) places.set(base(bar.step), []); places.get(base(bar.step)).push(bar); }
+  for (const [of, mine] of places) {
+    const ends = [], first = names.length;
+    for (const bar of mine.sort((a, b) => a.from - b.from)) {
+      const free = ends.findIndex((end) => end <= bar.from), lane = free < 0 ? ends.length : free;
+      bar.row = first + lane;
+      ends[lane] = bar.to;
+    }
+    sizes.set(of, new Set(mine.map((bar) => bar.step.n)).size);
+    ends.forEach((end, lane) => names.push(lane ? "" : of + (sizes.get(of) > 1 ? " \u00d7 " + grouped(sizes.get(of)) : "")));
+  }
+  return names;
 }
 
 function drawTimeline(data, into) {
   const path = criticalPath(data), critical = new Set(path.map((one) => one.step));
   let bars = barsOf(data, path);
   if (!bars.length) return false;
-  const most = 2000, named = 500, legend = el("div", { class: "legend" }), used = new Set(), attempts = bars.length;
+  const most = 2000, named = 60, legend = el("div", { class: "legend" }), used = new Set(), attempts = bars.length;
   const isPacked = new Set(bars.map((bar) => bar.step.n)).size > named;
   into.append(legend);
   if (isPacked) { // the waits of thousands would hide all else
     for (const bar of bars) { bar.from = bar.attempt.t; bar.parts = bar.parts.filter(([kind]) => !kind.startsWith("waiting") && kind !== "held back"); }
     bars = bars.sort((a, b) => (b.to - b.from) - (a.to - a.from)).slice(0, most);
-    into.append(el("p", { class: "dim" }, (attempts > most ? "The longest " + count(most, "attempt") + " of " + grouped(attempts) + "; t" : "T") + "heir waiting and their names are left out."));
+    into.append(el("p", { class: "dim" }, (attempts > most ? "The longest " + grouped(most) + " of " : "") + count(attempts, "attempt") + ", those of a step in as few rows as they need, without their waits."));
   }
-  const rowCount = placeBars(bars, isPacked), end = Math.max(...bars.map((bar) => bar.to), 1), width = drawingWidth(into), rowHeight = isPacked ? 6 : rowCount > 60 ? 14 : 20;
-  const longest = isPacked ? 0 : Math.max(...bars.map((bar) => clean(bar.step.n).length)), gutter = isPacked ? 10 : Math.min(Math.round(width * 0.3), longest * 6.5 + 16), letters = Math.floor((gutter - 12) / 6.5);
+  const names = placeBars(bars, isPacked), rowCount = names.length, end = Math.max(...bars.map((bar) => bar.to), 1), width = drawingWidth(into, 320), rowHeight = !isPacked ? 20 : rowCount <= 24 ? 16 : rowCount <= 60 ? 10 : 6;
+  const longest = Math.max(...names.map((one) => clean(one).length)), gutter = Math.min(Math.round(width * 0.3), longest * 6.5 + 16), letters = Math.floor((gutter - 12) / 6.5);
   const top = 22, height = top + rowCount * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - gutter - 14) + gutter;
   const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(bars.length, "attempt") + " in " + time(end) + "; critical path: " + path.slice(0, 20).map((one) => clean(one.step.n)).join(", ") });
   roundTimes(end).forEach((ms, i) => drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
     svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, shortTime(ms))));
-  const labelled = new Set();
+  const cut = (text) => text.length > letters ? text.slice(0, Math.ceil(letters / 2) - 1) + "\u2026" + text.slice(-Math.floor(letters / 2)) : text;
+  const rowNames = names.map((one, row) => one && svg("text", { class: "rowname", x: gutter - 8, y: top + row * (rowHeight + 2) + Math.max(rowHeight * 0.75, 8), "text-anchor": "end" }, cut(clean(one))));
   for (const bar of bars) {
     const y = top + bar.row * (rowHeight + 2), label = clean(bar.step.n), isCritical = critical.has(bar.step), node = svg("g", isCritical ? { class: "critical" } : {}, svg("title", {}, label + ": " + bar.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ") + (isCritical ? "; on the critical path" : "")));
-    if (!isPacked && !labelled.has(label)) {
-      labelled.add(label);
-      node.append(svg("text", { class: "rowname", x: gutter - 8, y: y + rowHeight * 0.75, "text-anchor": "end" }, label.length > letters ? label.slice(0, Math.ceil(letters / 2) - 1) + "\u2026" + label.slice(-Math.floor(letters / 2)) : label));
-    }
+    if (!isPacked && rowNames[bar.row]) { node.append(rowNames[bar.row]); rowNames[bar.row] = null; }
     const main = [...bar.parts].sort((a, b) => b[1] - a[1] || (b[0] === "running") - (a[0] === "running"))[0], last = bar.parts.findLast((part) => part[1]) || main;
     let at = bar.from;
     for (const part of bar.parts) {
@@ -77,7 +84,8 @@ function drawTimeline(data, into) {
     if (isCritical) node.append(svg("rect", { class: "outline", x: x(bar.from).toFixed(1), y, width: Math.max(1, x(bar.to) - x(bar.from)).toFixed(1), height: rowHeight }));
     drawing.append(node);
   }
-  const kinds = ["held back", "waiting for a slot", "waiting for GPUs", "waiting to retry", "preparing", "cluster", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
+  drawing.append(...rowNames.filter(Boolean));
+  const kinds = ["held back", ...Object.values(waitNames), "preparing", "cluster", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
   const swatch = (kind) => svg("svg", { width: 12, height: 12, class: "swatch", "aria-hidden": "true" }, svg("rect", { class: kind, x: 1, y: 1, width: 10, height: 10 }));
   legend.append(...kinds.map((one) => el("span", {}, swatch("t-" + one.replaceAll(" ", "-")), one)), critical.size ? el("span", {}, swatch("outline"), "critical path") : "");
   const frame = scroller("Drawing of the timeline", drawing);

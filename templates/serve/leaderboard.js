@@ -20,7 +20,7 @@ function leaderboardPage(head, main) {
       into.hidden = !found.rows.length;
       if (found.rows.length) {
         leaderboard = leaderboard || leaderboardView(into, { query, open: go, linkTo: link, href: (row) => "/run/" + row.run + (row.step ? "?step=" + encodeURIComponent(row.step) : "") });
-        leaderboard.show(found.rows, found.low);
+        leaderboard.show(found.rows.map((row) => ({ ...row, p: { ...(found.parameters || {})[row.run], ...row.p } })), found.low);
       }
     }
     isLoading = false;

@@ -1,7 +1,9 @@
 #include "engine/run/environments.hpp"
 
+#include <tuple>
 #include <utility>
 
+#include "core/joined.hpp"
 #include "engine/run/refusal.hpp"
 
 namespace pipeline::engine {
@@ -23,6 +25,7 @@ async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
     auto environment = co_await orchestrator.prepare(step, context_.events, stop);
     if (context_.options.shared)
       environment = co_await shared_environment(orchestrator, step, std::move(environment));
+    note_requirements(environment);
     state.environment = std::move(environment);
   } catch (...) {
     state.error = std::current_exception();
@@ -37,7 +40,17 @@ void Environments::stop_all(core::StopLevel level) {
   final_stop_.stop(level);
 }
 
+void Environments::note_requirements(const orchestrators::Environment& environment) {
+  const auto& [id, requirements] = std::tie(environment.id, environment.requirements);
+  if (requirements.empty() || !noted_.insert(id).second) return;
+  auto& values = context_.services.store.key_values();
+  const auto text = core::joined(requirements, "\n");
+  if (values.find(store::requirements_kind, id) != text)
+    values.put(store::requirements_kind, id, text);
+}
+
 void Environments::set(model::StepIndex i, orchestrators::Environment environment) {
+  note_requirements(environment);
   states_[i].environment = std::move(environment);
   if (states_[i].prepared) return;
   states_[i].prepared = std::make_unique<async::Gate>(context_.executor);

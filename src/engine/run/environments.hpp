@@ -7,6 +7,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "async/gate.hpp"
@@ -56,10 +58,13 @@ class Environments {
     bool was_stopped = false;  ///< The error was caused by stop().
   };
   async::Task<> prepare(model::StepIndex i, const StepSpec& step);
+  /// Records what the environment was made from, for a later plan().
+  void note_requirements(const orchestrators::Environment& environment);
 
   const RunContext& context_;
   std::function<void(model::StepIndex)> on_failure_;
   core::CancelSource stop_, final_stop_;  ///< The second one is for steps with a `run_on`.
+  std::set<std::string> noted_;           ///< Identifiers of environments.
   std::deque<State> states_;              ///< References to them stay valid.
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "engine/data/download.hpp"
 #include "engine/run/dry_starter.hpp"
 #include "orchestrators/nodes.hpp"
@@ -226,6 +228,9 @@ class Planner final : public DryStarter {
     }
     auto& [run, before] = *nearest;
     if (decision.action == Decision::Action::unknown) remove_inputs(before);
+    const auto requirements = environment.id.empty()
+                                  ? changed_requirements(before, environment.requirements)
+                                  : std::string();
     if (environment.id.empty()) remove_image(before);
     plan.changes = differences(before, now);
     say_what_changed_in_image(environment, plan.changes);
@@ -233,8 +238,8 @@ class Planner final : public DryStarter {
     if (decision.action == Decision::Action::unknown) {
       plan.action = StepPlan::Action::depends;
       plan.changes = {what_it_waits_for(decision.waits_for)};
-    } else if (environment.id.empty() && has_other_settings(environment.reason)) {
-      plan.changes = {"image changed: " + environment.reason};
+    } else if (!requirements.empty()) {
+      plan.changes = {"image changed: " + requirements};
     } else if (environment.id.empty()) {
       plan.action = StepPlan::Action::depends;
       plan.changes = {"reused if its environment is that of run " + run +
@@ -242,10 +247,21 @@ class Planner final : public DryStarter {
     }
   }
 
-  /// Returns true if an image has to be made for other requirements or packages than those of the
-  /// most similar one. Without a lock file the same settings may give the same image again.
-  static bool has_other_settings(const std::string& reason) {
-    return reason.find(" changed (") != reason.npos && !reason.starts_with("packages changed");
+  /// Returns how the requirements differ from those of the image of an earlier success; empty if
+  /// they do not, or if those are not known.
+  std::string changed_requirements(const std::vector<KeyPart>& before,
+                                   const std::vector<std::string>& now) {
+    const auto image = std::ranges::find(before, "image", &KeyPart::name);
+    if (image == before.end() || now.empty()) return {};
+    const auto known = services_.store.key_values().find(store::requirements_kind, image->value);
+    if (!known) return {};
+    std::vector<std::string> earlier, changes;
+    for (const auto line : core::lines_of(*known)) earlier.emplace_back(line);
+    for (const auto& line : now)
+      if (std::ranges::find(earlier, line) == earlier.end()) changes.push_back("added " + line);
+    for (const auto& line : earlier)
+      if (std::ranges::find(now, line) == now.end()) changes.push_back("removed " + line);
+    return changes.empty() ? "" : "requirements changed (" + core::joined(changes, ", ") + ")";
   }
 
   /// Returns the parts of a key that is not known: those of the step itself and, where only the

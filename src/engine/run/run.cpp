@@ -118,10 +118,11 @@ class Run final : public StepStarter {
   void start(model::StepIndex i, std::optional<StepKey> key,
              orchestrators::Environment environment);
   async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key);
-  async::Task<AttemptOutcome> run_attempts(model::StepIndex i, Clock::time_point since,
-                                           StepKey& key, AttemptCounts& counts);
+  async::Task<AttemptOutcome> run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
+                                           AttemptCounts& counts);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
-  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
+  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key,
+                                WaitMeter& waits);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
   void environment_failed(model::StepIndex i);
   void show_notices(model::StepIndex i);
@@ -353,18 +354,19 @@ void Run::task_ended(const std::exception_ptr& error) {
 /// Runs a step that has its turn, or one that has ended and must run again.
 async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
-  const auto ready = Clock::now();
+  WaitMeter waits;
   std::optional<Failure> failure;
   std::shared_ptr<const void> key_lock;
   try {
     if (scheduler_.is_gone(i)) {
       key = co_await key_to_run_again(i, counts);
     } else {
-      const bool has_result = co_await find_result(i, key);
+      const bool has_result = co_await find_result(i, key, waits);
       if (has_result) co_return;
       show_notices(i);
       if (!spec(i).wait.empty()) journal_.flush_reused();  // What the step needs ended before it.
       failure = co_await ask(context_, spec(i), stop_of(i));
+      waits.add("answer");
       if (failure) co_return outcomes_.fail(i, std::move(*failure), key->key, counts);
       bool has_waited = false;
       if (results_.may_be_reused(spec(i)))
@@ -372,10 +374,11 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
       if (auto entry = has_waited ? results_.find_local(spec(i), key->key) : std::nullopt)
         co_return outcomes_.reuse(i, std::move(*entry));
     }
+    waits.add("step");
     const bool is_stopped = stop_of(i).level() != core::StopLevel::none;
     const bool is_restored = !is_stopped && co_await made_again_.restore_inputs(i);
     if (is_restored) key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
-    auto outcome = co_await run_attempts(i, ready, *key, counts);
+    auto outcome = co_await run_attempts(i, waits, *key, counts);
     failure = outcome.result.failure;
     outcome.key_lock = key_lock;
     if (!failure) {
@@ -398,16 +401,16 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
 
 /// Runs the step. If an output of an earlier step turns out to be damaged, runs that step again,
 /// once, and then this one with the new output.
-/// @param since when everything that the step needs was made
-async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_point since,
-                                              StepKey& key, AttemptCounts& counts) {
+/// @param waits begin when everything that the step needs was made
+async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
+                                              AttemptCounts& counts) {
   std::set<std::string> made_again;
   for (;;) {
     const auto& point = steps_[i].resume_point;
     const ReadyStep step{.spec = spec(i),
                          .key = key.key,
                          .environment = environments_.of(i),
-                         .since = since,
+                         .waits = waits,
                          .urgency = scheduler_.urgency(i),
                          .resume_point = point && counts.attempts == 0 ? &*point : nullptr,
                          .outputs_of = steps_.outputs_of(),
@@ -424,7 +427,7 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
     co_await made_again_.make(steps_.producer(damaged->producer()), *damaged,
                               "because its output is damaged");
     key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
-    since = Clock::now();
+    waits.restart();
   }
 }
 
@@ -448,21 +451,26 @@ void Run::environment_failed(model::StepIndex i) {
 }
 
 /// Looks for the step's result here and elsewhere; without one, waits for its environment and key.
-async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& key) {
+async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& key,
+                                   WaitMeter& waits) {
   if (key) {
     const bool is_remote = co_await find_remote_result(i, *key);
     if (is_remote) co_return true;
+    waits.add("store");
     if (!environments_.is_begun(i)) environments_.begin(i, spec(i));
     co_await environments_.prepared(i);
+    waits.add("image");
     co_return false;
   }
   co_await environments_.prepared(i);
+  waits.add("image");
   key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
   if (auto entry = results_.find_local(spec(i), key->key)) {
     outcomes_.reuse(i, std::move(*entry));
     co_return true;
   }
   const bool is_remote = co_await find_remote_result(i, *key);
+  waits.add("store");
   co_return is_remote;
 }
 

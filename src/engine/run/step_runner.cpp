@@ -64,7 +64,6 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     counts = step.resume_point->counts;
     if (joins_next) --counts.attempts;
   }
-  auto since = step.since;
   std::shared_ptr<Checkpoint> checkpoint;
   if (step.spec.checkpoint)
     checkpoint = Checkpoint::open(context_.services.store.folder(), step.key);
@@ -72,12 +71,14 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {
     auto held = co_await limits_.acquire(step.spec, step.urgency, step.stop);
+    step.waits.add("limit");
     auto reservation = co_await reserve(step, counts.avoided_gpus);
     if (!reservation) {
       AttemptOutcome none;
       none.result.failure = cancelled_before_start();
       co_return none;
     }
+    step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
     if (counts.attempts == 0) counts = {};
     ++counts.attempts;
     AttemptOutcome outcome;
@@ -91,10 +92,10 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
-      outcome = co_await try_once(step, std::move(which), since, std::move(*reservation));
+      outcome = co_await try_once(step, std::move(which), std::move(*reservation));
     }
     held = {};
-    since = Clock::now();
+    step.waits.restart();
     counts.image = outcome.result.image;
     auto& failure = outcome.result.failure;
     if (!failure) co_return outcome;
@@ -113,6 +114,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     journal_.retried(step.spec, counts.attempts, *failure, *retry);
     if (retry->memory) raised = retry->memory;
     co_await async::sleep(retry->delay, &step.stop);
+    step.waits.add("retry");
   }
 }
 
@@ -135,7 +137,7 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(
 }
 
 async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
-                                                 Clock::time_point since, GpuReservation gpus) {
+                                                 GpuReservation gpus) {
   const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), which.memory);
   const AttemptStart begins{which.number, step.environment.description, memory, gpus.gpus};
   auto record = journal_.attempt_began(step.spec, step.key, begins);
@@ -153,7 +155,9 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
     failure = orchestrators::failure_of(failed);
     error = std::current_exception();
   }
-  outcome.phases.waiting = std::chrono::duration_cast<std::chrono::milliseconds>(start - since);
+  outcome.phases.waiting =
+      std::chrono::duration_cast<std::chrono::milliseconds>(start - step.waits.begin());
+  outcome.phases.waits = step.waits.waits();
   outcome.record = journal_.attempt_ended(std::move(record), start, outcome, failure);
   if (error) std::rethrow_exception(error);
   co_return outcome;

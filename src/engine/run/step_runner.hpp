@@ -11,6 +11,7 @@
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/journal.hpp"
 #include "engine/run/step_limits.hpp"
+#include "engine/run/wait_meter.hpp"
 
 namespace pipeline::engine {
 
@@ -29,8 +30,8 @@ struct ReadyStep {
   const StepSpec& spec;
   const std::string& key;
   const orchestrators::Environment& environment;
-  Clock::time_point since;  ///< When everything that it needs was made.
-  std::size_t urgency;      ///< Rank among the steps that wait for a slot; smaller goes first.
+  WaitMeter& waits;     ///< Begins when everything that it needs was made.
+  std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.
   const ResumePoint*
       resume_point;          ///< Null if the step had not begun when the run was interrupted.
   OutputsOf outputs_of;      ///< Returns the outputs of the steps that it takes its inputs from.
@@ -52,9 +53,8 @@ class StepRunner {
   /// @param avoided UUIDs of GPUs that others are preferred to
   async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step,
                                                      const std::set<std::string>& avoided);
-  /// @param since when the attempt could have begun
   async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
-                                       Clock::time_point since, GpuReservation gpus);
+                                       GpuReservation gpus);
 
   const RunContext& context_;
   orchestrators::Routes& routes_;

@@ -191,6 +191,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   environment.reason = status.reason;
   environment.ready = !status.image_id.empty();
   environment.resolves = status.resolves;
+  environment.requirements = status.requirements;
   if (step.settings->docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") ||
       step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
     environment.notices.push_back(

@@ -215,6 +215,7 @@ void LocalOrchestrator::describe(HostContext& host) const {
   auto& environment = host.environment;
   const auto python = plan.python.version.empty() ? "Python" : "Python " + plan.python.version;
   environment.resolves = plan.resolves;
+  if (plan.request) environment.requirements = plan.request->requirements;
   environment.notices = host.notices;
   environment.notices.insert(environment.notices.end(), plan.notices.begin(), plan.notices.end());
   if (plan.digest.empty()) {
