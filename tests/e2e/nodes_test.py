@@ -155,10 +155,30 @@ class Docker(PipeTest):
         self.assertIn("[0] told to end", self.pipe("logs", "latest", "train").out)
         self.assertEqual((self.containers(), self.networks()), ([], []))
 
-    def test_several_processes_on_a_node_are_refused(self):
-        self.pipeline({"train": {"command": ["train"], "nodes": {"processes": 2}}})
-        refused = self.run_pipe(code=2)
-        self.assertIn("has several processes on each node, and the orchestrator 'docker' starts one on each", refused.text)
+    def test_several_processes_in_each_container(self):
+        self.write("train.py", WRITE)
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2}, "outputs": ["model", {"name": "shards", "from": "all"}]},
+                       "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": "train.model", "shards": "train.shards"}}})
+        result = self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "show").out, "6 of 0\n0/0:0\n0/1:0\n1/2:1\n1/3:1\n")
+        lines = sorted((event["rank"], event["line"]) for event in result.events("step_log") if event["step"] == "train")
+        self.assertEqual(lines, [(rank, "total 6") for rank in range(4)])
+
+    def test_the_rank_that_fails_in_a_container_is_named(self):
+        self.write("train.py", FAIL.replace("N:", "3:"))
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["message"], "rank 3 of 4, on node 1, ended with exit code 3")
+        self.assertEqual(failure["details"], ["total 6", "no such batch"])
+        log = self.pipe("logs", "latest", "train").out
+        for rank in range(3):
+            self.assertIn(f"[{rank}] told to end", log)
+
+    def test_a_program_that_is_not_there_is_told(self):
+        self.pipeline({"train": {"command": ["trane"], "nodes": {"count": 2, "processes": 2}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["kind"], "not_started", failure)
+        self.assertIn("there is no program 'trane' in the image", failure["message"])
 
 
 class Gpus(GpuTest):
