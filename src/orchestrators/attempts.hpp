@@ -99,6 +99,7 @@ struct NodeAddresses {
   /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
   std::size_t gpus = 0;  ///< Of each node, if not the engine has reserved them.
+  unsigned tries = 0;    ///< How often the attempt has given everything back before.
 };
 
 /// One of the processes of an attempt with nodes, or with NodeAddresses::has_agents the first of its
@@ -182,6 +183,9 @@ struct AttemptResult {
   std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
   std::vector<event::Gpu> gpus;
+  /// Nothing has begun, because others have what one of the nodes needs, and nothing is held any
+  /// more: it is to be tried again after a pause.
+  bool gives_back = false;
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +24,8 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 /// Time in which the end of a process that lost its peer may be seen before that of the peer.
 constexpr std::chrono::milliseconds time_to_fail{100};
+
+constexpr int max_pause = 30;  // Seconds.
 
 unsigned processes_of(const NodesSpec& nodes, std::size_t gpus) {
   if (nodes.processes != per_gpu) return nodes.processes;
@@ -114,6 +117,32 @@ Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
       processes_(processes_of(spec_, attempt.gpus.size())) {}
 
 async::Task<AttemptResult> Gang::run() {
+  for (;;) {
+    auto result = co_await try_once();
+    if (!result.gives_back || attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
+    co_await pause_before_next(result);
+  }
+}
+
+/// Another gang may have given back at the same time, so that the pauses differ.
+async::Task<> Gang::pause_before_next(AttemptResult& result) {
+  if (result.cleanup) result.cleanup();
+  co_await runner_.settle();
+  static std::minstd_rand random{std::random_device{}()};
+  const std::chrono::seconds pause(std::uniform_int_distribution<int>(1, max_pause)(random));
+  attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " +
+                                         result.failure->message +
+                                         ": all is given back, and tried again in " +
+                                         std::to_string(pause.count()) + " s\n");
+  co_await async::sleep(pause, &attempt_.io.cancel);
+  members_.clear();
+  over_.rearm();
+  ended_.rearm();
+  begun_ = 0;
+  failed_rank_.reset();
+}
+
+async::Task<AttemptResult> Gang::try_once() {
   AttemptResult refused;
   try {
     addresses_ = co_await runner_.connect_nodes(attempt_, spec_.count, spec_.count * processes_);
@@ -320,6 +349,7 @@ void Gang::take_failure(const Member& member, AttemptResult& result) {
   const auto& spec = member.attempt;
   failed_rank_ = member.failed ? member.failed->rank : spec.process->rank;
   result.failure = member.result.failure;
+  result.gives_back = member.result.gives_back;
   result.exit_code = member.result.exit_code;
   result.signal = member.result.signal;
   if (spec.process->ranks > 1)

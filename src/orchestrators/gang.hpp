@@ -46,6 +46,7 @@ class Gang {
   Gang(AttemptRunner& runner, const Attempt& attempt);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
+  /// Begins anew after a pause if everything was given back (AttemptResult::gives_back).
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
@@ -65,6 +66,8 @@ class Gang {
     std::exception_ptr error = {};
   };
 
+  async::Task<AttemptResult> try_once();
+  async::Task<> pause_before_next(AttemptResult& result);
   void make_members();
   std::vector<AssignedGpu> gpus_of(const NodeProcess& process) const;
   AttemptSpec spec_of(const NodeProcess& process) const;

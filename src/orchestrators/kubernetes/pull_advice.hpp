@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrators/orchestrator.hpp"
+
 namespace pipeline::orchestrators::kubernetes {
 
 /// Returns advice for a pod that waits for that image, from the cluster's messages. Nodes have
@@ -15,5 +17,8 @@ namespace pipeline::orchestrators::kubernetes {
 /// waits before a retry
 std::vector<std::string> pull_advice(const nlohmann::json& pod, const std::string& image,
                                      const std::string& said);
+
+/// Makes that the failure's hints. @param unfetched as in PodState; empty: changes nothing
+void advise_on_pull(const nlohmann::json& pod, const std::string& unfetched, Failure& failure);
 
 }  // namespace pipeline::orchestrators::kubernetes
