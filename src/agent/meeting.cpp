@@ -20,7 +20,7 @@ namespace {
 // Agents send lines. To node 0: `ID NODE` once, then `w`, `f` and `e` for the states; from it:
 // `b`, `s` and `x` for the commands.
 constexpr char begin_line = 'b', stop_line = 's', end_line = 'x';
-constexpr std::size_t max_line = 512;
+constexpr std::size_t max_meeting_line = 512;
 constexpr int connect_seconds = 2;
 
 char letter_of(Meeting::State state) {
@@ -144,12 +144,12 @@ Meeting::Command Meeting::next() {
 
 /// Returns false at the end of the connection.
 bool Meeting::read(Peer& peer) {
-  char bytes[max_line];
+  char bytes[max_meeting_line];
   const ssize_t count = recv(peer.file, bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   peer.bytes.append(bytes, static_cast<std::size_t>(count));
   hear(peer);
-  return count > 0 && peer.bytes.size() < max_line;
+  return count > 0 && peer.bytes.size() < max_meeting_line;
 }
 
 void Meeting::accept_all() {

@@ -25,10 +25,10 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr std::size_t max_line = 16 << 20;
+constexpr std::size_t max_rank_line = 16 << 20;
 constexpr int grace_ms = 10'000, look_again_ms = 100, notice_after_ms = 10'000;
 
-struct Options {
+struct RankOptions {
   unsigned node = 0, nodes = 1, processes = 1, own_gpus = 0, restarts = 0;
   bool first_is_enough = false;
   int begun_within_ms = 300'000;
@@ -49,8 +49,8 @@ std::vector<std::string> parts_of(const std::string& text) {
 
 unsigned number_of(const char* text) { return static_cast<unsigned>(strtoul(text, nullptr, 10)); }
 
-Options read_options(char** words) {
-  Options options;
+RankOptions read_options(char** words) {
+  RankOptions options;
   for (; *words && strncmp(*words, "--", 2) == 0; ++words) {
     const auto is = [&](const char* name) { return strcmp(*words, name) == 0; };
     if (is("--first")) {
@@ -95,7 +95,7 @@ void write_whole(int file, const std::string& text) {
 }
 
 /// An output stream of a process, whose lines are passed on with its rank.
-struct Stream {
+struct RankStream {
   int from = -1, to = STDOUT_FILENO;
   std::string rest = {};
 
@@ -110,7 +110,7 @@ struct Stream {
     for (std::size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1)
       lines += prefix + rest.substr(begin, end + 1 - begin);
     rest.erase(0, begin);
-    if ((count == 0 && !rest.empty()) || rest.size() > max_line) {
+    if ((count == 0 && !rest.empty()) || rest.size() > max_rank_line) {
       lines += prefix + rest + "\n";
       rest.clear();
     }
@@ -123,15 +123,15 @@ struct Stream {
   }
 };
 
-struct Process {
+struct RankProcess {
   std::string prefix;  ///< Before each of its lines.
   pid_t pid = -1;      ///< -1: has ended.
-  Stream out, err = {-1, STDERR_FILENO};
+  RankStream out, err = {-1, STDERR_FILENO};
 };
 
-class Node {
+class RankNode {
  public:
-  explicit Node(Options options);
+  explicit RankNode(RankOptions options);
   int run();
 
  private:
@@ -151,10 +151,10 @@ class Node {
   bool is_running() const;
   unsigned rank(unsigned local) const { return options_.node * options_.processes + local; }
 
-  const Options options_;
+  const RankOptions options_;
   Meeting meeting_;
   std::vector<std::string> addresses_;
-  std::vector<Process> processes_;
+  std::vector<RankProcess> processes_;
   sigset_t before_{};
   int signals_ = -1, own_errors_ = -1;
   bool reads_addresses_ = false, is_meeting_ = true, is_ending_ = false, is_stopped_ = false;
@@ -166,7 +166,7 @@ class Node {
   std::optional<int> code_;  ///< Of this node, once it is known.
 };
 
-Node::Node(Options options)
+RankNode::RankNode(RankOptions options)
     : options_(std::move(options)), meeting_(options_.node, options_.nodes, options_.id) {
   processes_.resize(options_.processes);
   for (unsigned local = 0; local < options_.processes; ++local)
@@ -175,7 +175,7 @@ Node::Node(Options options)
   if (!reads_addresses_) addresses_ = parts_of(options_.addresses);
 }
 
-int Node::run() {
+int RankNode::run() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t caught;
   sigemptyset(&caught);
@@ -201,7 +201,7 @@ int Node::run() {
 }
 
 /// Watches over everything that can change.
-void Node::wait_for_news() {
+void RankNode::wait_for_news() {
   std::vector<pollfd> files{{signals_, POLLIN, 0}};
   if (reads_addresses_) files.push_back({STDIN_FILENO, POLLIN, 0});
   meeting_.watch(files);
@@ -218,7 +218,7 @@ void Node::wait_for_news() {
   }
 }
 
-void Node::read_addresses() {
+void RankNode::read_addresses() {
   char byte = 0;
   ssize_t count = 0;
   pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -235,7 +235,7 @@ void Node::read_addresses() {
   }
 }
 
-void Node::try_to_meet() {
+void RankNode::try_to_meet() {
   const auto& main = addresses_.front();
   const auto why = meeting_.connect(main.c_str(), options_.port.c_str());
   if (why.empty()) return meeting_.tell(Meeting::State::waits);
@@ -254,13 +254,13 @@ void Node::try_to_meet() {
   code_ = 125;
 }
 
-bool Node::is_running() const {
+bool RankNode::is_running() const {
   for (const auto& process : processes_)
     if (process.pid > 0) return true;
   return false;
 }
 
-std::string Node::filled(std::string value, unsigned local) const {
+std::string RankNode::filled(std::string value, unsigned local) const {
   replace_all(value, "{rank}", std::to_string(rank(local)));
   replace_all(value, "{local_rank}", std::to_string(local));
   replace_all(value, "{restart}", begun_ > 0 ? "-" + std::to_string(begun_) : "");
@@ -273,7 +273,7 @@ std::string Node::filled(std::string value, unsigned local) const {
   return value;
 }
 
-void Node::become(unsigned local) {
+void RankNode::become(unsigned local) {
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before_, nullptr);
   for (const auto& name : options_.filled)
@@ -288,7 +288,7 @@ void Node::become(unsigned local) {
 }
 
 /// Returns the process; -1 if it cannot be started.
-pid_t Node::start(unsigned local, int out, int err) {
+pid_t RankNode::start(unsigned local, int out, int err) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
   const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -298,7 +298,7 @@ pid_t Node::start(unsigned local, int out, int err) {
   become(local);
 }
 
-void Node::begin() {
+void RankNode::begin() {
   is_meeting_ = is_ending_ = has_told_ = false;
   kill_at_ = 0;
   for (unsigned local = 0; local < options_.processes; ++local) {
@@ -320,7 +320,7 @@ void Node::begin() {
 }
 
 /// @param is_last processes that are left may hold the streams
-void Node::pass_on(bool is_last) {
+void RankNode::pass_on(bool is_last) {
   for (auto& process : processes_)
     for (auto* stream : {&process.out, &process.err}) {
       pollfd now{stream->from, POLLIN, 0};
@@ -332,7 +332,7 @@ void Node::pass_on(bool is_last) {
     }
 }
 
-void Node::reap() {
+void RankNode::reap() {
   int status = 0;
   rusage used{};
   for (pid_t child; (child = wait4(-1, &status, WNOHANG, &used)) > 0;)
@@ -343,7 +343,7 @@ void Node::reap() {
     }
 }
 
-void Node::take_end(unsigned local, int code, const rusage& used) {
+void RankNode::take_end(unsigned local, int code, const rusage& used) {
   const bool is_enough =
       code == 0 && options_.first_is_enough && options_.node == 0 && local == 0;
   const bool has_failed = code != 0 && !is_ending_;
@@ -384,14 +384,14 @@ void Node::take_end(unsigned local, int code, const rusage& used) {
   }
 }
 
-void Node::end_processes() {
+void RankNode::end_processes() {
   if (is_ending_) return;
   is_ending_ = true;
   kill_at_ = now_ms() + grace_ms;
   signal_descendants(SIGTERM, {});
 }
 
-void Node::obey(Meeting::Command command) {
+void RankNode::obey(Meeting::Command command) {
   if (is_stopped_ || code_) return;
   if (command == Meeting::Command::begin) begin();
   if (command == Meeting::Command::stop) end_processes();
@@ -402,7 +402,7 @@ void Node::obey(Meeting::Command command) {
 }
 
 /// The processes of this node have ended; those that they have left end with them.
-void Node::finish_ending() {
+void RankNode::finish_ending() {
   if (!is_stopped_) {
     constexpr int max_looks = 100;
     for (int look = 0; look < max_looks && signal_descendants(SIGKILL, {}) > 0; ++look) {
@@ -420,6 +420,6 @@ void Node::finish_ending() {
 
 }  // namespace
 
-int run_ranks(char** arguments) { return Node(read_options(arguments)).run(); }
+int run_ranks(char** arguments) { return RankNode(read_options(arguments)).run(); }
 
 }  // namespace pipeline::kubernetes_api

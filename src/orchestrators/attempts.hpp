@@ -100,6 +100,9 @@ struct NodeAddresses {
   bool has_agents = false;
   std::size_t gpus = 0;  ///< Of each node, if not the engine has reserved them.
   unsigned tries = 0;    ///< How often the attempt has given everything back before.
+  /// Set by a session that cannot begin, because others have what its node needs: all of the
+  /// attempt's is to be given back, and tried again after a pause.
+  mutable bool gives_back = false;
 };
 
 /// One of the processes of an attempt with nodes, or with NodeAddresses::has_agents the first of its
@@ -183,9 +186,6 @@ struct AttemptResult {
   std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
   std::vector<event::Gpu> gpus;
-  /// Nothing has begun, because others have what one of the nodes needs, and nothing is held any
-  /// more: it is to be tried again after a pause.
-  bool gives_back = false;
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
 };

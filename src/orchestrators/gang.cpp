@@ -119,7 +119,7 @@ Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
 async::Task<AttemptResult> Gang::run() {
   for (;;) {
     auto result = co_await try_once();
-    if (!result.gives_back || attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
+    if (!addresses_.gives_back || attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
     co_await pause_before_next(result);
   }
 }
@@ -349,7 +349,6 @@ void Gang::take_failure(const Member& member, AttemptResult& result) {
   const auto& spec = member.attempt;
   failed_rank_ = member.failed ? member.failed->rank : spec.process->rank;
   result.failure = member.result.failure;
-  result.gives_back = member.result.gives_back;
   result.exit_code = member.result.exit_code;
   result.signal = member.result.signal;
   if (spec.process->ranks > 1)

@@ -46,7 +46,7 @@ class Gang {
   Gang(AttemptRunner& runner, const Attempt& attempt);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
-  /// Begins anew after a pause if everything was given back (AttemptResult::gives_back).
+  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back).
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;

@@ -235,7 +235,7 @@ async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt
                                                         unsigned ranks) {
   NodeAddresses addresses;
   addresses.nodes.assign(nodes, "127.0.0.1");
-  addresses.port = free_ports(ranks + 1);  // The last is for agents.
+  addresses.port = free_ports(ranks + 2);  // The last are for agents, and for barrier().
   co_return addresses;
 }
 

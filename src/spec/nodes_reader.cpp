@@ -114,6 +114,14 @@ void check_nodes(const StepSpec& step, const core::Value& written,
                        "step '" + step.name + "' has `nodes`, and the orchestrator '" + place +
                            "' runs one process for a step",
                        written.span, {}, "write `orchestrator: local` or `orchestrator: docker`");
+    else if (!traits.runs_processes_of_node && step.nodes.processes != 1)
+      settings::report(diagnostics, "no-nodes",
+                       "step '" + step.name +
+                           "' has several processes on each node, and the orchestrator '" + place +
+                           "' starts one on each",
+                       written.span, {},
+                       "leave `processes` out and let `torchrun` start them: it reads their number "
+                       "from the variables PET_*");
   }
   if (!step.services.empty())
     settings::report(diagnostics, "contradiction",

@@ -127,12 +127,6 @@ class Local(PipeTest):
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "done": "first"}}})
         self.assertEqual(self.run_pipe().steps(), {"train": "succeeded"})
 
-    def test_it_is_refused_where_a_step_is_one_process(self):
-        self.pipeline({"train": {"command": ["train"], "nodes": 2, "orchestrator": "kubernetes"}})
-        refused = self.pipe("validate", "pipeline.yaml")
-        self.assertEqual(refused.code, 2, refused)
-        self.assertIn("'train' has `nodes`, and the orchestrator 'kubernetes' runs one process for a step", refused.text)
-
 
 class Docker(PipeTest):
     def networks(self) -> list[str]:

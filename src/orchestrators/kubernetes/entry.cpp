@@ -30,7 +30,8 @@ Entry kubernetes_entry() {
                  .evaluates_constraints = true,
                  .renders_manifests = true,
                  .can_detach = true,
-                 .runs_nodes = true},
+                 .runs_nodes = true,
+                 .runs_processes_of_node = true},
       .connection =
           {{.name = "context",
             .key = "context",

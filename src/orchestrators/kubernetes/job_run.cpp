@@ -109,9 +109,7 @@ class JobRun {
   std::string uid_;
   std::optional<async::JoinableTask> log_, help_, telling_;
   core::CancelSource log_connection_, fetched_;
-  bool is_told_ = false;  ///< The agent knows the addresses of the other nodes.
-  bool has_given_back_ = false;
-  bool pod_ended_ = false;
+  bool pod_ended_ = false, is_told_ = false;  ///< Told: the addresses of the other nodes.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;
@@ -294,7 +292,7 @@ async::Task<bool> JobRun::gives_back() {
   if (!place_.gang || is_given_up() || watch_.stopping() != core::StopLevel::none ||
       !place_.gang->must_give_back(attempt_.process->node, Clock::now()))
     co_return false;
-  has_given_back_ = true;
+  attempt_.process->addresses->gives_back = true;
   failure_ = place_.gang->failure_of(entry_.pod);
   co_await stop(core::StopLevel::immediate);
   co_return true;
@@ -447,7 +445,6 @@ async::Task<AttemptResult> JobRun::run() {
   }
   fetched_.stop(core::StopLevel::immediate);
   if (help_) co_await help_->join();
-  result.gives_back = has_given_back_;
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   log_connection_.stop(core::StopLevel::immediate);

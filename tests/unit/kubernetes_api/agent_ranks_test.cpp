@@ -91,8 +91,8 @@ TEST_F(AgentRanks, begin_once_all_nodes_are_connected_and_have_variables_of_thei
   EXPECT_EQ(main.code, 0);
   EXPECT_TRUE(main.has("[0] 0 0 a 127.0.0.1 0,1"));
   EXPECT_TRUE(main.has("[1] 1 1 a 127.0.0.1 2,3"));
-  EXPECT_TRUE(early.has("[2] 2 0 a 127.0.0.1 "));
-  EXPECT_TRUE(early.has("[3] 3 1 a 127.0.0.1 "));
+  EXPECT_TRUE(early.has("[2] 2 0 a 127.0.0.1"));
+  EXPECT_TRUE(early.has("[3] 3 1 a 127.0.0.1"));
 }
 
 TEST_F(AgentRanks, end_with_the_first_failure_of_their_node) {
