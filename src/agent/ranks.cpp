@@ -365,10 +365,10 @@ void RankNode::take_end(unsigned local, int code, const rusage& used) {
            microseconds(used.ru_utime) + microseconds(used.ru_stime), used.ru_maxrss);
   write_whole(STDOUT_FILENO, line);
   if (begins_again) {
-    write_whole(STDERR_FILENO, "pipe: rank " + std::to_string(rank(local)) +
-                                   " ended with exit code " + std::to_string(code) +
-                                   "; all begin again (restart " + std::to_string(begun_) +
-                                   " of " + std::to_string(options_.restarts) + ")\n");
+    write_whole(STDERR_FILENO, processes_[local].prefix + "[nodes] ended with exit code " +
+                                   std::to_string(code) + "; all begin again (restart " +
+                                   std::to_string(begun_) + " of " +
+                                   std::to_string(options_.restarts) + ")\n");
     meeting_.tell(Meeting::State::failed);
   }
   if (has_failed && !begins_again) code_ = code;

@@ -99,6 +99,8 @@ struct NodeAddresses {
   /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
   std::size_t gpus = 0;  ///< Of each node, if not the engine has reserved them.
+  unsigned restarts = 0;  ///< How often the processes have begun again in this attempt, without an
+                          ///< agent that restarts them.
   unsigned tries = 0;    ///< How often the attempt has given everything back before.
   /// Set by a session that cannot begin, because others have what its node needs: all of the
   /// attempt's is to be given back, and tried again after a pause.

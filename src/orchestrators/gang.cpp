@@ -119,13 +119,18 @@ Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
 async::Task<AttemptResult> Gang::run() {
   for (;;) {
     auto result = co_await try_once();
-    if (!addresses_.gives_back || attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
-    co_await pause_before_next(result);
+    if (attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
+    if (addresses_.gives_back)
+      co_await give_back(result);
+    else if (!begins_again(result))
+      co_return result;
+    reset();
   }
 }
 
-/// Another gang may have given back at the same time, so that the pauses differ.
-async::Task<> Gang::pause_before_next(AttemptResult& result) {
+/// Removes what the try has left, and pauses: another gang may have given back at the same time, so
+/// that the pauses differ.
+async::Task<> Gang::give_back(AttemptResult& result) {
   if (result.cleanup) result.cleanup();
   co_await runner_.settle();
   static std::minstd_rand random{std::random_device{}()};
@@ -135,6 +140,24 @@ async::Task<> Gang::pause_before_next(AttemptResult& result) {
                                          ": all is given back, and tried again in " +
                                          std::to_string(pause.count()) + " s\n");
   co_await async::sleep(pause, &attempt_.io.cancel);
+}
+
+/// Agents restart their processes themselves: a failure that is seen here is their last.
+bool Gang::begins_again(const AttemptResult& result) {
+  const auto& failure = result.failure;
+  const bool has_ended_itself = failure && (failure->kind == FailureKind::exit_code ||
+                                            failure->kind == FailureKind::signal ||
+                                            failure->kind == FailureKind::out_of_memory);
+  if (addresses_.has_agents || !has_ended_itself || !failed_rank_ || restarts_ >= spec_.restarts)
+    return false;
+  attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " + failure->message +
+                                         "; all begin again (restart " +
+                                         std::to_string(++restarts_) + " of " +
+                                         std::to_string(spec_.restarts) + ")\n");
+  return true;
+}
+
+void Gang::reset() {
   members_.clear();
   over_.rearm();
   ended_.rearm();
@@ -146,6 +169,7 @@ async::Task<AttemptResult> Gang::try_once() {
   AttemptResult refused;
   try {
     addresses_ = co_await runner_.connect_nodes(attempt_, spec_.count, spec_.count * processes_);
+    addresses_.restarts = restarts_;
     if (addresses_.gpus > 0) processes_ = processes_of(spec_, spec_.count * addresses_.gpus);
   } catch (const core::EnvironmentError& error) {
     refused.failure = failure_of(error);

@@ -46,7 +46,8 @@ class Gang {
   Gang(AttemptRunner& runner, const Attempt& attempt);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
-  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back).
+  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at once
+  /// as often as NodesSpec::restarts says.
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
@@ -67,7 +68,9 @@ class Gang {
   };
 
   async::Task<AttemptResult> try_once();
-  async::Task<> pause_before_next(AttemptResult& result);
+  async::Task<> give_back(AttemptResult& result);
+  bool begins_again(const AttemptResult& result);
+  void reset();
   void make_members();
   std::vector<AssignedGpu> gpus_of(const NodeProcess& process) const;
   AttemptSpec spec_of(const NodeProcess& process) const;
@@ -95,6 +98,7 @@ class Gang {
   core::CancelSource ended_;  ///< Stopped once all have ended.
   std::deque<Member> members_;  ///< By rank.
   std::size_t begun_ = 0;
+  unsigned restarts_ = 0;
   std::optional<unsigned> failed_rank_;
 };
 

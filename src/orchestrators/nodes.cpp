@@ -109,7 +109,10 @@ StringMap node_variables(const AttemptSpec& attempt) {
   const auto rank = has_agent ? rank_mark : std::to_string(process.rank);
   const auto local_rank = has_agent ? local_rank_mark : std::to_string(process.local_rank);
   const auto ranks = std::to_string(process.ranks);
-  const auto id = rendezvous_id(attempt) + (has_agent ? restart_mark : "");
+  const auto restarts = process.addresses->restarts;
+  const auto id = rendezvous_id(attempt) + (has_agent      ? restart_mark
+                                            : restarts > 0 ? "-" + std::to_string(restarts)
+                                                           : "");
   std::string addresses;
   for (const auto& address : process.addresses->nodes)
     addresses += (addresses.empty() ? "" : ",") + address;
@@ -166,6 +169,10 @@ std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::stri
   if (const auto gpus = own_gpus(attempt); gpus > 0) {
     words.emplace_back("--own-gpus");
     words.push_back(std::to_string(gpus));
+  }
+  if (const auto restarts = attempt.step.nodes.restarts; restarts > 0) {
+    words.emplace_back("--restarts");
+    words.push_back(std::to_string(restarts));
   }
   if (attempt.step.nodes.done == NodesDone::first) words.emplace_back("--first");
   return words;

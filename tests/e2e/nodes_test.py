@@ -122,6 +122,23 @@ class Local(PipeTest):
         self.assertTrue(said[1].split()[1].endswith("-train-1") and said[2].split()[1].endswith("-train-2"), said)
         self.assertNotEqual(said[1].split()[3], said[2].split()[3])
 
+    def test_all_begin_again_in_place_under_another_id(self):
+        self.write("train.py", SUM + """
+print("begins", os.environ["PIPE_RENDEZVOUS_ID"], os.environ["PIPE_ATTEMPT"], flush=True)
+if rank == 1 and not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
+    os.kill(os.getpid(), 9)
+time.sleep(0.5)
+""")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "restarts": 2}}})
+        self.run_pipe()
+        begins = [line.split() for line in self.log("train").splitlines() if "begins" in line]
+        self.assertEqual({(line[0], line[2].rsplit("-train-")[1], line[3]) for line in begins},
+                         {(rank, number, "1") for rank in ("[0]", "[1]") for number in ("1", "1-1", "1-2")})
+        self.assertRegex(self.log("train"), r"\[1\] \[nodes\] .*; all begin again \(restart 2 of 2\)")
+        self.pipeline({"train": {"command": "exit 3", "nodes": {"count": 2, "restarts": 1}}})
+        self.assertEqual(self.run_pipe(code=1).failure("train")["kind"], "exit_code")
+        self.assertEqual(self.log("train").count("all begin again"), 1)
+
     def test_the_success_of_rank_0_may_be_enough(self):
         self.write("train.py", f"import os\nif os.environ['RANK'] != '0':\n    {WAIT.split('; ', 1)[0]}\n    import time; time.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "done": "first"}}})
@@ -148,6 +165,11 @@ class Docker(PipeTest):
         self.assertIn("rank 1 of 2, on node 1, ", failure["message"])
         self.assertIn("[0] told to end", self.pipe("logs", "latest", "train").out)
         self.assertEqual((self.containers(), self.networks()), ([], []))
+
+    def log(self, step: str, *words) -> str:
+        return self.pipe("logs", "latest", step, *words).out
+
+    test_all_begin_again_in_place_under_another_id = Local.test_all_begin_again_in_place_under_another_id
 
     def test_several_processes_in_each_container(self):
         self.write("train.py", WRITE)
