@@ -54,7 +54,7 @@ class Meeting {
   const std::string id_;
   int listener_ = -1;
   bool is_connected_ = false, is_broken_ = false, is_stopping_ = false;
-  std::vector<Peer> peers_;  ///< Of node 0: all others. Of the others: node 0.
+  std::vector<Peer> peers_;   ///< Of node 0: all others. Of the others: node 0.
   std::vector<char> states_;  ///< Of node 0, by node; 0: not known.
   std::vector<Command> commands_;
 };

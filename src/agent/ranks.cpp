@@ -158,11 +158,11 @@ class RankNode {
   sigset_t before_{};
   int signals_ = -1, own_errors_ = -1;
   bool reads_addresses_ = false, is_meeting_ = true, is_ending_ = false, is_stopped_ = false;
-  bool has_told_ = false;        ///< That all processes have ended.
-  std::string addresses_line_;   ///< What has been read of it.
+  bool has_told_ = false;       ///< That all processes have ended.
+  std::string addresses_line_;  ///< What has been read of it.
   long long began_ms_ = now_ms(), kill_at_ = 0;
   bool has_noticed_ = false;
-  unsigned begun_ = 0;  ///< How often the processes have begun.
+  unsigned begun_ = 0;       ///< How often the processes have begun.
   std::optional<int> code_;  ///< Of this node, once it is known.
 };
 
@@ -240,11 +240,10 @@ void RankNode::try_to_meet() {
   const auto why = meeting_.connect(main.c_str(), options_.port.c_str());
   if (why.empty()) return meeting_.tell(Meeting::State::waits);
   const auto waited = now_ms() - began_ms_;
-  const auto reason =
-      options_.node == 0
-          ? "cannot listen at the port " + options_.port + ": " + why
-          : "node " + std::to_string(options_.node) + " cannot reach node 0 at " + main + ":" +
-                options_.port + ": " + why;
+  const auto reason = options_.node == 0
+                          ? "cannot listen at the port " + options_.port + ": " + why
+                          : "node " + std::to_string(options_.node) + " cannot reach node 0 at " +
+                                main + ":" + options_.port + ": " + why;
   if (waited >= notice_after_ms && !has_noticed_) {
     has_noticed_ = true;
     write_whole(STDERR_FILENO, "pipe: " + reason + "; trying on\n");
@@ -282,8 +281,8 @@ void RankNode::become(unsigned local) {
   execvp(options_.command[0], options_.command);
   const int error = errno;
   // orchestrators/containers/container_end.cpp looks for this.
-  write_whole(own_errors_, std::string("pipe-init: ") + options_.command[0] + ": " +
-                               strerror(error) + "\n");
+  write_whole(own_errors_,
+              std::string("pipe-init: ") + options_.command[0] + ": " + strerror(error) + "\n");
   _exit(error == ENOENT ? 127 : 126);
 }
 
@@ -344,8 +343,7 @@ void RankNode::reap() {
 }
 
 void RankNode::take_end(unsigned local, int code, const rusage& used) {
-  const bool is_enough =
-      code == 0 && options_.first_is_enough && options_.node == 0 && local == 0;
+  const bool is_enough = code == 0 && options_.first_is_enough && options_.node == 0 && local == 0;
   const bool has_failed = code != 0 && !is_ending_;
   const bool is_executed = code != 126 && code != 127;
   const bool begins_again =

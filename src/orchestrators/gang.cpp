@@ -68,8 +68,8 @@ void add(core::Usage& sum, const core::Usage& usage) {
 /// Returns `rank 3 of 4, on node 1, GPU 5`.
 std::string title_of(const AttemptSpec& spec, unsigned rank) {
   const auto& process = *spec.process;
-  std::string title = "rank " + std::to_string(rank) + " of " +
-                      std::to_string(process.ranks) + ", on node " + std::to_string(process.node);
+  std::string title = "rank " + std::to_string(rank) + " of " + std::to_string(process.ranks) +
+                      ", on node " + std::to_string(process.node);
   const auto* gpus = &spec.gpus;
   const bool has_one_of_many = gpus->size() == process.local_ranks && gpus->size() > 1;
   for (std::size_t i = 0; i < gpus->size(); ++i)
@@ -145,9 +145,9 @@ async::Task<> Gang::give_back(AttemptResult& result) {
 /// Agents restart their processes themselves: a failure that is seen here is their last.
 bool Gang::begins_again(const AttemptResult& result) {
   const auto& failure = result.failure;
-  const bool has_ended_itself = failure && (failure->kind == FailureKind::exit_code ||
-                                            failure->kind == FailureKind::signal ||
-                                            failure->kind == FailureKind::out_of_memory);
+  const bool has_ended_itself =
+      failure && (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal ||
+                  failure->kind == FailureKind::out_of_memory);
   if (addresses_.has_agents || !has_ended_itself || !failed_rank_ || restarts_ >= spec_.restarts)
     return false;
   attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " + failure->message +
@@ -191,12 +191,19 @@ async::Task<AttemptResult> Gang::try_once() {
 
 async::Task<std::vector<std::string>> Gang::waits() const {
   std::vector<std::string> lines;
+  WaitsByRank waits;
   for (const auto& member : members_) {
     if (member.has_ended) continue;
+    const auto& process = *member.attempt.process;
     auto own = co_await runner_.waits_of(member.attempt);
-    for (auto& line : own)
-      lines.push_back(rank_prefix(member.attempt.process->rank) + std::move(line));
+    waits.emplace_back(process.rank, own);
+    // An agent tells of all processes of its node.
+    const auto prefix = addresses_.has_agents && processes_ > 1
+                            ? "node " + std::to_string(process.node) + ": "
+                            : rank_prefix(process.rank);
+    for (auto& line : own) lines.push_back(prefix + std::move(line));
   }
+  if (auto odd = odd_rank_text(waits); !odd.empty()) lines.insert(lines.begin(), std::move(odd));
   co_return lines;
 }
 
@@ -204,16 +211,15 @@ void Gang::make_members() {
   const auto ranks = spec_.count * processes_;
   const auto step = addresses_.has_agents ? processes_ : 1;
   for (unsigned rank = 0; rank < ranks; rank += step) {
-    const NodeProcess process{.rank = rank,
-                              .ranks = ranks,
-                              .node = rank / processes_,
-                              .nodes = spec_.count,
-                              .local_rank = rank % processes_,
-                              .local_ranks = processes_,
-                              .gpus_of_node = addresses_.gpus > 0
-                                                  ? addresses_.gpus
-                                                  : attempt_.gpus.size() / spec_.count,
-                              .addresses = &addresses_};
+    const NodeProcess process{
+        .rank = rank,
+        .ranks = ranks,
+        .node = rank / processes_,
+        .nodes = spec_.count,
+        .local_rank = rank % processes_,
+        .local_ranks = processes_,
+        .gpus_of_node = addresses_.gpus > 0 ? addresses_.gpus : attempt_.gpus.size() / spec_.count,
+        .addresses = &addresses_};
     std::function<void(const RankEnd&)> on_end;
     if (addresses_.has_agents)
       on_end = [this, node = process.node](const RankEnd& end) { take_end(members_[node], end); };
@@ -253,8 +259,8 @@ AttemptSpec Gang::spec_of(const NodeProcess& process) const {
 }
 
 async::Task<> Gang::run_members() {
-  const core::CancelSource::Listener from_outside(
-      attempt_.io.cancel, [this](core::StopLevel level) { stop(level); });
+  const core::CancelSource::Listener from_outside(attempt_.io.cancel,
+                                                  [this](core::StopLevel level) { stop(level); });
   const auto executor = co_await asio::this_coro::executor;
   async::TaskGroup group(executor), watch(executor);
   watch.spawn(stop_others());

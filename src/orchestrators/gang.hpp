@@ -19,8 +19,8 @@
 
 namespace pipeline::orchestrators {
 
-/// Passes on whole lines of a process, with rank_prefix() before each. Those that an agent passes on
-/// have it already.
+/// Passes on whole lines of a process, with rank_prefix() before each. Those that an agent passes
+/// on have it already.
 class RankLog final : public LogSink {
  public:
   /// @param on_end set if the process is an agent, for the ends of its processes
@@ -46,8 +46,8 @@ class Gang {
   Gang(AttemptRunner& runner, const Attempt& attempt);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
-  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at once
-  /// as often as NodesSpec::restarts says.
+  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at
+  /// once as often as NodesSpec::restarts says.
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
@@ -94,8 +94,8 @@ class Gang {
   const NodesSpec& spec_;
   unsigned processes_;  ///< Of each node.
   NodeAddresses addresses_;
-  core::CancelSource over_;   ///< Stopped once the others have to end.
-  core::CancelSource ended_;  ///< Stopped once all have ended.
+  core::CancelSource over_;     ///< Stopped once the others have to end.
+  core::CancelSource ended_;    ///< Stopped once all have ended.
   std::deque<Member> members_;  ///< By rank.
   std::size_t begun_ = 0;
   unsigned restarts_ = 0;

@@ -186,8 +186,8 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   std::int64_t time = 0;
   if (!(words >> end.rank >> end.code >> how >> time)) return std::nullopt;
   end.has_failed = how == "failed";
-  const auto age = std::chrono::system_clock::now().time_since_epoch() -
-                   std::chrono::microseconds(time);
+  const auto age =
+      std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);
   end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
   return end;
 }
@@ -225,6 +225,25 @@ unsigned free_ports(unsigned count) {
                                    " consecutive free ports, which the step's processes need to "
                                    "reach one another",
                                {"let the step have fewer `processes`, or run fewer steps at once"});
+}
+
+std::string odd_rank_text(const WaitsByRank& all) {
+  std::map<std::string, std::vector<unsigned>> ranks;
+  for (const auto& [rank, lines] : all) {
+    std::string text;
+    for (const auto& line : lines) {
+      const auto wait = line.substr(std::min(line.rfind(": "), line.size()));
+      if (wait.find(" stopped") != wait.npos) return "rank " + std::to_string(rank) + " is stopped";
+      text += wait + "\n";
+    }
+    ranks[text].push_back(rank);
+  }
+  if (ranks.size() != 2 || all.size() < 3) return {};
+  for (const auto& [text, some] : ranks)
+    if (some.size() == 1)
+      return "rank " + std::to_string(some.front()) + " waits for something else than the " +
+             std::to_string(all.size() - 1) + " others, which are alike";
+  return {};
 }
 
 std::string rank_prefix(unsigned rank) { return "[" + std::to_string(rank) + "] "; }

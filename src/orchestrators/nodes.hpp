@@ -38,6 +38,12 @@ struct RankEnd {
 /// Returns nothing for a line that is another one.
 std::optional<RankEnd> rank_end_of(std::string_view line);
 
+/// What the processes of each rank wait in, as AttemptRunner::waits_of() has it.
+using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
+/// Returns `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
+/// alike`: that rank is what the others wait for. Empty if there is no such rank.
+std::string odd_rank_text(const WaitsByRank& waits);
+
 /// Returns `[3] ` before a line of rank 3 in a step's log.
 std::string rank_prefix(unsigned rank);
 /// Returns the rank and the line without rank_prefix(); nothing for a line without one.

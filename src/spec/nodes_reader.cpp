@@ -168,9 +168,9 @@ nlohmann::json nodes_schema() {
         {"visible", described({{"enum", {"node", "own"}}},
                               "The GPUs that a process sees: all of its node's, or an equal "
                               "share. Default: node.")},
-         {"restarts", described({{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}},
-                                "How often all processes of an attempt begin again in place after "
-                                "one has failed. Default: 0.")}}},
+        {"restarts", described({{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}},
+                               "How often all processes of an attempt begin again in place after "
+                               "one has failed. Default: 0.")}}},
       {"additionalProperties", false}};
   return described({{"anyOf", {number(max_nodes), filled, std::move(map)}}},
                    "Makes the step several processes, which start together, fail together and "

@@ -139,6 +139,19 @@ time.sleep(0.5)
         self.assertEqual(self.run_pipe(code=1).failure("train")["kind"], "exit_code")
         self.assertEqual(self.log("train").count("all begin again"), 1)
 
+    def test_a_rank_that_is_stopped_is_named_and_all_begin_again(self):
+        self.write("train.py", SUM + """
+print("pid", os.getpid(), flush=True)
+if os.environ["PIPE_ATTEMPT"] == "1":
+    time.sleep(600)
+""")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3, "stalled_after": "2s", "retry": {"max_retries": 1, "stalled": True}}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        os.kill(wait_until(lambda: self.pids(3), "three processes")[1], signal.SIGSTOP)
+        result = self.finish(run)
+        self.assertEqual(result.steps(), {"train": "succeeded"}, result)
+        self.assertIn("rank 1 is stopped", result.text)
+
     def test_the_success_of_rank_0_may_be_enough(self):
         self.write("train.py", f"import os\nif os.environ['RANK'] != '0':\n    {WAIT.split('; ', 1)[0]}\n    import time; time.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "done": "first"}}})

@@ -47,8 +47,8 @@ inline constexpr unsigned node_port = 29500;
 std::chrono::seconds patience_with(const StepSpec& step);
 
 /// Tells the agent of a pod the addresses, once all are known, until `is_told` returns true or
-/// `stop` is stopped. Needs the permission to attach to pods. Throws ApiError if the cluster refuses
-/// it.
+/// `stop` is stopped. Needs the permission to attach to pods. Throws ApiError if the cluster
+/// refuses it.
 async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gang, std::string pod,
                              std::function<bool()> is_told, core::CancelSource& stop);
 

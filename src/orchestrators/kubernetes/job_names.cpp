@@ -43,8 +43,9 @@ std::string job_name(const std::string& run_id, const std::string& step_name, un
 
 std::string job_name(const AttemptSpec& attempt) {
   const auto& process = attempt.process;
-  const auto node = process ? std::to_string(process->node) + "." + std::to_string(process->addresses->tries)
-                            : std::string();
+  const auto node =
+      process ? std::to_string(process->node) + "." + std::to_string(process->addresses->tries)
+              : std::string();
   return job_name(attempt.shell ? attempt.shell->id : attempt.run_id, attempt.step.name,
                   attempt.number, node);
 }

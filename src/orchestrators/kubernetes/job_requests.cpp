@@ -29,8 +29,9 @@ async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap 
   std::string selector;
   for (const auto& [name, value] : labels)
     selector += (selector.empty() ? "" : ",") + name + "=" + value;
-  return client.get("list the Jobs of an attempt",
-                    client.path("batch/v1", "jobs") + "?labelSelector=" + net::url_encode(selector));
+  return client.get(
+      "list the Jobs of an attempt",
+      client.path("batch/v1", "jobs") + "?labelSelector=" + net::url_encode(selector));
 }
 
 async::Task<unsigned> last_try(kubernetes_api::Client& client, StringMap labels) {

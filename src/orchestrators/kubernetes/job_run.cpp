@@ -109,7 +109,7 @@ class JobRun {
   std::string uid_;
   std::optional<async::JoinableTask> log_, help_, telling_;
   core::CancelSource log_connection_, fetched_;
-  bool pod_ended_ = false, is_told_ = false;  ///< Told: the addresses of the other nodes.
+  bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;

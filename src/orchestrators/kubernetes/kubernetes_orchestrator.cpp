@@ -224,10 +224,11 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Throws InputError for a step whose pods would all write to the same places of a remote store.
   void require_shared_files(const StepSpec& step) const {
     if (step.nodes && stages_files())
-      throw core::InputError("step '" + step.name +
-                                 "' has `nodes`, and its pods get their files from the remote store",
-                             "name a `claim` through which pods and this machine share files "
-                             "(docs/kubernetes.md)");
+      throw core::InputError(
+          "step '" + step.name +
+              "' has `nodes`, and its pods get their files from the remote store",
+          "name a `claim` through which pods and this machine share files "
+          "(docs/kubernetes.md)");
   }
   /// Null: pods see this machine's files.
   PodStaging* files() {
@@ -287,7 +288,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::filesystem::path agent_;
   std::map<std::string, GangPods> gangs_;  ///< Of running attempts with nodes, by gang_key().
   std::map<std::string, unsigned> tries_;  ///< NodeAddresses::tries of their last try.
-  GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.
+  GpuModels gpu_models_;                   ///< GPU models of the cluster's nodes, if known.
 };
 
 }  // namespace

@@ -44,11 +44,11 @@ class AgentRanks : public testing::Test {
   Said run(unsigned node, unsigned nodes, const std::string& options, const std::string& script,
            const std::string& before = {}) {
     const auto own = core::shell_quote(program.string());
-    const auto line = before + "RANK={rank} LOCAL={local_rank} ID=a{restart} MAIN={node0} GPUS={gpus} " +
-                      own + " init " + own + " ranks --node " + std::to_string(node) + " " +
-                      std::to_string(nodes) + " --port " + std::to_string(port) +
-                      " --id secret --fill RANK,LOCAL,ID,MAIN,GPUS " + options + " sh -c " +
-                      core::shell_quote(script) + " 2>&1";
+    const auto line =
+        before + "RANK={rank} LOCAL={local_rank} ID=a{restart} MAIN={node0} GPUS={gpus} " + own +
+        " init " + own + " ranks --node " + std::to_string(node) + " " + std::to_string(nodes) +
+        " --port " + std::to_string(port) + " --id secret --fill RANK,LOCAL,ID,MAIN,GPUS " +
+        options + " sh -c " + core::shell_quote(script) + " 2>&1";
     FILE* output = popen(line.c_str(), "r");
     Said said;
     char bytes[4096];
@@ -82,7 +82,8 @@ class AgentRanks : public testing::Test {
 TEST_F(AgentRanks, begin_once_all_nodes_are_connected_and_have_variables_of_their_own) {
   const auto mark = core::shell_quote((folder.path() / "began").string());
   auto late = std::async(std::launch::async, [&] {
-    return run(0, 2, two + "--own-gpus 2", "test -e " + mark + " && echo $RANK $LOCAL $ID $MAIN $GPUS",
+    return run(0, 2, two + "--own-gpus 2",
+               "test -e " + mark + " && echo $RANK $LOCAL $ID $MAIN $GPUS",
                "sleep 0.5; touch " + mark + "; ");
   });
   const auto early = run(1, 2, two, "test -e " + mark + " && echo $RANK $LOCAL $ID $MAIN $GPUS");
@@ -165,8 +166,8 @@ TEST_F(AgentRanks, do_not_meet_agents_of_other_attempts) {
     return run(1, 2, "--processes 1 --addresses 127.0.0.1,127.0.0.1 --id other", "echo foreign",
                "sleep 0.2; timeout 2 env ");
   });
-  const auto main = run(0, 2, "--processes 1 --addresses 127.0.0.1,127.0.0.1", "echo main",
-                        "timeout 1 env ");
+  const auto main =
+      run(0, 2, "--processes 1 --addresses 127.0.0.1,127.0.0.1", "echo main", "timeout 1 env ");
   EXPECT_TRUE(main.lines.empty()) << main.lines.front();
   EXPECT_TRUE(foreign.get().lines.empty());
 }

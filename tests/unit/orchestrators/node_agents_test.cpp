@@ -45,9 +45,9 @@ std::string end_line(unsigned rank, int code, const char* how,
                      std::chrono::milliseconds ago = std::chrono::milliseconds(0)) {
   const auto time = std::chrono::system_clock::now() - ago;
   return "!" + std::to_string(rank) + " " + std::to_string(code) + " " + how + " " +
-         std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(
-                            time.time_since_epoch())
-                            .count()) +
+         std::to_string(
+             std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch())
+                 .count()) +
          " 1000 2000\n";
 }
 
@@ -92,8 +92,9 @@ TEST_F(NodeAgents, pass_the_lines_of_their_processes_on_with_the_ranks_that_they
     co_return exited(0);
   });
   EXPECT_FALSE(run(runner).failure);
-  EXPECT_EQ((builder.log.out + builder.log.err),
-            "[1] second\n[0] pipe: a word of the agent\n[3] second\n[2] pipe: a word of the agent\n");
+  EXPECT_EQ(
+      (builder.log.out + builder.log.err),
+      "[1] second\n[0] pipe: a word of the agent\n[3] second\n[2] pipe: a word of the agent\n");
 }
 
 TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
@@ -120,9 +121,9 @@ TEST_F(NodeAgents, order_failures_by_their_times_and_not_by_when_they_were_heard
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     const bool is_first = attempt.process->node == 0;
     if (!is_first) co_await async::sleep(std::chrono::milliseconds(20));
-    attempt.io.log.write(Stream::out, is_first ? end_line(1, 1, "failed")
-                                               : end_line(2, 5, "failed",
-                                                          std::chrono::milliseconds(500)));
+    attempt.io.log.write(Stream::out,
+                         is_first ? end_line(1, 1, "failed")
+                                  : end_line(2, 5, "failed", std::chrono::milliseconds(500)));
     co_return exited(is_first ? 1 : 5);
   });
   EXPECT_EQ(run(runner).failure->message, "rank 2 of 4, on node 1, exited with code 5");
@@ -161,8 +162,9 @@ TEST_F(NodeAgents, begin_anew_once_all_has_been_given_back) {
   });
   EXPECT_FALSE(run(runner).failure);
   EXPECT_EQ(runner.tries, 2u);
-  EXPECT_NE((builder.log.out + builder.log.err).find("[2] [nodes] rank 2 of 4, on node 1, has no node: all is given "
-                                  "back, and tried again in "),
+  EXPECT_NE((builder.log.out + builder.log.err)
+                .find("[2] [nodes] rank 2 of 4, on node 1, has no node: all is given "
+                      "back, and tried again in "),
             std::string::npos)
       << (builder.log.out + builder.log.err);
 }
@@ -205,6 +207,18 @@ TEST(NodeVariables, have_marks_where_an_agent_starts_the_processes) {
   addresses.nodes = {"10.0.0.2", "10.0.0.3"};
   const auto known = agent_words(attempt, "/agent");
   EXPECT_EQ(*(std::ranges::find(known, "--addresses") + 1), "10.0.0.2,10.0.0.3");
+}
+
+TEST(OddRank, is_the_one_that_the_others_wait_for) {
+  const std::vector<std::string> waiting{"1 python3 a: b.py: 3 threads sleep in futex_wait_queue"},
+      reading{"9 python3 a: b.py: 3 threads wait for a device"};
+  EXPECT_EQ(odd_rank_text({{0, waiting}, {1, reading}, {2, waiting}}),
+            "rank 1 waits for something else than the 2 others, which are alike");
+  EXPECT_EQ(odd_rank_text({{0, waiting}, {1, {"7 python3: 1 thread is stopped"}}}),
+            "rank 1 is stopped");
+  EXPECT_EQ(odd_rank_text({{0, waiting}, {1, waiting}, {2, waiting}}), "");
+  EXPECT_EQ(odd_rank_text({{0, waiting}, {1, reading}}), "") << "either may be it";
+  EXPECT_EQ(odd_rank_text({}), "");
 }
 
 TEST(RankEnd, is_read_from_the_agents_line) {

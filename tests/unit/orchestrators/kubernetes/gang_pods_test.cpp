@@ -52,7 +52,8 @@ TEST(GangPods, say_what_the_pod_without_a_node_waits_for) {
 TEST(NodeFit, counts_the_pods_that_an_empty_node_takes_at_once) {
   const auto machine = node("n", {{"cpu", "16"}, {"memory", "64Gi"}, {"pods", "5"}});
   const auto pod = [](const char* cpus) {
-    return json{{"containers", {{{"name", "step"}, {"resources", {{"requests", {{"cpu", cpus}}}}}}}}};
+    return json{
+        {"containers", {{{"name", "step"}, {"resources", {{"requests", {{"cpu", cpus}}}}}}}}};
   };
   EXPECT_EQ(pods_on(machine, pod("4")), 4u);
   EXPECT_EQ(pods_on(machine, pod("6")), 2u);
