@@ -81,6 +81,9 @@ class StepContext {
   const std::vector<std::string>& addresses() const { return addresses_; }
   /// A port that is free at the first address, for rank 0 to listen on.
   unsigned port() const { return port_; }
+  /// Returns once all processes of the step have called it equally often. Throws std::runtime_error
+  /// when the step is asked to end meanwhile.
+  void barrier() const;
 
   StepContext(const StepContext&) = delete;
   StepContext& operator=(const StepContext&) = delete;

@@ -10,11 +10,15 @@ from ._parts import Outputs, command, notebook, repeat, round_number, when
 from ._pipeline import Pipeline, Step, pipeline, step
 from ._results import LiveRun, Run, RunFailed, StepResult
 from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry
-from .pipe_step import Codec, FileName, Metrics, Pickle, StepError, checkpoint, codec, log, metric, progress, stopping
+from .pipe_step import (
+    Codec, FileName, Metrics, Pickle, StepError, addresses, barrier, checkpoint, codec, local_rank, log, metric, node_rank, progress, rank,
+    stopping, world_size,
+)
 
 __all__ = [
     "Codec", "DockerSettings", "FileName", "KubernetesSettings", "LiveRun", "Metrics", "Outputs", "Pickle",
     "Pipeline", "PipelineError", "ResourceSettings", "Retry", "Run", "RunFailed", "Step", "StepError",
-    "StepResult", "artifact", "checkpoint", "codec", "command", "data", "each", "log", "metric", "notebook",
-    "output", "pipeline", "progress", "repeat", "round_number", "step", "stopping", "when",
+    "StepResult", "addresses", "artifact", "barrier", "checkpoint", "codec", "command", "data", "each", "local_rank",
+    "log", "metric", "node_rank", "notebook", "output", "pipeline", "progress", "rank", "repeat", "round_number", "step",
+    "stopping", "when", "world_size",
 ]

@@ -19,7 +19,8 @@ if __package__:
 else:
     from pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
 
-__all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "checkpoint", "codec", "log", "metric", "progress", "stopping"]
+__all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "addresses", "barrier", "checkpoint", "codec", "local_rank", "log", "metric",
+           "node_rank", "progress", "rank", "stopping", "world_size"]
 
 # --- For code in a step -----------------------------------------------------------------------------------
 
@@ -69,6 +70,65 @@ def stopping():
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: _stop.update(asked=True))
     return _stop["asked"]
+
+
+def _number(name, default):
+    return int(os.environ[name]) if "PIPE_NODE_COUNT" in os.environ else default
+
+
+def rank():
+    """Returns the number of this process, from 0, among all of a step with ``nodes``. Results are those of the first process of a node."""
+    return _number("RANK", 0)
+
+
+def world_size():
+    """Returns the number of those processes."""
+    return _number("WORLD_SIZE", 1)
+
+
+def local_rank():
+    """Returns the number of this process among those of its node."""
+    return _number("LOCAL_RANK", 0)
+
+
+def node_rank():
+    """Returns the number of this process's node."""
+    return _number("PIPE_NODE_RANK", 0)
+
+
+def addresses():
+    """Returns the addresses of all nodes, in order; none for a step without ``nodes``."""
+    return [each for each in os.environ.get("PIPE_NODE_ADDRESSES", "").split(",") if each]
+
+
+_waiting_room = []
+
+
+def barrier():
+    """Returns once all processes of the step have called it equally often. The attempt ends with the first that fails."""
+    import socket
+    import time
+
+    others = world_size() - 1
+    if others == 0:
+        return
+    place = (addresses()[0], int(os.environ["MASTER_PORT"]) + world_size() + 1)
+    if rank() == 0:
+        if not _waiting_room:
+            _waiting_room.append(socket.create_server(("", place[1]), backlog=4096))
+        arrived = [_waiting_room[0].accept()[0] for _ in range(others)]
+        for one in arrived:
+            one.sendall(b".")
+            one.close()
+        return
+    while True:
+        try:
+            with socket.create_connection(place) as one:
+                if one.recv(1):
+                    return
+        except OSError:
+            pass
+        time.sleep(0.05)
 
 
 def step(function=None, **_options):
@@ -248,7 +308,8 @@ def main(words):
             import asyncio
 
             result = asyncio.run(result)
-        _store(result, outputs, _hint(function, "return"))
+        if local_rank() == 0:  # The processes of a node share the folder of its outputs.
+            _store(result, outputs, _hint(function, "return"))
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:

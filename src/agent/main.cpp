@@ -7,6 +7,8 @@
 //          copies itself to FILE, for the containers that start later
 //        pipe-agent init PROGRAM [ARGUMENT...]
 //          runs a step's command in a container of an engine (init.hpp)
+//        pipe-agent ranks [OPTION...] PROGRAM [ARGUMENT...]
+//          starts the processes of a node of a step with nodes (ranks.hpp)
 //        pipe-agent ready PORT [PATH]
 //          looks whether a service can be used (ready.hpp)
 //        pipe-agent probe FILE port PORT [PATH] | probe FILE run PROGRAM [ARGUMENT...]
@@ -48,6 +50,7 @@
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/ranks.hpp"
 #include "agent/ready.hpp"
 #include "agent/services.hpp"
 #include "agent/shell.hpp"
@@ -394,6 +397,7 @@ int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
+  if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
   if (strcmp(arguments[1], "ready") == 0)
     return pipeline::kubernetes_api::look_if_ready(arguments[2],
                                                    count > 3 ? arguments[3] : nullptr);

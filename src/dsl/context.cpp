@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dsl/barrier.hpp"
+
 namespace pipeline {
 namespace {
 
@@ -48,6 +50,12 @@ void StepContext::metric(std::string_view name, double value) const {
 
 void StepContext::metric(std::string_view name, double value, std::int64_t step) const {
   write_line({{"metric", name}, {"value", number(value)}, {"step", step}});
+}
+
+void StepContext::barrier() const {
+  if (world_size_ == 1) return;
+  // The port after those of the processes is the agents'.
+  dsl::wait_for_all({addresses_.front(), port_ + world_size_ + 1, rank_, world_size_}, stop_);
 }
 
 }  // namespace pipeline

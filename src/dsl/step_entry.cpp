@@ -78,7 +78,7 @@ class Run final : public detail::StepRun {
   std::string output(std::size_t i) const override {
     const auto& name = declaration_.outputs.at(i).name;
     // The processes of a node share the folder of its outputs.
-    if (local_rank_ > 0) return scratch_ + "/discarded-" + name;
+    if (local_rank_ > 0) return scratch_ + "/discarded-" + std::to_string(local_rank_) + "-" + name;
     return required(core::variable_name("PIPE_OUTPUT_", name));
   }
 

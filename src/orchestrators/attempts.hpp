@@ -96,10 +96,19 @@ struct NodeAddresses {
   /// The first of as many consecutive free ports as the attempt has processes.
   unsigned port = 0;
   std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
+  /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
+  bool has_agents = false;
+  std::size_t gpus = 0;   ///< Of each node, if not the engine has reserved them.
+  unsigned restarts = 0;  ///< How often the processes have begun again in this attempt, without an
+                          ///< agent that restarts them.
+  unsigned tries = 0;     ///< How often the attempt has given everything back before.
+  /// Set by a session that cannot begin, because others have what its node needs: all of the
+  /// attempt's is to be given back, and tried again after a pause.
+  mutable bool gives_back = false;
 };
 
-/// One of the processes of an attempt with nodes: an attempt for the orchestrator, beside others
-/// with the same run, step and number.
+/// One of the processes of an attempt with nodes, or with NodeAddresses::has_agents the first of
+/// its node: an attempt for the orchestrator, beside others with the same run, step and number.
 struct NodeProcess {
   unsigned rank = 0, ranks = 1;  ///< Number among all processes, and how many they are.
   unsigned node = 0, nodes = 1;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <system_error>
 #include <utility>
 
+#include "async/sleep.hpp"
 #include "async/task_group.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -19,6 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using TimePoint = std::chrono::steady_clock::time_point;
+
+/// Time in which the end of a process that lost its peer may be seen before that of the peer.
+constexpr std::chrono::milliseconds time_to_fail{100};
+
+constexpr int max_pause = 30;  // Seconds.
 
 unsigned processes_of(const NodesSpec& nodes, std::size_t gpus) {
   if (nodes.processes != per_gpu) return nodes.processes;
@@ -59,21 +66,22 @@ void add(core::Usage& sum, const core::Usage& usage) {
 }
 
 /// Returns `rank 3 of 4, on node 1, GPU 5`.
-std::string title_of(const AttemptSpec& spec) {
+std::string title_of(const AttemptSpec& spec, unsigned rank) {
   const auto& process = *spec.process;
-  std::string title = "rank " + std::to_string(process.rank) + " of " +
-                      std::to_string(process.ranks) + ", on node " + std::to_string(process.node);
+  std::string title = "rank " + std::to_string(rank) + " of " + std::to_string(process.ranks) +
+                      ", on node " + std::to_string(process.node);
   const auto* gpus = &spec.gpus;
   const bool has_one_of_many = gpus->size() == process.local_ranks && gpus->size() > 1;
   for (std::size_t i = 0; i < gpus->size(); ++i)
-    if (!has_one_of_many || i == process.local_rank)
+    if (!has_one_of_many || i == rank % process.local_ranks)
       title += ", GPU " + std::to_string((*gpus)[i].index);
   return title;
 }
 
 }  // namespace
 
-RankLog::RankLog(LogSink& log, unsigned rank) : log_(log), prefix_(rank_prefix(rank)) {}
+RankLog::RankLog(LogSink& log, unsigned rank, std::function<void(const RankEnd&)> on_end)
+    : log_(log), prefix_(rank_prefix(rank)), on_end_(std::move(on_end)) {}
 
 void RankLog::write(Stream stream, std::string_view bytes) {
   lines_[static_cast<int>(stream)].feed(bytes, [&](std::string_view line) { pass(stream, line); });
@@ -88,11 +96,17 @@ void RankLog::finish() {
 }
 
 void RankLog::pass(Stream stream, std::string_view line) {
+  if (on_end_ && line.starts_with('!')) {
+    if (const auto end = rank_end_of(line)) on_end_(*end);
+    return;
+  }
+  if (on_end_ && rank_of_line(line)) return log_.write(stream, std::string(line) + "\n");
   log_.write(stream, prefix_ + std::string(line) + "\n");
 }
 
-Gang::Member::Member(const Attempt& whole, AttemptSpec spec, core::CancelSource& stop)
-    : log(whole.io.log, spec.process->rank),
+Gang::Member::Member(const Attempt& whole, AttemptSpec spec,
+                     std::function<void(const RankEnd&)> on_end)
+    : log(whole.io.log, spec.process->rank, std::move(on_end)),
       attempt{std::move(spec),
               {.log = log, .cancel = stop, .replace_checkpoint = whole.io.replace_checkpoint}} {}
 
@@ -103,9 +117,60 @@ Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
       processes_(processes_of(spec_, attempt.gpus.size())) {}
 
 async::Task<AttemptResult> Gang::run() {
+  for (;;) {
+    auto result = co_await try_once();
+    if (attempt_.io.cancel.level() != core::StopLevel::none) co_return result;
+    if (addresses_.gives_back)
+      co_await give_back(result);
+    else if (!begins_again(result))
+      co_return result;
+    reset();
+  }
+}
+
+/// Removes what the try has left, and pauses: another gang may have given back at the same time, so
+/// that the pauses differ.
+async::Task<> Gang::give_back(AttemptResult& result) {
+  if (result.cleanup) result.cleanup();
+  co_await runner_.settle();
+  static std::minstd_rand random{std::random_device{}()};
+  const std::chrono::seconds pause(std::uniform_int_distribution<int>(1, max_pause)(random));
+  attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " +
+                                         result.failure->message +
+                                         ": all is given back, and tried again in " +
+                                         std::to_string(pause.count()) + " s\n");
+  co_await async::sleep(pause, &attempt_.io.cancel);
+}
+
+/// Agents restart their processes themselves: a failure that is seen here is their last.
+bool Gang::begins_again(const AttemptResult& result) {
+  const auto& failure = result.failure;
+  const bool has_ended_itself =
+      failure && (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal ||
+                  failure->kind == FailureKind::out_of_memory);
+  if (addresses_.has_agents || !has_ended_itself || !failed_rank_ || restarts_ >= spec_.restarts)
+    return false;
+  attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " + failure->message +
+                                         "; all begin again (restart " +
+                                         std::to_string(++restarts_) + " of " +
+                                         std::to_string(spec_.restarts) + ")\n");
+  return true;
+}
+
+void Gang::reset() {
+  members_.clear();
+  over_.rearm();
+  ended_.rearm();
+  begun_ = 0;
+  failed_rank_.reset();
+}
+
+async::Task<AttemptResult> Gang::try_once() {
   AttemptResult refused;
   try {
     addresses_ = co_await runner_.connect_nodes(attempt_, spec_.count, spec_.count * processes_);
+    addresses_.restarts = restarts_;
+    if (addresses_.gpus > 0) processes_ = processes_of(spec_, spec_.count * addresses_.gpus);
   } catch (const core::EnvironmentError& error) {
     refused.failure = failure_of(error);
   }
@@ -126,27 +191,39 @@ async::Task<AttemptResult> Gang::run() {
 
 async::Task<std::vector<std::string>> Gang::waits() const {
   std::vector<std::string> lines;
+  WaitsByRank waits;
   for (const auto& member : members_) {
     if (member.has_ended) continue;
+    const auto& process = *member.attempt.process;
     auto own = co_await runner_.waits_of(member.attempt);
-    for (auto& line : own)
-      lines.push_back(rank_prefix(member.attempt.process->rank) + std::move(line));
+    waits.emplace_back(process.rank, own);
+    // An agent tells of all processes of its node.
+    const auto prefix = addresses_.has_agents && processes_ > 1
+                            ? "node " + std::to_string(process.node) + ": "
+                            : rank_prefix(process.rank);
+    for (auto& line : own) lines.push_back(prefix + std::move(line));
   }
+  if (auto odd = odd_rank_text(waits); !odd.empty()) lines.insert(lines.begin(), std::move(odd));
   co_return lines;
 }
 
 void Gang::make_members() {
   const auto ranks = spec_.count * processes_;
-  for (unsigned rank = 0; rank < ranks; ++rank) {
-    const NodeProcess process{.rank = rank,
-                              .ranks = ranks,
-                              .node = rank / processes_,
-                              .nodes = spec_.count,
-                              .local_rank = rank % processes_,
-                              .local_ranks = processes_,
-                              .gpus_of_node = attempt_.gpus.size() / spec_.count,
-                              .addresses = &addresses_};
-    auto& member = members_.emplace_back(attempt_, spec_of(process), stop_);
+  const auto step = addresses_.has_agents ? processes_ : 1;
+  for (unsigned rank = 0; rank < ranks; rank += step) {
+    const NodeProcess process{
+        .rank = rank,
+        .ranks = ranks,
+        .node = rank / processes_,
+        .nodes = spec_.count,
+        .local_rank = rank % processes_,
+        .local_ranks = processes_,
+        .gpus_of_node = addresses_.gpus > 0 ? addresses_.gpus : attempt_.gpus.size() / spec_.count,
+        .addresses = &addresses_};
+    std::function<void(const RankEnd&)> on_end;
+    if (addresses_.has_agents)
+      on_end = [this, node = process.node](const RankEnd& end) { take_end(members_[node], end); };
+    auto& member = members_.emplace_back(attempt_, spec_of(process), std::move(on_end));
     member.attempt.io.on_began = [this, &member](std::chrono::milliseconds ago) {
       begin(member, ago);
     };
@@ -154,9 +231,9 @@ void Gang::make_members() {
 }
 
 std::vector<AssignedGpu> Gang::gpus_of(const NodeProcess& process) const {
-  auto first = process.node * process.gpus_of_node;
-  auto count = process.gpus_of_node;
-  if (spec_.visible == VisibleGpus::own) {
+  auto count = attempt_.gpus.size() / spec_.count;
+  auto first = process.node * count;
+  if (spec_.visible == VisibleGpus::own && !addresses_.has_agents) {
     count /= process.local_ranks;
     first += process.local_rank * count;
   }
@@ -182,11 +259,31 @@ AttemptSpec Gang::spec_of(const NodeProcess& process) const {
 }
 
 async::Task<> Gang::run_members() {
-  const core::CancelSource::Listener from_outside(
-      attempt_.io.cancel, [this](core::StopLevel level) { stop_.stop(level); });
-  async::TaskGroup group(co_await asio::this_coro::executor);
+  const core::CancelSource::Listener from_outside(attempt_.io.cancel,
+                                                  [this](core::StopLevel level) { stop(level); });
+  const auto executor = co_await asio::this_coro::executor;
+  async::TaskGroup group(executor), watch(executor);
+  watch.spawn(stop_others());
   for (auto& member : members_) group.spawn(run_member(member));
   co_await group.join();
+  ended_.stop(core::StopLevel::graceful);
+  over_.stop(core::StopLevel::graceful);
+  co_await watch.join();
+}
+
+/// Stops those that run once the attempt is over.
+async::Task<> Gang::stop_others() {
+  while (over_.level() == core::StopLevel::none)
+    co_await async::sleep(std::chrono::hours(24), &over_);
+  if (failed_rank_) co_await async::sleep(time_to_fail, &ended_);
+  if (ended_.level() == core::StopLevel::none) stop(core::StopLevel::graceful);
+}
+
+/// An agent that tells a failure ends its own node, and then has the exit code of the failure.
+void Gang::stop(core::StopLevel level) {
+  const bool is_from_outside = attempt_.io.cancel.level() != core::StopLevel::none;
+  for (auto& member : members_)
+    if (is_from_outside || !member.failed) member.stop.stop(level);
 }
 
 async::Task<> Gang::run_member(Member& member) {
@@ -209,11 +306,22 @@ void Gang::end(Member& member) {
   member.has_ended = true;
   const bool has_failed = member.error || member.result.failure;
   const bool is_enough = spec_.done == NodesDone::first && member.attempt.process->rank == 0;
-  if (is_over_ || !(has_failed || is_enough)) return;
-  is_over_ = true;
-  if (has_failed && stop_.level() == core::StopLevel::none)
-    failed_rank_ = member.attempt.process->rank;
-  stop_.stop(core::StopLevel::graceful);
+  if (has_failed)
+    fail(member.attempt.process->rank);
+  else if (is_enough)
+    over_.stop(core::StopLevel::graceful);
+}
+
+void Gang::take_end(Member& member, const RankEnd& end) {
+  if (!end.has_failed || member.failed || member.stop.level() != core::StopLevel::none) return;
+  member.failed = end;
+  fail(end.rank);
+}
+
+void Gang::fail(unsigned rank) {
+  if (over_.level() != core::StopLevel::none) return;
+  if (attempt_.io.cancel.level() == core::StopLevel::none) failed_rank_ = rank;
+  over_.stop(core::StopLevel::graceful);
 }
 
 /// The process whose end was seen first need not be the one that failed first: a process that loses
@@ -221,9 +329,10 @@ void Gang::end(Member& member) {
 const Gang::Member* Gang::first_failed() const {
   if (!failed_rank_) return nullptr;
   const auto time_of = [](const Member& member) {
+    if (member.failed) return member.failed->time;
     return member.result.ended.value_or(TimePoint::min());
   };
-  const Member* first = &members_[*failed_rank_];
+  const auto* first = &members_[addresses_.has_agents ? *failed_rank_ / processes_ : *failed_rank_];
   for (const auto& member : members_) {
     const auto& failure = member.result.failure;
     if (failure && failure->kind != FailureKind::cancelled && time_of(member) < time_of(*first))
@@ -241,7 +350,8 @@ AttemptResult Gang::result() {
   whole.signal = main.signal;
   whole.remove_checkpoint = main.remove_checkpoint;
   std::vector<std::function<void()>> cleanups;
-  for (auto& [log, attempt, has_begun, has_ended, result, error] : members_) {
+  for (auto& member : members_) {
+    auto& result = member.result;
     add(whole.usage, result.usage);
     if (result.began) whole.began = std::min(whole.began.value_or(*result.began), *result.began);
     if (result.ended) whole.ended = std::max(whole.ended.value_or(*result.ended), *result.ended);
@@ -267,12 +377,12 @@ AttemptResult Gang::result() {
 
 void Gang::take_failure(const Member& member, AttemptResult& result) {
   const auto& spec = member.attempt;
-  failed_rank_ = spec.process->rank;
+  failed_rank_ = member.failed ? member.failed->rank : spec.process->rank;
   result.failure = member.result.failure;
   result.exit_code = member.result.exit_code;
   result.signal = member.result.signal;
-  if (members_.size() > 1)
-    result.failure->message = title_of(spec) + ", " + result.failure->message;
+  if (spec.process->ranks > 1)
+    result.failure->message = title_of(spec, *failed_rank_) + ", " + result.failure->message;
   if (spec.process->rank == 0 || !is_folder(attempt_.scratch)) return;
   // The engine reads the step's own description of its failure from the attempt's folder.
   std::error_code none;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,13 +15,16 @@
 #include "async/task.hpp"
 #include "core/lines.hpp"
 #include "orchestrators/attempts.hpp"
+#include "orchestrators/nodes.hpp"
 
 namespace pipeline::orchestrators {
 
-/// Passes on whole lines of a process, with rank_prefix() before each.
+/// Passes on whole lines of a process, with rank_prefix() before each. Those that an agent passes
+/// on have it already.
 class RankLog final : public LogSink {
  public:
-  RankLog(LogSink& log, unsigned rank);
+  /// @param on_end set if the process is an agent, for the ends of its processes
+  RankLog(LogSink& log, unsigned rank, std::function<void(const RankEnd&)> on_end = {});
   void write(Stream stream, std::string_view bytes) override;
   /// Passes on the last line if it has no end.
   void finish();
@@ -30,6 +34,7 @@ class RankLog final : public LogSink {
 
   LogSink& log_;
   const std::string prefix_;
+  const std::function<void(const RankEnd&)> on_end_;
   core::Lines lines_[2];
 };
 
@@ -41,6 +46,8 @@ class Gang {
   Gang(AttemptRunner& runner, const Attempt& attempt);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
+  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at
+  /// once as often as NodesSpec::restarts says.
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
@@ -48,15 +55,22 @@ class Gang {
   std::optional<unsigned> failed_rank() const { return failed_rank_; }
 
  private:
+  /// A process, or a whole node with NodeAddresses::has_agents.
   struct Member {
-    Member(const Attempt& attempt, AttemptSpec spec, core::CancelSource& stop);
+    Member(const Attempt& attempt, AttemptSpec spec, std::function<void(const RankEnd&)> on_end);
     RankLog log;
+    core::CancelSource stop;
     Attempt attempt;
+    std::optional<RankEnd> failed = {};  ///< The first of its processes, as its agent tells.
     bool has_begun = false, has_ended = false;
     AttemptResult result = {};
     std::exception_ptr error = {};
   };
 
+  async::Task<AttemptResult> try_once();
+  async::Task<> give_back(AttemptResult& result);
+  bool begins_again(const AttemptResult& result);
+  void reset();
   void make_members();
   std::vector<AssignedGpu> gpus_of(const NodeProcess& process) const;
   AttemptSpec spec_of(const NodeProcess& process) const;
@@ -65,6 +79,10 @@ class Gang {
   async::Task<> run_member(Member& member);
   void begin(Member& member, std::chrono::milliseconds ago);
   void end(Member& member);
+  void take_end(Member& member, const RankEnd& end);
+  void fail(unsigned rank);
+  async::Task<> stop_others();
+  void stop(core::StopLevel level);
   const Member* first_failed() const;
   AttemptResult result();
   void take_failure(const Member& member, AttemptResult& result);
@@ -74,12 +92,13 @@ class Gang {
   AttemptRunner& runner_;
   const Attempt& attempt_;
   const NodesSpec& spec_;
-  const unsigned processes_;  ///< Of each node.
+  unsigned processes_;  ///< Of each node.
   NodeAddresses addresses_;
-  core::CancelSource stop_;
+  core::CancelSource over_;     ///< Stopped once the others have to end.
+  core::CancelSource ended_;    ///< Stopped once all have ended.
   std::deque<Member> members_;  ///< By rank.
   std::size_t begun_ = 0;
-  bool is_over_ = false;  ///< A process has failed, or rank 0 has succeeded and is enough.
+  unsigned restarts_ = 0;
   std::optional<unsigned> failed_rank_;
 };
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -60,14 +61,19 @@ bool are_free(unsigned first, unsigned count) {
   return true;
 }
 
-std::string tensorflow_config(const NodeProcess& process) {
+constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
+                     *restart_mark = "{restart}", *gpus_mark = "{gpus}";
+constexpr unsigned agent_wait_seconds = 300;
+
+/// @param rank number or mark of this process
+std::string tensorflow_config(const NodeProcess& process, const std::string& rank) {
   auto workers = nlohmann::json::array();
-  for (unsigned rank = 0; rank < process.ranks; ++rank)
-    workers.push_back(process.addresses->nodes.at(rank / process.local_ranks) + ":" +
-                      std::to_string(process.addresses->port + rank));
-  return nlohmann::json{{"cluster", {{"worker", std::move(workers)}}},
-                        {"task", {{"type", "worker"}, {"index", process.rank}}}}
-      .dump();
+  for (unsigned each = 0; each < process.ranks; ++each)
+    workers.push_back(process.addresses->nodes.at(each / process.local_ranks) + ":" +
+                      std::to_string(process.addresses->port + each));
+  const nlohmann::json cluster{{"worker", std::move(workers)}};
+  return R"({"cluster":)" + cluster.dump() + R"(,"task":{"index":)" + rank +
+         R"(,"type":"worker"}})";
 }
 
 /// Adds the options of `torchrun`, which starts the processes of a node that has one of pipe's.
@@ -80,6 +86,18 @@ void add_torchrun(const NodeProcess& process, const std::string& id, StringMap& 
   variables["PET_RDZV_ID"] = id;
 }
 
+/// Returns a word that no process of another attempt has.
+std::string rendezvous_id(const AttemptSpec& attempt) {
+  return attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+}
+
+/// Returns the number of GPUs that a process alone sees; 0: it sees those of its node.
+std::size_t own_gpus(const AttemptSpec& attempt) {
+  const auto& process = *attempt.process;
+  return attempt.step.nodes.visible == VisibleGpus::own ? process.gpus_of_node / process.local_ranks
+                                                        : 0;
+}
+
 }  // namespace
 
 StringMap node_variables(const AttemptSpec& attempt) {
@@ -87,9 +105,14 @@ StringMap node_variables(const AttemptSpec& attempt) {
   const auto& main = process.addresses->nodes.front();
   const auto port = std::to_string(process.addresses->port);
   const auto node = std::to_string(process.node), nodes = std::to_string(process.nodes);
-  const auto rank = std::to_string(process.rank), ranks = std::to_string(process.ranks);
-  // No process of another attempt can join with it.
-  const auto id = attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+  const bool has_agent = process.addresses->has_agents;
+  const auto rank = has_agent ? rank_mark : std::to_string(process.rank);
+  const auto local_rank = has_agent ? local_rank_mark : std::to_string(process.local_rank);
+  const auto ranks = std::to_string(process.ranks);
+  const auto restarts = process.addresses->restarts;
+  const auto id = rendezvous_id(attempt) + (has_agent      ? restart_mark
+                                            : restarts > 0 ? "-" + std::to_string(restarts)
+                                                           : "");
   std::string addresses;
   for (const auto& address : process.addresses->nodes)
     addresses += (addresses.empty() ? "" : ",") + address;
@@ -97,7 +120,7 @@ StringMap node_variables(const AttemptSpec& attempt) {
                       {"MASTER_PORT", port},
                       {"RANK", rank},
                       {"WORLD_SIZE", ranks},
-                      {"LOCAL_RANK", std::to_string(process.local_rank)},
+                      {"LOCAL_RANK", local_rank},
                       {"LOCAL_WORLD_SIZE", std::to_string(process.local_ranks)},
                       {"NODE_RANK", node},
                       {"NNODES", nodes},
@@ -105,13 +128,68 @@ StringMap node_variables(const AttemptSpec& attempt) {
                       {"JAX_COORDINATOR_ADDRESS", main + ":" + port},
                       {"JAX_NUM_PROCESSES", ranks},
                       {"JAX_PROCESS_ID", rank},
-                      {"TF_CONFIG", tensorflow_config(process)},
+                      {"TF_CONFIG", tensorflow_config(process, rank)},
                       {"PIPE_NODE_RANK", node},
                       {"PIPE_NODE_COUNT", nodes},
                       {"PIPE_NODE_ADDRESSES", std::move(addresses)},
                       {"PIPE_RENDEZVOUS_ID", id}};
   if (process.local_ranks == 1) add_torchrun(process, id, variables);
+  if (has_agent && own_gpus(attempt) > 0) variables["CUDA_VISIBLE_DEVICES"] = gpus_mark;
   return variables;
+}
+
+std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::string& agent) {
+  const auto& process = *attempt.process;
+  std::string names, addresses;
+  const auto& docker = attempt.step.settings->docker;
+  for (const auto& [name, value] : node_variables(attempt))
+    if (value.find('{') != value.npos && !attempt.environment.contains(name) &&
+        !docker.runtime_environment.contains(name) && !attempt.secrets.contains(name))
+      names += (names.empty() ? "" : ",") + name;
+  for (const auto& address : process.addresses->nodes)
+    addresses += (addresses.empty() ? "" : ",") + address;
+  const bool are_told_later = addresses.starts_with('{');
+  std::vector<std::string> words{agent,
+                                 "ranks",
+                                 "--node",
+                                 std::to_string(process.node),
+                                 std::to_string(process.nodes),
+                                 "--processes",
+                                 std::to_string(process.local_ranks),
+                                 "--addresses",
+                                 are_told_later ? "-" : addresses,
+                                 "--port",
+                                 std::to_string(process.addresses->port + process.ranks),
+                                 "--id",
+                                 rendezvous_id(attempt),
+                                 "--fill",
+                                 names,
+                                 "--begun-within",
+                                 std::to_string(agent_wait_seconds)};
+  if (const auto gpus = own_gpus(attempt); gpus > 0) {
+    words.emplace_back("--own-gpus");
+    words.push_back(std::to_string(gpus));
+  }
+  if (const auto restarts = attempt.step.nodes.restarts; restarts > 0) {
+    words.emplace_back("--restarts");
+    words.push_back(std::to_string(restarts));
+  }
+  if (attempt.step.nodes.done == NodesDone::first) words.emplace_back("--first");
+  return words;
+}
+
+std::optional<RankEnd> rank_end_of(std::string_view line) {
+  if (!line.starts_with('!')) return std::nullopt;
+  std::istringstream words{std::string(line.substr(1))};
+  RankEnd end;
+  std::string how;
+  std::int64_t time = 0;
+  if (!(words >> end.rank >> end.code >> how >> time)) return std::nullopt;
+  end.has_failed = how == "failed";
+  const auto age =
+      std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);
+  end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
+  return end;
 }
 
 std::string nodes_text(const StepSpec& step) {
@@ -149,6 +227,25 @@ unsigned free_ports(unsigned count) {
                                {"let the step have fewer `processes`, or run fewer steps at once"});
 }
 
+std::string odd_rank_text(const WaitsByRank& all) {
+  std::map<std::string, std::vector<unsigned>> ranks;
+  for (const auto& [rank, lines] : all) {
+    std::string text;
+    for (const auto& line : lines) {
+      const auto wait = line.substr(std::min(line.rfind(": "), line.size()));
+      if (wait.find(" stopped") != wait.npos) return "rank " + std::to_string(rank) + " is stopped";
+      text += wait + "\n";
+    }
+    ranks[text].push_back(rank);
+  }
+  if (ranks.size() != 2 || all.size() < 3) return {};
+  for (const auto& [text, some] : ranks)
+    if (some.size() == 1)
+      return "rank " + std::to_string(some.front()) + " waits for something else than the " +
+             std::to_string(all.size() - 1) + " others, which are alike";
+  return {};
+}
+
 std::string rank_prefix(unsigned rank) { return "[" + std::to_string(rank) + "] "; }
 
 std::optional<std::pair<unsigned, std::string_view>> rank_of_line(std::string_view line) {
@@ -164,7 +261,7 @@ async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt
                                                         unsigned ranks) {
   NodeAddresses addresses;
   addresses.nodes.assign(nodes, "127.0.0.1");
-  addresses.port = free_ports(ranks);
+  addresses.port = free_ports(ranks + 2);  // The last are for agents, and for barrier().
   co_return addresses;
 }
 

@@ -2,18 +2,23 @@
 /// The variables and numbers by which a process of a step with nodes finds the others.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "orchestrators/attempts.hpp"
 
 namespace pipeline::orchestrators {
 
 /// Returns the variables by which torchrun, PyTorch, Lightning, JAX and TensorFlow find the other
-/// processes, and PIPE_NODE_*. docs/nodes.md has them in a table.
+/// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents
+/// they are those of all processes of the node, with marks that its agent fills in.
 StringMap node_variables(const AttemptSpec& attempt);
+/// Returns the words before the command of a node whose processes `agent` starts.
+std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::string& agent);
 
 /// Returns `2 nodes with 4 processes each: 8 processes and 8 GPUs in all`, for a step with nodes.
 std::string nodes_text(const StepSpec& step);
@@ -22,6 +27,22 @@ std::string nodes_text(const StepSpec& step);
 /// kernel gives none of them to connections (ip_local_port_range), and no other call in this
 /// process within a minute returns one of them. Throws EnvironmentError if there are none.
 unsigned free_ports(unsigned count);
+
+/// The end of a process, as the agent of its node tells it.
+struct RankEnd {
+  unsigned rank = 0;
+  int code = 0;             ///< Exit code, or 128 plus the number of the signal.
+  bool has_failed = false;  ///< By itself, and no restart follows.
+  std::chrono::steady_clock::time_point time;
+};
+/// Returns nothing for a line that is another one.
+std::optional<RankEnd> rank_end_of(std::string_view line);
+
+/// What the processes of each rank wait in, as AttemptRunner::waits_of() has it.
+using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
+/// Returns `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
+/// alike`: that rank is what the others wait for. Empty if there is no such rank.
+std::string odd_rank_text(const WaitsByRank& waits);
 
 /// Returns `[3] ` before a line of rank 3 in a step's log.
 std::string rank_prefix(unsigned rank);

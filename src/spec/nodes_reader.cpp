@@ -9,7 +9,7 @@
 namespace pipeline::spec {
 namespace {
 
-constexpr unsigned max_nodes = 4096, max_processes = 1024;
+constexpr unsigned max_nodes = 4096, max_processes = 1024, max_restarts = 255;
 constexpr const char* nodes_example = "as in `nodes: 2` or `nodes: {count: 2, processes: gpus}`";
 
 std::uint16_t read_number_of(const char* key, const core::Value& value, unsigned max,
@@ -28,7 +28,7 @@ std::uint16_t read_processes(const core::Value& value, settings::Diagnostics& di
 }
 
 void report_node_keys(const core::Value& map, settings::Diagnostics& diagnostics) {
-  static const std::vector<std::string> keys{"count", "processes", "done", "visible"};
+  static const std::vector<std::string> keys{"count", "processes", "done", "visible", "restarts"};
   static constexpr const char* processes = "write `processes: gpus`, or a number of them";
   static constexpr const char* of_step = "it belongs to the step, beside `nodes`";
   static constexpr settings::OtherName others[]{
@@ -42,6 +42,7 @@ void report_node_keys(const core::Value& map, settings::Diagnostics& diagnostics
       {"devices", processes},
       {"gpus", "write `processes: gpus`; `settings: {resources: {gpu_count: 4}}` are each node's"},
       {"stop_criteria", "write `done: first`"},
+      {"max_restarts", "write `restarts: 2`"},
       {"retry", of_step},
       {"timeout", of_step},
       {"stalled_after", of_step},
@@ -101,6 +102,9 @@ NodesSpec read_nodes(const core::Value& value, settings::Diagnostics& diagnostic
   if (const auto* visible = value.find("visible"))
     if (read_word("visible", *visible, {"node", "own"}, diagnostics) == "own")
       nodes.visible = VisibleGpus::own;
+  if (const auto* restarts = value.find("restarts"))
+    nodes.restarts = static_cast<std::uint8_t>(
+        settings::read_count("restarts", *restarts, diagnostics, {0, max_restarts}).value_or(0));
   return nodes;
 }
 
@@ -136,6 +140,7 @@ nlohmann::json nodes_document(const NodesSpec& nodes) {
       nodes.processes == per_gpu ? nlohmann::json("gpus") : nlohmann::json(nodes.processes);
   if (nodes.done == NodesDone::first) document["done"] = "first";
   if (nodes.visible == VisibleGpus::own) document["visible"] = "own";
+  if (nodes.restarts > 0) document["restarts"] = nodes.restarts;
   return document;
 }
 
@@ -162,7 +167,10 @@ nlohmann::json nodes_schema() {
                            "0 has, which ends the others. Default: all.")},
         {"visible", described({{"enum", {"node", "own"}}},
                               "The GPUs that a process sees: all of its node's, or an equal "
-                              "share. Default: node.")}}},
+                              "share. Default: node.")},
+        {"restarts", described({{"type", "integer"}, {"minimum", 0}, {"maximum", max_restarts}},
+                               "How often all processes of an attempt begin again in place after "
+                               "one has failed. Default: 0.")}}},
       {"additionalProperties", false}};
   return described({{"anyOf", {number(max_nodes), filled, std::move(map)}}},
                    "Makes the step several processes, which start together, fail together and "

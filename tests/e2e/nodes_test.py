@@ -122,16 +122,40 @@ class Local(PipeTest):
         self.assertTrue(said[1].split()[1].endswith("-train-1") and said[2].split()[1].endswith("-train-2"), said)
         self.assertNotEqual(said[1].split()[3], said[2].split()[3])
 
+    def test_all_begin_again_in_place_under_another_id(self):
+        self.write("train.py", SUM + """
+print("begins", os.environ["PIPE_RENDEZVOUS_ID"], os.environ["PIPE_ATTEMPT"], flush=True)
+if rank == 1 and not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
+    os.kill(os.getpid(), 9)
+time.sleep(0.5)
+""")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "restarts": 2}}})
+        self.run_pipe()
+        begins = [line.split() for line in self.log("train").splitlines() if "begins" in line]
+        self.assertEqual({(line[0], line[2].rsplit("-train-")[1], line[3]) for line in begins},
+                         {(rank, number, "1") for rank in ("[0]", "[1]") for number in ("1", "1-1", "1-2")})
+        self.assertRegex(self.log("train"), r"\[1\] \[nodes\] .*; all begin again \(restart 2 of 2\)")
+        self.pipeline({"train": {"command": "exit 3", "nodes": {"count": 2, "restarts": 1}}})
+        self.assertEqual(self.run_pipe(code=1).failure("train")["kind"], "exit_code")
+        self.assertEqual(self.log("train").count("all begin again"), 1)
+
+    def test_a_rank_that_is_stopped_is_named_and_all_begin_again(self):
+        self.write("train.py", SUM + """
+print("pid", os.getpid(), flush=True)
+if os.environ["PIPE_ATTEMPT"] == "1":
+    time.sleep(600)
+""")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3, "stalled_after": "2s", "retry": {"max_retries": 1, "stalled": True}}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        os.kill(wait_until(lambda: self.pids(3), "three processes")[1], signal.SIGSTOP)
+        result = self.finish(run)
+        self.assertEqual(result.steps(), {"train": "succeeded"}, result)
+        self.assertIn("rank 1 is stopped", result.text)
+
     def test_the_success_of_rank_0_may_be_enough(self):
         self.write("train.py", f"import os\nif os.environ['RANK'] != '0':\n    {WAIT.split('; ', 1)[0]}\n    import time; time.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "done": "first"}}})
         self.assertEqual(self.run_pipe().steps(), {"train": "succeeded"})
-
-    def test_it_is_refused_where_a_step_is_one_process(self):
-        self.pipeline({"train": {"command": ["train"], "nodes": 2, "orchestrator": "kubernetes"}})
-        refused = self.pipe("validate", "pipeline.yaml")
-        self.assertEqual(refused.code, 2, refused)
-        self.assertIn("'train' has `nodes`, and the orchestrator 'kubernetes' runs one process for a step", refused.text)
 
 
 class Docker(PipeTest):
@@ -155,10 +179,35 @@ class Docker(PipeTest):
         self.assertIn("[0] told to end", self.pipe("logs", "latest", "train").out)
         self.assertEqual((self.containers(), self.networks()), ([], []))
 
-    def test_several_processes_on_a_node_are_refused(self):
-        self.pipeline({"train": {"command": ["train"], "nodes": {"processes": 2}}})
-        refused = self.run_pipe(code=2)
-        self.assertIn("has several processes on each node, and the orchestrator 'docker' starts one on each", refused.text)
+    def log(self, step: str, *words) -> str:
+        return self.pipe("logs", "latest", step, *words).out
+
+    test_all_begin_again_in_place_under_another_id = Local.test_all_begin_again_in_place_under_another_id
+
+    def test_several_processes_in_each_container(self):
+        self.write("train.py", WRITE)
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2}, "outputs": ["model", {"name": "shards", "from": "all"}]},
+                       "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": "train.model", "shards": "train.shards"}}})
+        result = self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "show").out, "6 of 0\n0/0:0\n0/1:0\n1/2:1\n1/3:1\n")
+        lines = sorted((event["rank"], event["line"]) for event in result.events("step_log") if event["step"] == "train")
+        self.assertEqual(lines, [(rank, "total 6") for rank in range(4)])
+
+    def test_the_rank_that_fails_in_a_container_is_named(self):
+        self.write("train.py", FAIL.replace("N:", "3:"))
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["message"], "rank 3 of 4, on node 1, ended with exit code 3")
+        self.assertEqual(failure["details"], ["total 6", "no such batch"])
+        log = self.pipe("logs", "latest", "train").out
+        for rank in range(3):
+            self.assertIn(f"[{rank}] told to end", log)
+
+    def test_a_program_that_is_not_there_is_told(self):
+        self.pipeline({"train": {"command": ["trane"], "nodes": {"count": 2, "processes": 2}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["kind"], "not_started", failure)
+        self.assertIn("there is no program 'trane' in the image", failure["message"])
 
 
 class Gpus(GpuTest):

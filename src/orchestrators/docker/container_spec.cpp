@@ -8,6 +8,7 @@
 #include "docker/step_rights.hpp"
 #include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/service_spec.hpp"
+#include "orchestrators/nodes.hpp"
 #include "orchestrators/preflight.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -219,6 +220,10 @@ json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   auto layout = containers::container_layout();
   layout.program = place.program;
   auto command = command_of(attempt, layout);
+  if (attempt.process && attempt.process->addresses->has_agents) {
+    const auto agent = agent_words(attempt, init_path);
+    command.insert(command.begin(), agent.begin(), agent.end());
+  }
   if (!place.init.empty()) command.insert(command.begin(), {init_path, "init"});
   config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)
                                     // Replaces the image's own entry point and command.

@@ -150,11 +150,25 @@ class DockerOrchestrator : public Orchestrator {
 
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned ranks) override {
-    if (attempt.step.settings->docker.network == "host")
-      co_return co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
-    const auto place = place_of_network(attempt);
-    co_await remove_services(engine_, labels_of(attempt, place));  // Those of a dead driver.
-    co_return co_await make_node_network(engine_, attempt, place, nodes);
+    const auto* engine = co_await engine_.info();
+    const bool has_agents = !init(engine->architecture).empty();
+    if (!has_agents && ranks > nodes)
+      throw core::EnvironmentError(
+          "several processes on a node of '" + attempt.step.name +
+              "' are started by pipe's own program, which containers of this engine cannot run",
+          {"let `torchrun` start them: leave `processes` out (docs/nodes.md)",
+           "or put the state folder on a file system without `noexec`, on a machine with the "
+           "engine's processor"});
+    NodeAddresses made;
+    if (attempt.step.settings->docker.network == "host") {
+      made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
+    } else {
+      const auto place = place_of_network(attempt);
+      co_await remove_services(engine_, labels_of(attempt, place));  // Those of a dead driver.
+      made = co_await make_node_network(engine_, attempt, place, nodes);
+    }
+    made.has_agents = has_agents;
+    co_return made;
   }
 
   async::Task<> disconnect_nodes(const Attempt& attempt) override {

@@ -9,7 +9,8 @@ Entry docker_entry() {
           .traits = {.uses_images = true,
                      .needs_engine = true,
                      .runs_on_engine = true,
-                     .runs_nodes = true},
+                     .runs_nodes = true,
+                     .runs_processes_of_node = true},
           .setting_outside_key = [](const StepSpec& step) -> std::string {
             return step.settings->docker.volumes.items().empty() ? "" : "docker.volumes";
           }};

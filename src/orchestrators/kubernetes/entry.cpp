@@ -29,7 +29,9 @@ Entry kubernetes_entry() {
                  .needs_engine = true,
                  .evaluates_constraints = true,
                  .renders_manifests = true,
-                 .can_detach = true},
+                 .can_detach = true,
+                 .runs_nodes = true,
+                 .runs_processes_of_node = true},
       .connection =
           {{.name = "context",
             .key = "context",

@@ -1,6 +1,7 @@
 #include "orchestrators/kubernetes/job_requests.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "async/sleep.hpp"
@@ -24,6 +25,26 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
       client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
 }
 
+async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap labels) {
+  std::string selector;
+  for (const auto& [name, value] : labels)
+    selector += (selector.empty() ? "" : ",") + name + "=" + value;
+  return client.get(
+      "list the Jobs of an attempt",
+      client.path("batch/v1", "jobs") + "?labelSelector=" + net::url_encode(selector));
+}
+
+async::Task<unsigned> last_try(kubernetes_api::Client& client, StringMap labels) {
+  const auto jobs = co_await jobs_with(client, std::move(labels));
+  unsigned last = 0;
+  for (const auto& job : kubernetes_api::list_at(jobs, "/items")) {
+    const auto& found = kubernetes_api::at(job, "/metadata/labels");
+    const auto number = found.value(try_label, std::string());
+    last = std::max(last, static_cast<unsigned>(std::strtoul(number.c_str(), nullptr, 10)));
+  }
+  co_return last;
+}
+
 void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,
                     const StringMap& labels) {
   const auto name = kubernetes_api::text_at(job, "/metadata/name");
@@ -36,6 +57,9 @@ void require_labels(const kubernetes_api::Client& client, const nlohmann::json& 
                                     name + "` shows whose it is"});
 }
 
+namespace {
+
+/// Returns the failure of an attempt whose Job or Secret a cluster would not store.
 std::optional<Failure> too_large_to_store(const nlohmann::json& object) {
   const auto size = object.dump().size();
   if (size <= max_object_bytes) return std::nullopt;
@@ -44,8 +68,13 @@ std::optional<Failure> too_large_to_store(const nlohmann::json& object) {
       FailureKind::not_started, "could not start: " + too_large(kind, size), {shorter_line}, {}};
 }
 
+}  // namespace
+
 async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
-                                           nlohmann::json object, const AttemptIo& io) {
+                                           nlohmann::json object, const AttemptIo& io,
+                                           std::optional<Failure>& failure) {
+  failure = too_large_to_store(object);
+  if (failure) co_return nlohmann::json();
   const auto what = "create the " + kubernetes_api::text_at(object, "/kind") + " " +
                     kubernetes_api::text_at(object, "/metadata/name");
   std::string reported;

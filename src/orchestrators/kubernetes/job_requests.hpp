@@ -17,17 +17,20 @@ async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::
 /// Returns the list of the Job's pods, also of a Job that was deleted.
 async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
 
+/// Returns the Jobs that have all of these labels.
+async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap labels);
+/// Returns the highest try among the Jobs of an attempt with nodes (try_label); 0: none.
+async::Task<unsigned> last_try(kubernetes_api::Client& client, StringMap labels);
+
 /// Throws EnvironmentError if a Job that exists lacks one of the labels: it is not this attempt's.
 void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,
                     const StringMap& labels);
 
-/// Returns the failure of an attempt whose Job or Secret a cluster would not store.
-std::optional<Failure> too_large_to_store(const nlohmann::json& object);
-
 /// Creates a Job or Secret. While a quota has no room for it, waits, and writes for what. Returns
-/// null if it exists, or the attempt is stopped.
+/// null if it exists, the attempt is stopped, or the object is too large, which sets `failure`.
 async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
-                                           nlohmann::json object, const AttemptIo& io);
+                                           nlohmann::json object, const AttemptIo& io,
+                                           std::optional<Failure>& failure);
 /// Has the cluster try at once to create the pod of a Job: it would wait for up to six minutes
 /// after a refusal. Returns false without the right to change Jobs.
 async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job);

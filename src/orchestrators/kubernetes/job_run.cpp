@@ -12,6 +12,8 @@
 #include "kubernetes_api/log_frames.hpp"
 #include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/gang_pods.hpp"
+#include "orchestrators/kubernetes/job_cleanup.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_watch.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
@@ -38,8 +40,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto longest_log_silence = 10s;  // Of a pod whose shell has ended.
 constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
-constexpr auto first_look = 1s;            // At events and nodes, after a pod begins to wait.
-constexpr auto look_again = 5s;
+constexpr auto first_look = 1s, look_again = 5s;  // At events and nodes, while a pod waits.
 
 class JobRun {
  public:
@@ -69,7 +70,6 @@ class JobRun {
 
  private:
   async::Task<> create();
-  async::Task<json> create_object(std::string group, std::string kind, json object);
   async::Task<bool> is_there();
   async::Task<> adopt();
   async::Task<bool> look_for_pod();
@@ -77,11 +77,14 @@ class JobRun {
   JobView view();
   async::Task<> look_closer(Clock::time_point now);
   void note(const JobAction& action);
+  void follow_gang(bool is_running);
+  async::Task<bool> gives_back();
   async::Task<> stop(core::StopLevel level);
   async::Task<> fail(JobAction& action);
   async::Task<> read_log();
   async::Task<> converse();
   async::Task<> read_once();
+  async::Task<> drain();
   std::optional<Failure> judge();
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
@@ -105,9 +108,9 @@ class JobRun {
   std::string& waits_;
   ServiceLogs services_;
   std::string uid_, first_errors_, shell_error_;
-  std::optional<async::JoinableTask> log_, help_;
+  std::optional<async::JoinableTask> log_, help_, telling_;
   core::CancelSource log_connection_, fetched_;
-  bool pod_ended_ = false;
+  bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::uint64_t received_ = 0;
@@ -157,7 +160,8 @@ async::Task<> JobRun::create() {
   if (files_) carried = co_await files_->bring(attempt_);
   brought_ = Clock::now() - begun;
   if (!exists) {
-    auto made = co_await create_object("batch/v1", "jobs", job_manifest(attempt_, place_));
+    auto made = co_await create_in_turn(client_, client_.path("batch/v1", "jobs"),
+                                        job_manifest(attempt_, place_), attempt_.io, failure_);
     if (is_given_up()) co_return;
     exists = made.is_null();
     if (!exists) entry_.job = std::move(made);
@@ -168,17 +172,8 @@ async::Task<> JobRun::create() {
   if (!secret) co_return;
   (*secret)["metadata"]["ownerReferences"] = json::array(
       {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
-  co_await create_object("", "secrets", std::move(*secret));
-}
-
-/// Creates a Job or Secret. Returns null if it exists, or is_given_up().
-async::Task<json> JobRun::create_object(std::string group, std::string kind, json object) {
-  if (auto failure = too_large_to_store(object)) {
-    failure_ = std::move(failure);
-    co_return json();
-  }
-  co_return co_await create_in_turn(client_, client_.path(group, kind), std::move(object),
-                                    attempt_.io);
+  co_await create_in_turn(client_, client_.path("", "secrets"), std::move(*secret), attempt_.io,
+                          failure_);
 }
 
 /// The Job exists: a dead driver created it, or this one did and the response was lost.
@@ -222,8 +217,7 @@ async::Task<> JobRun::fail(JobAction& action) {
     std::ranges::move(why_none_fits(nodes, at(entry_.pod, "/spec")),
                       std::back_inserter(failure_->details));
   }
-  if (!action.state.unfetched.empty())
-    failure_->hints = pull_advice(entry_.pod, action.state.unfetched, *failure_);
+  advise_on_pull(entry_.pod, action.state.unfetched, *failure_);
   const auto pod = entry_.pod;
   co_await stop(core::StopLevel::immediate);
   if (action.state.phase != PodState::Phase::running) co_return;
@@ -284,8 +278,28 @@ void JobRun::note(const JobAction& action) {
   if (has_started && !log_ && !entry_.pod_gone)
     log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { changed_.tell(); });
   if (has_started) fetched_.stop(core::StopLevel::immediate);
+  if (place_.gang) follow_gang(action.state.phase == PodState::Phase::running);
   if (!action.notice.empty())
     attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
+}
+
+void JobRun::follow_gang(bool is_running) {
+  place_.gang->see(attempt_.process->node, entry_.pod, Clock::now());
+  if (!is_running || telling_) return;
+  auto telling = tell_addresses(
+      client_, *place_.gang, pod_name(), [this] { return is_told_; }, log_connection_);
+  telling_.emplace(executor_, std::move(telling), [this] { changed_.tell(); });
+}
+
+/// Ends the wait of a pod without a node for which the others of its gang have waited too long.
+async::Task<bool> JobRun::gives_back() {
+  if (!place_.gang || is_given_up() || watch_.stopping() != core::StopLevel::none ||
+      !place_.gang->must_give_back(attempt_.process->node, Clock::now()))
+    co_return false;
+  attempt_.process->addresses->gives_back = true;
+  failure_ = place_.gang->failure_of(entry_.pod);
+  co_await stop(core::StopLevel::immediate);
+  co_return true;
 }
 
 /// Waits until the pod has ended or is lost; stops it on request.
@@ -305,11 +319,14 @@ async::Task<> JobRun::watch() {
       break;
     }
     if (action.kind != Kind::wait) continue;
-    if (help_ && help_->error() && watch_.stopping() == core::StopLevel::none)
-      std::rethrow_exception(help_->error());
+    const bool is_given_back = co_await gives_back();
+    if (is_given_back) break;
+    for (const auto* beside : {&help_, &telling_})
+      if (*beside && (*beside)->error() && watch_.stopping() == core::StopLevel::none)
+        std::rethrow_exception((*beside)->error());
     co_await look_closer(Clock::now());
-    co_await changed_.wait(action.is_timed || log_ended_ ? Clock::now() + 1s
-                                                         : Clock::time_point::max());
+    const bool is_timed = action.is_timed || log_ended_ || (place_.gang && !is_told_);
+    co_await changed_.wait(is_timed ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;
   changed_.tell();
@@ -320,6 +337,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   if (is_stderr && first_errors_.size() < job_error_tail)
     first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
   last_output_.add(bytes);
+  if (place_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;
   attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
@@ -373,6 +391,11 @@ async::Task<> JobRun::converse() {
   log_ended_ = Clock::now();
 }
 
+async::Task<> JobRun::drain() {
+  if (log_)
+    co_await read_last_output(*log_, changed_, received_, attempt_.io.cancel, log_connection_);
+}
+
 std::optional<Failure> JobRun::judge() {
   const auto code = exit_code_of(entry_.pod);
   if (failure_) return failure_;
@@ -381,15 +404,10 @@ std::optional<Failure> JobRun::judge() {
   if (watch_.stopping() != core::StopLevel::none)
     return watch_.stopping() == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
                                                                              : was_stopped();
-  if (entry_.pod.is_null())
-    return Failure{
-        FailureKind::infrastructure,
-        "its Job " + name_ + " was deleted by another user or program before it had a pod",
-        {restarted_line},
-        {}};
+  if (entry_.pod.is_null()) return deleted_before_pod(name_);
   if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
-  const PodEnd end{first_errors_, last_output_.text()};
-  auto failure = failure_of_pod(entry_.pod, attempt_, place_.image, end);
+  auto failure =
+      failure_of_pod(entry_.pod, attempt_, place_.image, {first_errors_, last_output_.text()});
   if (!attempt_.shell || !code) return failure;
   if (failure && failure->kind == FailureKind::not_started) return failure;
   return std::nullopt;  // How the user has left it.
@@ -422,8 +440,9 @@ async::Task<AttemptResult> JobRun::run() {
   fetched_.stop(core::StopLevel::immediate);
   if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
-  if (log_)
-    co_await read_last_output(*log_, changed_, received_, attempt_.io.cancel, log_connection_);
+  co_await drain();
+  log_connection_.stop(core::StopLevel::immediate);
+  if (telling_) co_await telling_->join();
   co_await services_.end(300ms);  // They run on.
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
@@ -463,18 +482,7 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   } catch (...) {
     error = std::current_exception();
   }
-  std::vector<std::string> outputs;
-  for (const auto& output : attempt.output_names) outputs.push_back(output.name);
-  result.cleanup = [&client, &removals, files, executor, name = run.name(), uid = run.uid(),
-                    run_id = attempt.run_id, step = attempt.step.name, number = attempt.number,
-                    outputs, addresses = addresses_of(attempt)] {
-    if (files) removals.begin(executor, files->forget(run_id, step, number, outputs, addresses));
-    removals.begin(executor, delete_job(client, name, uid));
-  };
-  if (files && !attempt.checkpoint_key.empty())
-    result.remove_checkpoint = [&removals, files, executor, key = attempt.checkpoint_key] {
-      removals.begin(executor, files->forget_checkpoint(key));
-    };
+  add_cleanup({client, removals, files, executor}, attempt, run.name(), run.uid(), result);
   if (error) {
     result.cleanup();
     co_await removals.settle();  // The pod may still be running.

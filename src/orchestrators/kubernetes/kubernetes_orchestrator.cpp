@@ -15,6 +15,7 @@
 #include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
@@ -61,6 +62,7 @@ class KubernetesOrchestrator : public Orchestrator {
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
     require_files();
+    for (const auto* step : steps) require_shared_files(*step);
     ExampleJobOptions place;
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
@@ -110,6 +112,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.program = image.program;
     place.services = image.services;
     place.gpu_models = gpu_models_;
+    if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
@@ -138,11 +141,38 @@ class KubernetesOrchestrator : public Orchestrator {
     co_return std::vector<std::string>{};
   }
 
+  /// Pods have addresses once they have nodes: their agents are told them then.
+  async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
+                                           unsigned /*ranks*/) override {
+    const auto key = gang_key(attempt);
+    NodeAddresses made;
+    for (unsigned node = 0; node < nodes; ++node)
+      made.nodes.push_back("{node" + std::to_string(node) + "}");
+    made.port = node_port;
+    made.has_agents = true;
+    made.gpus = settings::gpu_request(attempt.step.settings->resources).count;
+    const auto tried = tries_.find(key);
+    made.tries = tried != tries_.end() ? tried->second + 1
+                 : attempt.joins       ? co_await last_try(client(), labels_of(attempt))
+                                       : 0;
+    tries_[key] = made.tries;
+    gangs_.insert_or_assign(key, GangPods(nodes, patience_with(attempt.step)));
+    co_return made;
+  }
+
+  async::Task<> disconnect_nodes(const Attempt& attempt) override {
+    gangs_.erase(gang_key(attempt));
+    co_return;
+  }
+
   async::Task<> settle() override { return removals_.settle(); }
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
-    co_await delete_job(client(), job_name(run_id, step, number));
+    const auto labels = attempt_labels(run_id, step, number, owner());
+    const auto jobs = co_await jobs_with(client(), labels);
+    for (const auto& job : kubernetes_api::list_at(jobs, "/items"))
+      co_await delete_job(client(), kubernetes_api::text_at(job, "/metadata/name"));
   }
 
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
@@ -158,6 +188,14 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
  private:
+  static std::string gang_key(const AttemptSpec& attempt) {
+    return job_name(attempt.run_id, attempt.step.name, attempt.number);
+  }
+
+  StringMap labels_of(const AttemptSpec& attempt) {
+    return attempt_labels(attempt.run_id, attempt.step.name, attempt.number, owner());
+  }
+
   SharedClaim claim() const {
     return {connection_field(options_.connection, "claim"),
             connection_field(options_.connection, "claim_path")};
@@ -182,6 +220,15 @@ class KubernetesOrchestrator : public Orchestrator {
             ": it gives no URLs by which they get their files",
         "name a `claim` beside it, through which pods and this machine share files, or give an "
         "`artifact_store` that pods reach, such as `s3://team/pipe`");
+  }
+  /// Throws InputError for a step whose pods would all write to the same places of a remote store.
+  void require_shared_files(const StepSpec& step) const {
+    if (step.nodes && stages_files())
+      throw core::InputError(
+          "step '" + step.name +
+              "' has `nodes`, and its pods get their files from the remote store",
+          "name a `claim` through which pods and this machine share files "
+          "(docs/kubernetes.md)");
   }
   /// Null: pods see this machine's files.
   PodStaging* files() {
@@ -239,7 +286,9 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
   std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
-  GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.
+  std::map<std::string, GangPods> gangs_;  ///< Of running attempts with nodes, by gang_key().
+  std::map<std::string, unsigned> tries_;  ///< NodeAddresses::tries of their last try.
+  GpuModels gpu_models_;                   ///< GPU models of the cluster's nodes, if known.
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
@@ -17,6 +16,7 @@
 #include "orchestrators/kubernetes/pod_resources.hpp"
 #include "orchestrators/kubernetes/pod_services.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
+#include "orchestrators/nodes.hpp"
 #include "settings/platform.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -35,26 +35,7 @@ constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours longest_shell{24};
 
-bool is_alphanumeric(char c) {
-  return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c));
-}
-
 }  // namespace
-
-/// Returns a valid label value: letters, digits, `-`, `_` and `.`, the first and last a letter or
-/// digit, at most 63 characters. An invalid text is converted, with a digest to keep it unique.
-std::string label_value(const std::string& text) {
-  constexpr std::size_t longest = 63, digest_length = 10;
-  const auto is_fit = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
-  const bool ends_well =
-      text.empty() || (is_alphanumeric(text.front()) && is_alphanumeric(text.back()));
-  if (text.size() <= longest && ends_well && std::all_of(text.begin(), text.end(), is_fit))
-    return text;
-  std::string value;
-  for (const char c : text.substr(0, longest - digest_length - 2)) value += is_fit(c) ? c : '-';
-  return (is_alphanumeric(value.front()) ? "" : "x") + value + "-" +
-         core::sha256(text).hex().substr(0, digest_length);
-}
 
 void restrict_privileges(json& context) {
   if (context.value("privileged", json(false)) == true) return;
@@ -252,38 +233,6 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
 
 }  // namespace
 
-std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number) {
-  constexpr std::size_t longest =
-      30;  // 63 for the pod's name, less pipe's prefix, the digest and the Job controller's suffix.
-  std::string step;
-  for (const char c : step_name.substr(0, longest))
-    step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
-  core::Hasher hasher;
-  hasher.field(run_id).field(step_name).field(std::to_string(number));
-  return "pipe-" + step + "-" + hasher.finish().hex().substr(0, 16);
-}
-
-StringMap job_labels(const AttemptSpec& attempt, const std::string& owner) {
-  // Without the labels of a run, so that no run takes it for a dead driver's.
-  if (attempt.shell)
-    return {{"app.kubernetes.io/managed-by", "pipe"},
-            {"pipe.shell", label_value(attempt.shell->id)},
-            {"pipe.step", label_value(attempt.step.name)},
-            {"pipe.pipeline", label_value(attempt.pipeline)}};
-  return {{"app.kubernetes.io/managed-by", "pipe"},
-          {"pipe.run", label_value(attempt.run_id)},
-          {"pipe.step", label_value(attempt.step.name)},
-          {"pipe.attempt", std::to_string(attempt.number)},
-          {"pipe.pipeline", label_value(attempt.pipeline)},
-          {"pipe.state", owner}};
-}
-
-std::string run_selector(const std::string& run_id, const std::string& owner) {
-  return "pipe.run=" + label_value(run_id) + ",pipe.state=" + owner;
-}
-
-std::string shell_selector(const std::string& id) { return "pipe.shell=" + label_value(id); }
-
 namespace {
 
 /// Connects a container with a user's terminal or pipes, whose end ends the shell. The agent makes
@@ -338,6 +287,9 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
     command.push_back(std::to_string(step.stalled_after->count()));
   }
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
+  if (attempt.process)
+    for (const auto& word : agent_words(attempt, agent_of(place)))
+      command.push_back(literally(word));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
   json container{{"name", step_container},
                  {"image", place.image},
@@ -352,6 +304,7 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
   for (const auto& given : *step.settings->kubernetes.env_from)
     container["envFrom"].push_back(env_from_of(given));
   if (attempt.shell) be_shell(container, *attempt.shell);
+  if (attempt.process) container["stdin"] = true;  // tell_addresses()
   return container;
 }
 

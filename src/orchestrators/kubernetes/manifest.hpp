@@ -16,6 +16,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
+class GangPods;
+
 /// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp). The
 /// documents contain signed URLs and must not be shown.
 struct StagedFiles {
@@ -38,6 +40,7 @@ struct JobOptions {
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   StringMap services = {};    ///< Images of the step's services, by name.
   GpuModels gpu_models = {};  ///< GPU models that the cluster is known to have.
+  GangPods* gang = nullptr;   ///< For a step with nodes.
 };
 
 /// Name of the pod's container that runs the step.
@@ -55,11 +58,12 @@ inline constexpr std::string_view kept_log_name = ".pipe-log";
 
 /// Returns `pipe-STEP-DIGEST`, a function of the attempt alone; a DNS label that leaves room for
 /// the pod's suffix.
-std::string job_name(const std::string& run_id, const std::string& step, unsigned number);
-inline std::string job_name(const AttemptSpec& attempt) {
-  return job_name(attempt.shell ? attempt.shell->id : attempt.run_id, attempt.step.name,
-                  attempt.number);
-}
+/// @param node of a step with nodes: which one, and which try; otherwise empty
+std::string job_name(const std::string& run_id, const std::string& step, unsigned number,
+                     const std::string& node = {});
+std::string job_name(const AttemptSpec& attempt);
+/// Labels with the node of a step with nodes, and with how often everything was given back before.
+inline constexpr const char *node_label = "pipe.node", *try_label = "pipe.try";
 /// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
 /// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged.
@@ -72,6 +76,9 @@ void restrict_privileges(nlohmann::json& context);
 StringMap job_labels(const AttemptSpec& attempt, const std::string& owner);
 /// Returns `pipe.run=X,pipe.state=Y`.
 std::string run_selector(const std::string& run_id, const std::string& owner);
+/// Returns the labels that all Jobs of an attempt have.
+StringMap attempt_labels(const std::string& run_id, const std::string& step, unsigned number,
+                         const std::string& owner);
 /// Returns `pipe.shell=X`.
 std::string shell_selector(const std::string& id);
 

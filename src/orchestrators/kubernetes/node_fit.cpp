@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -209,6 +210,18 @@ NodeFit fit(const json& node, const json& pod_spec) {
   }
   result.only_gpus = only_gpus && !result.lasting.empty();
   return result;
+}
+
+unsigned pods_on(const json& node, const json& pod_spec) {
+  if (!fit(node, pod_spec).fits()) return 0;
+  auto wanted = requests_of(pod_spec);
+  wanted["pods"] = 1;
+  double count = std::numeric_limits<unsigned>::max();
+  const auto& there = at(node, "/status/allocatable");
+  for (const auto& [name, amount] : wanted)
+    if (there.is_object() && there.contains(name))
+      count = std::min(count, std::floor(amount_of(there[name]) / amount));
+  return static_cast<unsigned>(count);
 }
 
 Room room_on(const json& nodes, const json& pod_spec, bool autoscaling) {

@@ -21,6 +21,9 @@ struct NodeFit {
 /// Ignores transient reasons (a node that is not ready, closed or under pressure).
 NodeFit fit(const nlohmann::json& node, const nlohmann::json& pod_spec);
 
+/// Returns how many such pods an empty node takes at the same time.
+unsigned pods_on(const nlohmann::json& node, const nlohmann::json& pod_spec);
+
 /// The prospects of a pod that no node takes at present.
 enum class Room {
   not_looked,

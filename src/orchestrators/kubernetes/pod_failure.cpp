@@ -461,4 +461,11 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   return of_service;
 }
 
+Failure deleted_before_pod(const std::string& job) {
+  return {FailureKind::infrastructure,
+          "its Job " + job + " was deleted by another user or program before it had a pod",
+          {restarted_line},
+          {}};
+}
+
 }  // namespace pipeline::orchestrators::kubernetes

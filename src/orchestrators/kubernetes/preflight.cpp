@@ -110,6 +110,7 @@ class ClusterPreflight {
   async::Task<bool> find_version(Reference& reference);
   void check_size(const StepSpec& step);
   void check_nodes(const json& nodes, const StepGroup& steps);
+  void check_gangs(const json& nodes, const StepGroup& steps);
   async::Task<> try_out(const StepGroup& steps);
   async::Task<> try_out_its_pod(const StepGroup& steps);
 
@@ -220,7 +221,7 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
 void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
   if (alike.steps.front()->settings->kubernetes.autoscaling.value_or(false)) return;
   auto reasons = why_none_fits(nodes, alike.pod());
-  if (reasons.empty() && !nodes.empty()) return;
+  if (reasons.empty() && !nodes.empty()) return check_gangs(nodes, alike);
   const auto wants = requests_text(alike.pod());
   core::Diagnostic finding;
   finding.code = "no-node";
@@ -240,6 +241,26 @@ void ClusterPreflight::check_nodes(const json& nodes, const StepGroup& alike) {
     finding.suggestion =
         "where nodes are made as they are needed: `kubernetes: {autoscaling: true}`";
   found_.add(alike.steps, std::move(finding));
+}
+
+/// Reports steps with more nodes than the cluster's empty nodes take at the same time.
+void ClusterPreflight::check_gangs(const json& nodes, const StepGroup& alike) {
+  std::uint64_t places = 0;
+  for (const auto& node : nodes) places += pods_on(node, alike.pod());
+  for (const auto* step : alike.steps) {
+    if (step->nodes.count <= places) continue;
+    const auto wants = requests_text(alike.pod());
+    core::Diagnostic finding;
+    finding.code = "no-node";
+    finding.message = "has " + std::to_string(step->nodes.count) +
+                      " nodes, and all of the cluster's together take " + std::to_string(places) +
+                      " at the same time";
+    if (!wants.empty()) finding.notes.push_back("each asks for " + wants);
+    finding.suggestion =
+        "where nodes are made as they are needed: `kubernetes: {autoscaling: true}`";
+    const std::vector<const StepSpec*> only{step};
+    found_.add(only, std::move(finding));
+  }
 }
 
 /// Runs the cluster's own validation, including admission.

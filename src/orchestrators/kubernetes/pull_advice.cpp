@@ -101,11 +101,11 @@ std::vector<std::string> pull_advice(const json& pod, const std::string& image,
   return {"check the image's name, and that the nodes may read " + registry};
 }
 
-std::vector<std::string> pull_advice(const json& pod, const std::string& image,
-                                     const Failure& failure) {
+void advise_on_pull(const nlohmann::json& pod, const std::string& unfetched, Failure& failure) {
+  if (unfetched.empty()) return;
   auto said = failure.message;
   for (const auto& line : failure.details) said += "\n" + line;
-  return pull_advice(pod, image, said);
+  failure.hints = pull_advice(pod, unfetched, said);
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

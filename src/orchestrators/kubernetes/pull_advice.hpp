@@ -17,8 +17,7 @@ namespace pipeline::orchestrators::kubernetes {
 /// waits before a retry
 std::vector<std::string> pull_advice(const nlohmann::json& pod, const std::string& image,
                                      const std::string& said);
-/// Returns advice from the messages of a failure.
-std::vector<std::string> pull_advice(const nlohmann::json& pod, const std::string& image,
-                                     const Failure& failure);
+/// Gives a failure the advice from its messages. @param unfetched as in PodState; empty: changes nothing
+void advise_on_pull(const nlohmann::json& pod, const std::string& unfetched, Failure& failure);
 
 }  // namespace pipeline::orchestrators::kubernetes

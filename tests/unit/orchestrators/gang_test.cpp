@@ -161,6 +161,41 @@ TEST_F(Nodes, done_first_ends_the_others_when_rank_0_has_succeeded) {
   EXPECT_EQ(result.exit_code, 0);
 }
 
+TEST_F(Nodes, begin_again_as_often_as_they_may_under_another_id) {
+  std::set<std::string> ids;
+  Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
+    const auto id = node_variables(attempt).at("PIPE_RENDEZVOUS_ID");
+    const bool is_new = ids.insert(id).second;
+    if (is_new && ids.size() <= 2) co_return failed(3);
+    if (id != *ids.rbegin() || ids.size() < 3) co_return co_await until_stopped(attempt);
+    co_return AttemptResult{};
+  });
+  builder.step.nodes.restarts = 2;
+  EXPECT_FALSE(run(runner).failure);
+  EXPECT_EQ(runner.started, 12);
+  EXPECT_EQ(ids, (std::set<std::string>{builder.run_id + "-step-1", builder.run_id + "-step-1-1",
+                                        builder.run_id + "-step-1-2"}));
+  EXPECT_NE(builder.log.err.find("exited with code 3; all begin again (restart 2 of 2)"),
+            std::string::npos);
+}
+
+TEST_F(Nodes, fail_once_the_restarts_are_used_up_and_at_once_for_what_is_not_their_own_end) {
+  Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
+    if (attempt.process->rank > 0) co_return co_await until_stopped(attempt);
+    co_return failed(3);
+  });
+  builder.step.nodes.restarts = 1;
+  EXPECT_EQ(run(runner).exit_code, 3);
+  EXPECT_EQ(runner.started, 8);
+  Runner lost([&](const Attempt&) -> async::Task<AttemptResult> {
+    auto result = failed(3);
+    result.failure->kind = FailureKind::infrastructure;
+    co_return result;
+  });
+  EXPECT_TRUE(run(lost).failure);
+  EXPECT_EQ(lost.started, 4);
+}
+
 TEST_F(Nodes, wait_for_all_without_done_first) {
   int ended = 0;
   Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {

@@ -1,0 +1,209 @@
+#include "agent/meeting.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+// Agents send lines. To node 0: `ID NODE` once, then `w`, `f` and `e` for the states; from it:
+// `b`, `s` and `x` for the commands.
+constexpr char begin_line = 'b', stop_line = 's', end_line = 'x';
+constexpr std::size_t max_meeting_line = 512;
+constexpr int connect_seconds = 2;
+
+char letter_of(Meeting::State state) {
+  return state == Meeting::State::waits ? 'w' : state == Meeting::State::failed ? 'f' : 'e';
+}
+
+/// Returns the address of a socket; nothing for a text that is not an IP address. An empty text is
+/// any address of this machine.
+std::optional<sockaddr_in6> address_of(const std::string& text, const char* port) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(static_cast<std::uint16_t>(atoi(port)));
+  if (text.empty()) return address;  // IPv6's `::`
+  const bool is_4 = text.find(':') == std::string::npos;
+  if (inet_pton(AF_INET6, ((is_4 ? "::ffff:" : "") + text).c_str(), &address.sin6_addr) != 1)
+    return std::nullopt;
+  return address;
+}
+
+/// The same for a kernel without IPv6.
+sockaddr_in old_address_of(const sockaddr_in6& address) {
+  sockaddr_in old{};
+  old.sin_family = AF_INET;
+  old.sin_port = address.sin6_port;
+  memcpy(&old.sin_addr, &address.sin6_addr.s6_addr[12], sizeof old.sin_addr);
+  return old;
+}
+
+/// Returns a socket that listens at the address or is connected to it; -1: errno says why not.
+int open_socket(const sockaddr_in6& address, bool listens) {
+  int file = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool is_old = file < 0;
+  if (is_old) file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1, off = 0;
+  setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(file, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  const timeval limit{connect_seconds, 0};  // connect(2) heeds it.
+  setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const auto old = old_address_of(address);
+  const auto* at = is_old ? reinterpret_cast<const sockaddr*>(&old)
+                          : reinterpret_cast<const sockaddr*>(&address);
+  const socklen_t size = is_old ? sizeof old : sizeof address;
+  const bool good = listens ? bind(file, at, size) == 0 && listen(file, SOMAXCONN) == 0
+                            : connect(file, at, size) == 0;
+  const int error = errno;
+  if (good) {
+    fcntl(file, F_SETFL, O_NONBLOCK);
+    return file;
+  }
+  if (file >= 0) close(file);
+  errno = error;
+  return -1;
+}
+
+void send_text(int file, const std::string& text) {
+  if (file >= 0) send(file, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Meeting::Meeting(unsigned node, unsigned nodes, std::string id)
+    : node_(node), nodes_(nodes), id_(std::move(id)), states_(nodes, 0) {}
+
+Meeting::~Meeting() {
+  for (const auto& peer : peers_)
+    if (peer.file >= 0) close(peer.file);
+  if (listener_ >= 0) close(listener_);
+}
+
+std::string Meeting::connect(const char* address, const char* port) {
+  if (nodes_ == 1) {
+    is_connected_ = true;
+    return {};
+  }
+  const auto at = address_of(node_ == 0 ? "" : address, port);
+  if (!at) return "it is not an IP address";
+  const int file = open_socket(*at, node_ == 0);
+  if (file < 0) return strerror(errno);
+  is_connected_ = true;
+  if (node_ == 0) {
+    listener_ = file;
+  } else {
+    peers_.push_back({file});
+    send_text(file, id_ + " " + std::to_string(node_) + "\n");
+  }
+  return {};
+}
+
+bool Meeting::is_whole() const {
+  if (is_broken_) return false;
+  for (std::size_t node = 1; node_ == 0 && node < nodes_; ++node)
+    if (states_[node] == 0) return false;
+  return true;
+}
+
+void Meeting::tell(State state) {
+  if (node_ == 0) return note(0, state);
+  for (const auto& peer : peers_) send_text(peer.file, std::string{letter_of(state), '\n'});
+}
+
+void Meeting::watch(std::vector<pollfd>& files) const {
+  if (listener_ >= 0) files.push_back({listener_, POLLIN, 0});
+  for (const auto& peer : peers_)
+    if (peer.file >= 0) files.push_back({peer.file, POLLIN, 0});
+}
+
+Meeting::Command Meeting::next() {
+  accept_all();
+  for (auto& peer : peers_)
+    if (peer.file >= 0 && !read(peer)) {
+      close(peer.file);
+      peer.file = -1;
+      is_broken_ |= node_ > 0 || peer.node > 0;
+    }
+  if (commands_.empty()) return Command::none;
+  const auto first = commands_.front();
+  commands_.erase(commands_.begin());
+  return first;
+}
+
+/// Returns false at the end of the connection.
+bool Meeting::read(Peer& peer) {
+  char bytes[max_meeting_line];
+  const ssize_t count = recv(peer.file, bytes, sizeof bytes, MSG_DONTWAIT);
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  peer.bytes.append(bytes, static_cast<std::size_t>(count));
+  hear(peer);
+  return count > 0 && peer.bytes.size() < max_meeting_line;
+}
+
+void Meeting::accept_all() {
+  if (listener_ < 0) return;
+  for (int file; (file = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
+    peers_.push_back({file});
+}
+
+void Meeting::hear(Peer& peer) {
+  for (std::size_t end; (end = peer.bytes.find('\n')) != std::string::npos;) {
+    const auto line = peer.bytes.substr(0, end);
+    peer.bytes.erase(0, end + 1);
+    if (node_ > 0) {
+      const char letter = line.empty() ? ' ' : line[0];
+      commands_.push_back(letter == begin_line  ? Command::begin
+                          : letter == stop_line ? Command::stop
+                                                : Command::end);
+    } else if (peer.node > 0) {
+      for (const auto state : {State::waits, State::failed, State::has_ended})
+        if (line == std::string{letter_of(state)}) note(peer.node, state);
+    } else {
+      const auto space = line.rfind(' ');
+      const auto node = space == std::string::npos ? 0 : strtoul(&line[space + 1], nullptr, 10);
+      const bool is_known = node > 0 && node < nodes_ && line.compare(0, space, id_) == 0;
+      if (is_known)
+        peer.node = static_cast<unsigned>(node);
+      else
+        shutdown(peer.file, SHUT_RDWR);
+    }
+  }
+}
+
+/// Takes the state of a node, and tells all once all have the same.
+void Meeting::note(unsigned node, State state) {
+  states_[node] = letter_of(state);
+  if (state == State::failed) {
+    if (!is_stopping_) tell_all(stop_line);
+    is_stopping_ = true;
+    return;
+  }
+  for (const char each : states_)
+    if (each != letter_of(state)) return;
+  is_stopping_ = false;
+  // Each waits anew before the next begin.
+  if (state == State::waits) states_.assign(nodes_, 'r');
+  tell_all(state == State::waits ? begin_line : end_line);
+}
+
+void Meeting::tell_all(char command) {
+  for (const auto& peer : peers_)
+    if (peer.node > 0) send_text(peer.file, std::string{command, '\n'});
+  commands_.push_back(command == begin_line  ? Command::begin
+                      : command == stop_line ? Command::stop
+                                             : Command::end);
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,62 @@
+/// @file
+/// The connections between the agents of a step's nodes, by which all of them begin, begin again
+/// and end together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+namespace pipeline::kubernetes_api {
+
+/// The agent of node 0 listens, and the others connect to it: no name is looked up. Each tells it
+/// its state, and it answers all once all have the same.
+class Meeting {
+ public:
+  enum class State { waits, failed, has_ended };
+  enum class Command { none, begin, stop, end };
+
+  /// @param id a word that agents of other attempts do not know
+  Meeting(unsigned node, unsigned nodes, std::string id);
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  /// Listens at, or connects to, the port of node 0. Returns an empty text on success, and a reason
+  /// where another try may succeed.
+  std::string connect(const char* address, const char* port);
+  bool is_connected() const { return is_connected_; }
+  /// Returns whether all nodes are connected still.
+  bool is_whole() const;
+
+  /// Tells the state of this node's processes. When all wait, all begin; when one has failed, all
+  /// stop; when all have ended, all end.
+  void tell(State state);
+  /// Adds what poll(2) has to watch.
+  void watch(std::vector<pollfd>& files) const;
+  /// Reads and returns what this node shall do next.
+  Command next();
+
+ private:
+  struct Peer {
+    int file = -1;
+    unsigned node = 0;  ///< 0: not known yet.
+    std::string bytes = {};
+  };
+  bool read(Peer& peer);
+  void accept_all();
+  void hear(Peer& peer);
+  void note(unsigned node, State state);
+  void tell_all(char command);
+
+  const unsigned node_, nodes_;
+  const std::string id_;
+  int listener_ = -1;
+  bool is_connected_ = false, is_broken_ = false, is_stopping_ = false;
+  std::vector<Peer> peers_;   ///< Of node 0: all others. Of the others: node 0.
+  std::vector<char> states_;  ///< Of node 0, by node; 0: not known.
+  std::vector<Command> commands_;
+};
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,24 @@
+/// @file
+/// The removal of what an attempt has in the cluster and in the remote store.
+#pragma once
+
+#include <string>
+
+#include "kubernetes_api/client.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
+#include "orchestrators/removals.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+struct CleanupPlaces {
+  kubernetes_api::Client& client;
+  Removals& removals;
+  PodStaging* files;  ///< Null: pods see this machine's files.
+  asio::any_io_executor executor;
+};
+
+/// Sets AttemptResult::cleanup and remove_checkpoint. @param job its name @param uid of the Job
+void add_cleanup(const CleanupPlaces& places, const Attempt& attempt, const std::string& job,
+                 const std::string& uid, AttemptResult& result);
+
+}  // namespace pipeline::orchestrators::kubernetes

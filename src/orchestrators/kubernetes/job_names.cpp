@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cctype>
+
+#include "core/digest.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+bool is_alphanumeric(char c) {
+  return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c));
+}
+
+}  // namespace
+
+/// Returns a valid label value: letters, digits, `-`, `_` and `.`, the first and last a letter or
+/// digit, at most 63 characters. An invalid text is converted, with a digest to keep it unique.
+std::string label_value(const std::string& text) {
+  constexpr std::size_t longest = 63, digest_length = 10;
+  const auto is_fit = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
+  const bool ends_well =
+      text.empty() || (is_alphanumeric(text.front()) && is_alphanumeric(text.back()));
+  if (text.size() <= longest && ends_well && std::all_of(text.begin(), text.end(), is_fit))
+    return text;
+  std::string value;
+  for (const char c : text.substr(0, longest - digest_length - 2)) value += is_fit(c) ? c : '-';
+  return (is_alphanumeric(value.front()) ? "" : "x") + value + "-" +
+         core::sha256(text).hex().substr(0, digest_length);
+}
+
+std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number,
+                     const std::string& node) {
+  constexpr std::size_t longest =
+      30;  // 63 for the pod's name, less pipe's prefix, the digest and the Job controller's suffix.
+  std::string step;
+  for (const char c : step_name.substr(0, longest))
+    step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
+  core::Hasher hasher;
+  hasher.field(run_id).field(step_name).field(std::to_string(number));
+  if (!node.empty()) hasher.field(node);
+  return "pipe-" + step + "-" + hasher.finish().hex().substr(0, 16);
+}
+
+std::string job_name(const AttemptSpec& attempt) {
+  const auto& process = attempt.process;
+  const auto node =
+      process ? std::to_string(process->node) + "." + std::to_string(process->addresses->tries)
+              : std::string();
+  return job_name(attempt.shell ? attempt.shell->id : attempt.run_id, attempt.step.name,
+                  attempt.number, node);
+}
+
+StringMap attempt_labels(const std::string& run_id, const std::string& step, unsigned number,
+                         const std::string& owner) {
+  return {{"pipe.run", label_value(run_id)},
+          {"pipe.step", label_value(step)},
+          {"pipe.attempt", std::to_string(number)},
+          {"pipe.state", owner}};
+}
+
+StringMap job_labels(const AttemptSpec& attempt, const std::string& owner) {
+  // Without the labels of a run, so that no run takes it for a dead driver's.
+  if (attempt.shell)
+    return {{"app.kubernetes.io/managed-by", "pipe"},
+            {"pipe.shell", label_value(attempt.shell->id)},
+            {"pipe.step", label_value(attempt.step.name)},
+            {"pipe.pipeline", label_value(attempt.pipeline)}};
+  auto labels = attempt_labels(attempt.run_id, attempt.step.name, attempt.number, owner);
+  labels["app.kubernetes.io/managed-by"] = "pipe";
+  labels["pipe.pipeline"] = label_value(attempt.pipeline);
+  if (attempt.process) {
+    labels[node_label] = std::to_string(attempt.process->node);
+    labels[try_label] = std::to_string(attempt.process->addresses->tries);
+  }
+  return labels;
+}
+
+std::string run_selector(const std::string& run_id, const std::string& owner) {
+  return "pipe.run=" + label_value(run_id) + ",pipe.state=" + owner;
+}
+
+std::string shell_selector(const std::string& id) { return "pipe.shell=" + label_value(id); }
+
+}  // namespace pipeline::orchestrators::kubernetes

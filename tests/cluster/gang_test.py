@@ -1,0 +1,133 @@
+"""A step with nodes as the pods of a cluster: they are told one another's addresses, and nobody looks up a name."""
+
+import json
+import random
+import signal
+import unittest
+
+from settings_test import OwnNamespaceTest as _OwnNamespaceTest
+from support_cluster import ClusterTest, kubectl, needs_cluster
+from nodes_test import FAIL, WRITE
+from support import wait_until
+
+PYTHON = {"parent_image": "python:3.11-slim-bookworm"}
+# Says where it is, meets the others, and waits for a file.
+STAY = WRITE + """
+print("here", os.environ["PIPE_RENDEZVOUS_ID"], flush=True)
+time.sleep(SECONDS)
+"""
+
+
+@needs_cluster
+class NodesTest(ClusterTest):
+    def write_steps(self, script: str, nodes, **more):
+        self.write("train.py", script)
+        self.pipeline({
+            self.mark: {"command": ["python3", "train.py"], "nodes": nodes, "outputs": ["model", {"name": "shards", "from": "all"}], **more},
+            f"{self.mark}show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": f"{self.mark}.model", "shards": f"{self.mark}.shards"}},
+        }, PYTHON)
+
+    def log(self, step: str = "") -> str:
+        return self.pipe("logs", "latest", self.mark + step).out
+
+    def pods(self) -> list[dict]:
+        return json.loads(kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "-o", "json"))["items"]
+
+    def test_pods_with_several_processes_find_each_other_and_give_one_result(self):
+        self.write_steps(WRITE, {"count": 2, "processes": 2})
+        result = self.run_pipe()
+        self.assertEqual(self.log("show"), "6 of 0\n0/0:0\n0/1:0\n1/2:1\n1/3:1\n")
+        lines = sorted((event["rank"], event["line"]) for event in result.events("step_log") if event["step"] == self.mark and event["line"].startswith("total"))
+        self.assertEqual(lines, [(rank, "total 6") for rank in range(4)])
+        self.assertNotIn("!met", self.log())
+        self.assertEqual(self.jobs(), [])
+        self.assert_nothing_left()
+
+    def test_the_rank_that_fails_first_is_named_and_ends_the_others(self):
+        self.write_steps(FAIL.replace("N:", "3:"), {"count": 2, "processes": 2})
+        failure = self.run_pipe(code=1).failure(self.mark)
+        self.assertEqual(failure["message"], "rank 3 of 4, on node 1, ended with exit code 3")
+        self.assertIn("no such batch", failure["details"])
+        for rank in range(3):
+            self.assertIn(f"[{rank}] told to end", self.log())
+        self.assertEqual(self.jobs(), [])
+
+    def test_a_pod_that_is_removed_ends_the_attempt_and_all_begin_again(self):
+        self.write_steps(STAY.replace("SECONDS", "8"), 2)
+        run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+
+        def remove_one():
+            wait_until(lambda: self.log().count("here") == 2, "both ranks", 120)
+            one = random.choice(self.pods())["metadata"]["name"]
+            kubectl("delete", "pod", one, "--grace-period=0", "--force")
+
+        result = self.finish_beside(run, remove_one)
+        self.assertEqual(result.steps()[self.mark], "succeeded", result)
+        self.assertEqual(result.events("step_failed")[0]["failure"]["kind"] if result.events("step_failed") else "infrastructure", "infrastructure")
+        self.assertIn("1 of 0", self.log("show"))
+        self.assertEqual(self.jobs(), [])
+
+    def test_the_ranks_of_a_killed_driver_go_on_and_are_joined(self):
+        self.write_steps(STAY.replace("SECONDS", "15"), 2)
+        run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        wait_until(lambda: self.log().count("here") == 2, "both ranks", 120)
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+        before = {pod["metadata"]["uid"] for pod in self.pods()}
+        self.assertEqual(len(before), 2)
+        result = self.pipe("resume", "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(set(self.pods_made().values()), {1}, "no pod was made again")
+        self.assertIn("1 of 0", self.log("show"))
+        self.assertEqual(self.jobs(), [])
+        self.assert_nothing_left()
+
+    def test_ctrl_c_ends_all_pods(self):
+        self.write_steps(STAY.replace("SECONDS", "600"), 2)
+        run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        wait_until(lambda: self.log().count("here") == 2, "both ranks", 120)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(run, timeout=120).steps()[self.mark], "cancelled")
+        self.assertEqual(self.jobs(), [])
+        wait_until(lambda: not self.pods(), "the end of the pods", 60)
+
+
+@needs_cluster
+class RoomTest(_OwnNamespaceTest):
+    def node(self) -> dict:
+        return next(node for node in json.loads(kubectl("get", "nodes", "-o", "json"))["items"] if not node["spec"].get("taints"))
+
+    def gang(self, cpus: float, count: int, seconds: int, timeout: str = "600s"):
+        return {"command": f"echo begins ${{node.rank}}; sleep {seconds}; echo ends", "nodes": count,
+                "settings": {"resources": {"cpu_count": cpus}, "kubernetes": {"pod_startup_timeout": timeout}}}
+
+    def test_more_nodes_than_there_is_room_for_are_refused_before_anything_is_built(self):
+        cpus = float(self.node()["status"]["allocatable"]["cpu"])
+        self.write_steps({"train": self.gang(cpus * 0.4, 3, 1)})
+        result = self.run_there(code=2)
+        self.assert_nothing_was_made(result)
+        self.assertIn("has 3 nodes, and all of the cluster's together take 2 at the same time", self.run_there(code=2, as_json=False).err)
+
+    def test_a_gang_that_has_not_all_nodes_gives_back_and_tries_again(self):
+        """A gang of two while another pod has half of the machine: it holds one node for no longer than the time, and runs once there is room."""
+        cpus = float(self.node()["status"]["allocatable"]["cpu"])
+        hold = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hold"}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [
+            {"name": "hold", "image": "debian:bookworm-slim", "imagePullPolicy": "Never", "command": ["sleep", "1000"], "resources": {"requests": {"cpu": str(0.4 * cpus)}}}]}}
+        self.apply(hold)
+        wait_until(lambda: "Running" in self.in_namespace("get", "pod", "hold", "--no-headers"), "the pod", 60)
+        self.write_steps({"train": self.gang(0.35 * cpus, 2, 1, "10s")})
+        run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--output", "json")
+
+        def make_room():
+            wait_until(lambda: "all is given back" in self.output_of("train"), "giving back", 120)
+            self.assertNotIn("begins", self.output_of("train"))
+            self.in_namespace("delete", "pod", "hold")
+
+        result = self.finish_beside(run, make_room)
+        self.assertEqual(result.steps(), {"train": "succeeded"}, result)
+        self.assertRegex(self.output_of("train"), r"\[1\] \[nodes\] rank \d of 2, on node \d, has no node 10 s after another pod of the step had one: all is given back")
+        self.assertEqual(self.output_of("train").count("ends"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
