@@ -136,11 +136,10 @@ const Cases settings{
        digits.add(pl::shell("b", "echo", {.cache = false}));
      }}},
     {"placement", {[](auto& digits) {
-       digits.add(pl::shell("a", write_x,
-                            {.publish = {{"x", "production"}},
-                             .publish_to = "./results",
-                             .max_parallel = 2,
-                             .uses = {{"license", 1}}}));
+       digits.add(
+           pl::shell("a", write_x, {.publish = {{"x", "production"}}, .publish_to = "./results"}));
+       digits.add(pl::shell(
+           "b", "echo", {.matrix = {{"c", {1, 2}}}, .max_parallel = 2, .uses = {{"license", 1}}}));
      }}},
     {"services", {[](auto& digits) {
        digits.add(pl::shell(
@@ -184,7 +183,7 @@ const Cases graphs{
     {"when",
      {[](auto& digits) {
         digits.add(pl::shell("a", write_x));
-        digits.add(pl::shell("b", "echo", {.when = "${a.x.n} > 1 and ${params.p}"}));
+        digits.add(pl::shell("b", "echo", {.when = "(${a.x.n} > 1) and ${params.p}"}));
       },
       {.parameters = {{"p", true}}}}},
     {"run_on", {[](auto& digits) {
