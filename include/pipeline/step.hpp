@@ -45,8 +45,8 @@ auto step(F function, const StepOptions& options,
   return detail::make_function_step<FunctionStep>(function, {}, options, where);
 }
 
-/// A command or a script as a step, made by command(), shell() or script(); may be added
-/// repeatedly.
+/// A command, a script or a notebook as a step, made by command(), shell(), script() or notebook();
+/// may be added repeatedly.
 class CommandStep : public detail::StepDeclaration {
  public:
   using detail::StepDeclaration::StepDeclaration;
@@ -70,6 +70,13 @@ CommandStep shell(std::string_view name, std::string_view line,
 CommandStep script(std::string_view name, std::vector<std::string> interpreter,
                    std::string_view text, const StepOptions& options = detail::no_options(),
                    std::source_location where = std::source_location::current());
+
+/// A step that executes a Jupyter notebook: `pl::notebook("train", "train.ipynb", {.parameters =
+/// {{"rate", 0.5}}, .outputs = {"model"}})`. Parameters and the paths of inputs and outputs are
+/// variables of the notebook; the executed one is the output `notebook`.
+CommandStep notebook(std::string_view name, std::string_view file,
+                     const StepOptions& options = detail::no_options(),
+                     std::source_location where = std::source_location::current());
 
 /// A parameter of the pipeline, which `--param NAME=VALUE` sets. Made by param().
 template <class T>

@@ -39,6 +39,7 @@ struct DeclaredResult {
 struct Declaration {
   StepOptions options;
   std::vector<std::string> words;  ///< Words of a command.
+  std::string notebook;            ///< Path of the notebook in place of a command.
   bool shell = false;
   std::string script, script_file;  ///< Text and file name of a script.
   std::vector<Argument> arguments;

@@ -194,10 +194,13 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
     words.push_back("--pipe-step");
     words.push_back(options.name);
     add(map, "command", words);
+  } else if (!step.notebook.empty()) {
+    add(map, "notebook", json(step.notebook));
   } else {
     add(map, "command", step.shell ? json(step.words.at(0)) : json(step.words));
-    add_some(map, "version", options.version.empty() ? json() : json(options.version));
   }
+  if (!step.entry)
+    add_some(map, "version", options.version.empty() ? json() : json(options.version));
   add_some(map, "parameters", parameters);
   add_some(map, "inputs", inputs);
   add_some(map, "outputs", outputs);

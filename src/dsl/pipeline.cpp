@@ -182,6 +182,16 @@ CommandStep script(std::string_view name, std::vector<std::string> interpreter,
   return CommandStep(std::move(step));
 }
 
+CommandStep notebook(std::string_view name, std::string_view file, const StepOptions& options,
+                     std::source_location where) {
+  auto step = declare_command(name, options, {}, where);
+  step->notebook = file;
+  auto& outputs = step->options.outputs;
+  if (std::ranges::find(outputs, "notebook", &Output::name) == outputs.end())
+    outputs.emplace_back("notebook", std::filesystem::path(file).filename().string());
+  return CommandStep(std::move(step));
+}
+
 When::When(std::string_view step, std::string_view output)
     : expression("${" + std::string(step) + "." + std::string(output) + "}") {}
 

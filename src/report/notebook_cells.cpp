@@ -6,11 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::report {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::string_view scripts_left_out =
+    "(HTML with scripts, which this page does not run; display a picture to have it here)";
 
 /// Returns a text that notebooks write as one, or as a list of its lines.
 std::string joined_text(const json& value) {
@@ -51,7 +55,13 @@ json output_entry(const json& output) {
   if (data.contains("image/png"))
     if (auto picture = joined_text(data["image/png"]); is_base64(picture))
       return {{"p", std::move(picture)}};
-  return data.contains("text/plain") ? json{{"t", joined_text(data["text/plain"])}} : json();
+  auto plain = data.contains("text/plain") ? joined_text(data["text/plain"]) : std::string();
+  if (data.contains("text/html")) {
+    auto html = joined_text(data["text/html"]);
+    if (core::lower(html).find("<script") == html.npos) return {{"h", std::move(html)}};
+    plain += (plain.empty() ? "" : "\n") + std::string(scripts_left_out);
+  }
+  return plain.empty() ? json() : json{{"t", std::move(plain)}};
 }
 
 }  // namespace

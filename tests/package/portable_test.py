@@ -37,6 +37,20 @@ def sums():
 sums.main()
 """
 
+WHEEL = ("sh", "-ec", """
+"$1" -m venv "$2/venv"
+cd "$2"
+venv/bin/pip install -q --no-index "$3"
+venv/bin/pip show pipe-ml | grep Requires
+ln -s venv/bin/pipe linked  # as uv and pipx do it
+./linked --version
+venv/bin/pipe run -o local
+venv/bin/python -m pipe_ml --version
+PATH="$2/venv/bin:$PATH" venv/bin/python sums.py run -o local
+venv/bin/python -c 'import pipe_ml; from importlib.metadata import version; print(version("pipe-ml"))'
+venv/bin/pip uninstall -q -y pipe-ml
+""", "sh")
+
 
 def run(*command, **options):
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
@@ -130,24 +144,25 @@ class Portable(unittest.TestCase):
         pythons = [found for version in ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14") if (found := pyenv(version))]
         for number, python in enumerate(pythons or [sys.executable]):
             with self.subTest(python):
-                self.check_wheel(python, self.folder / f"with-wheel-{number}")
+                work = self.folder / f"with-wheel-{number}"
+                self.check_wheel(python, work, *WHEEL)
 
-    def check_wheel(self, python, work):
+    def test_wheel_in_the_newest_python_of_debian(self):
+        image = "python:3.14-slim-forky"
+        if not has_image(image):
+            self.skipTest(f"there is no image {image}: scripts/testbed/base-images {image}")
+        self.check_wheel("python3", self.folder / "in-container", "docker", "run", "--rm", "--network", "none", "-v", f"{self.folder}:{self.folder}", image, *WHEEL)
+
+    def check_wheel(self, python, work, *shell):
+        """Installs the wheel in a bare environment, uses it as users would, and removes it."""
         work.mkdir()
-        environment = work / "venv"
-        run(python, "-m", "venv", environment)
-        run(environment / "bin/pip", "install", "--no-index", self.wheel)
-        self.assertNotIn("Requires: p", run(environment / "bin/pip", "show", "pipe-ml"), "no other package comes with it")
-        link = work / "linked"  # as uv and pipx do it
-        link.symlink_to(environment / "bin/pipe")
-        self.assertIn(VERSION, run(link, "--version"))
         (work / "pipeline.yaml").write_text(PIPELINE)
-        self.assertIn("sums succeeded", run(environment / "bin/pipe", "run", "-o", "local", cwd=work))
-        self.assertIn(VERSION, run(environment / "bin/python", "-m", "pipe_ml", "--version"))
         (work / "sums.py").write_text(PROGRAM)
-        self.assertIn("sums succeeded", run(environment / "bin/python", "sums.py", "run", "-o", "local", cwd=work, env={"PATH": f"{environment}/bin:{os.environ['PATH']}"}))
-        run(environment / "bin/pip", "uninstall", "-y", "pipe-ml")
-        self.assertFalse((environment / "lib/pipe").exists())
+        said = run(*shell, python, work, self.wheel, env={**os.environ, "PYENV_VERSION": "", "PYTHONPATH": ""})
+        self.assertRegex(said, r"(?m)^Requires: ?$", "no other package comes with it")
+        self.assertEqual(said.count(VERSION), 3, said)
+        self.assertEqual(said.count("sums succeeded"), 2, said)
+        self.assertFalse((work / "venv/lib/pipe").exists())
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import unittest
 
-from python_support import PARENT, PythonTest, docker, pyenv
+from python_support import PARENT, ROOT, PythonTest, docker, pyenv
 
 PROGRAM = """
     import dataclasses
@@ -79,6 +79,23 @@ class Images(PythonTest):
         for version, python in pythons.items():
             with self.subTest(version):
                 self.assertTrue(self.run_in(self.image_of(python))["version"].startswith(version + "."))
+        self.assert_nothing_left()
+
+    def test_the_newest_python_of_debian(self):
+        image = "python:3.14-slim-forky"  # two minutes to make, so not here
+        if subprocess.run(["docker", "image", "inspect", image], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+            self.skipTest(f"there is no image {image}: scripts/testbed/base-images {image}")
+        self.assertTrue(self.run_in(image)["version"].startswith("3.14."))
+        self.assert_nothing_left()
+
+    def test_alpine_which_has_another_c_library_and_no_bash(self):
+        image = "python:3.13-alpine"
+        made = subprocess.run([ROOT / "scripts/testbed/base-images", image], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if made.returncode:
+            self.skipTest(f"no image {image} can be made here: {(made.stdout.strip().splitlines() or ['no reason'])[-1]}")
+        said = self.run_in(image)
+        self.assertTrue(said["version"].startswith("3.13."), said)
+        self.assertNotEqual(said["libc"], "glibc")
         self.assert_nothing_left()
 
 

@@ -298,6 +298,28 @@ steps:
       << "exported";
 }
 
+TEST_F(Builder, a_notebook_is_that_of_yaml) {
+  std::ofstream(folder_.path() / "train.ipynb") << R"({"cells": [], "nbformat": 4})";
+  Pipeline pipeline{"notebooks", {.root = folder_.path()}};
+  const auto train = pipeline.add(
+      notebook("train", "train.ipynb",
+               {.outputs = {{"model", "m.pkl"}}, .parameters = {{"rate", 0.5}}, .version = "2"}));
+  pipeline.add(command("show", {"cat", "${inputs.pages}"}), {{"pages", train["notebook"]}});
+  const auto wanted = described(from_yaml(R"(
+name: notebooks
+steps:
+  train: {notebook: train.ipynb, parameters: {rate: 0.5}, outputs: {model: m.pkl}, version: "2"}
+  show: {command: [cat, "${inputs.pages}"], inputs: {pages: train.notebook}}
+)"));
+  EXPECT_EQ(described(dsl::build(pipeline)), wanted);
+  EXPECT_EQ(wanted["steps"][0]["outputs"].back()[0], "notebook");
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), wanted)
+      << "exported";
+  Pipeline wrong{"wrong", {.root = folder_.path()}};
+  wrong.add(notebook("train", "train.py"));
+  EXPECT_THAT(error_of(wrong), HasSubstr("'train.py' is not a Jupyter notebook"));
+}
+
 TEST_F(Builder, what_is_published_is_that_of_yaml) {
   const StringList none = std::vector<std::string>{};
   Pipeline pipeline{"shared", {.root = folder_.path()}};

@@ -1,0 +1,56 @@
+"""HTML in the outputs of notebooks is drawn by the pages, where it runs nothing and asks for nothing."""
+
+import json
+import unittest
+
+from serve_test import ServeTest
+from support_browser import BROWSER, Browser
+
+TABLE = """<div><style scoped>th { color: red }</style><table border="1" class="dataframe">
+<thead><tr><th></th><th>accuracy</th></tr></thead><tbody><tr><th>0</th><td>0.93</td></tr></tbody></table></div>"""
+HOSTILE = """<p>hostile</p><img src=x onerror="parent.document.title = 'taken'"><img src="http://127.0.0.1:9/pixel"><svg onload="top.document.title = 'taken'"></svg>
+<meta http-equiv="refresh" content="0; url=http://127.0.0.1:9/"><iframe src="http://127.0.0.1:9/frame"></iframe><form action="http://127.0.0.1:9/"><button>send</button></form>
+<a href="javascript:parent.document.title = 'taken'">click</a><a target="_top" href="http://127.0.0.1:9/top">leave</a><link rel="stylesheet" href="http://127.0.0.1:9/style"></iframe></font>"""
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def shown(**data):
+    return {"output_type": "display_data", "metadata": {}, "data": {name.replace("_", "/"): text for name, text in data.items()}}
+
+
+@unittest.skipUnless(BROWSER, "no Chromium")
+class Html(ServeTest):
+    def setUp(self):
+        super().setUp()
+        outputs = [shown(text_html=TABLE, text_plain="accuracy"), shown(text_html=HOSTILE), shown(text_html="<script>1</script>", text_plain="Figure"), shown(image_png=PIXEL)]
+        cell = {"cell_type": "code", "source": "table", "metadata": {}, "execution_count": 1, "outputs": outputs}
+        self.write("made.ipynb", json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+        self.pipeline({"train": {"command": "cp made.ipynb ${outputs.page}", "code": ["made.ipynb"], "outputs": {"page": "page.ipynb"}}})
+        self.shown = self.run_pipe().events("run_started")[0]["run"]
+        self.browser = Browser(1000)
+        self.addCleanup(self.browser.close)
+
+    def check(self):
+        self.browser.js("document.querySelector('details.notebook').scrollIntoView()")
+        self.browser.wait("document.querySelector('.notebook img').naturalWidth === 1")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('iframe')].map((one) => one.getAttribute('sandbox') + (one.contentDocument === null))"), ["true", "true"])
+        texts = self.browser.js("[...document.querySelectorAll('.notebook pre')].map((one) => one.textContent)")
+        self.assertEqual(texts, ["table", "Figure\n(HTML with scripts, which this page does not run; display a picture to have it here)"])
+        tree = self.browser.call("DOM.getDocument", depth=-1, pierce=True)
+        self.assertIn("0.93", json.dumps(tree))
+        self.assertNotIn("taken", self.browser.js("document.title"))
+        self.assertEqual([url for url in self.browser.requests if "127.0.0.1:9/" in url], [])
+
+    def test_in_a_report(self):
+        self.assertEqual(self.pipe("report", "latest", "-o", "report.html").code, 0)
+        self.browser.open(f"file://{self.folder}/report.html", "document.querySelectorAll('iframe').length === 2")
+        self.check()
+
+    def test_on_the_live_page(self):
+        self.serve()
+        self.browser.open(self.address.replace("/?", f"/run/{self.shown}?"), "document.querySelectorAll('iframe').length === 2")
+        self.check()
+
+
+if __name__ == "__main__":
+    unittest.main()
