@@ -1,34 +1,22 @@
 #include "orchestrators/local/local_orchestrator.hpp"
 
 #include <signal.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <charconv>
 
-#include <nlohmann/json.hpp>
-
-#include "core/bounded_json.hpp"
-#include "core/diagnostic.hpp"
-#include "core/digest.hpp"
 #include "core/error.hpp"
-#include "core/project.hpp"
-#include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/failure.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
-#include "orchestrators/local/installer.hpp"
-#include "orchestrators/local/requirement_files.hpp"
 #include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/terminal_process.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/owner.hpp"
-#include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/usage/process_waits.hpp"
-#include "python_packages/unknown.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::local {

@@ -77,8 +77,8 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths&
                       std::to_string(gpus.count));
   }
   if (attempt.step.timeout) {
-    const auto limit =
-        std::chrono::ceil<std::chrono::minutes>(*attempt.step.timeout) + time_to_begin_and_end;
+    const std::chrono::milliseconds timeout(attempt.step.timeout->count());
+    const auto limit = std::chrono::ceil<std::chrono::minutes>(timeout) + time_to_begin_and_end;
     options.push_back("--time=" + std::to_string(limit.count()));
   }
   if (!attempt.avoided_nodes.empty() && !connection.contains("exclude")) {
