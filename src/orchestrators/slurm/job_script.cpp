@@ -127,6 +127,7 @@ std::string job_script(const JobPaths& paths, const std::filesystem::path& agent
          "cd " +
          core::shell_quote(folder) +
          " || exit 1\n"
+         "unset OLDPWD\n"
          ". " +
          quoted(paths.variables()) +
          "\n"

@@ -47,10 +47,10 @@ TEST(JobStates, an_end_that_its_agent_wrote_needs_no_state) {
 }
 
 TEST(JobStates, a_job_that_is_not_over_is_waited_for) {
-  for (const auto& state : job_states())
-    if (state.phase != JobPhase::ended)
-      EXPECT_EQ(next_action(in_state(std::string(state.name), 1000h)), JobAction::wait)
-          << state.name;
+  for (const auto& state : job_states()) {
+    if (state.phase == JobPhase::ended) continue;
+    EXPECT_EQ(next_action(in_state(std::string(state.name), 1000h)), JobAction::wait) << state.name;
+  }
   EXPECT_EQ(next_action(in_state("NEW_IN_SLURM_30", 1000h)), JobAction::wait);
   EXPECT_EQ(next_action(in_state("", 1000h)), JobAction::wait);
 }
