@@ -22,7 +22,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t output_tail = 8192, largest_status = 1 << 20;
-constexpr auto grace = 10s;                                  // From SIGTERM to SIGKILL.
+constexpr auto grace = 10s;        // From SIGTERM to SIGKILL.
+constexpr auto time_to_kill = 5s;  // For an agent that was told to kill its step.
 constexpr auto shortest_look = 50ms, longest_look = 1000ms;  // At the log of a running step.
 constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
 constexpr auto longest_submission = 10min;
@@ -88,9 +89,8 @@ class JobRun {
   std::optional<JobStatus> status_;
   JobView last_;  ///< When the watch ended.
   bool gave_up_ = false, was_killed_ = false, has_begun_ = false;
-  core::StopLevel sent_ = core::StopLevel::none;
-  bool sent_to_running_ = false;
-  Clock::time_point stopping_{};
+  enum class Sent { nothing, cancel, term, stop_file, kill } sent_ = Sent::nothing;
+  Clock::time_point stopping_{}, stopped_at_once_{};
   std::optional<Clock::time_point> ended_;
   std::optional<Failure> refused_;
 };
@@ -98,7 +98,19 @@ class JobRun {
 /// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
 async::Task<bool> JobRun::adopt() {
   id_ = std::string(core::trimmed(core::read_if_file(paths_.id())));
-  if (id_.empty()) id_ = co_await find_submitted();
+  if (const auto words = core::words_of(core::read_if_file(paths_.begun()));
+      id_.empty() && !words.empty())
+    id_ = words.front();
+  const auto deadline = Clock::now() + longest_submission;
+  for (bool is_known = !id_.empty(); !is_known;) {
+    try {
+      id_ = co_await find_submitted();
+      is_known = true;
+    } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
+      if (Clock::now() >= deadline || wanted() != core::StopLevel::none) throw;
+    }
+    if (!is_known) co_await async::sleep(2s);
+  }
   if (!id_.empty()) co_return true;
   for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
     core::remove_tree(folder);
@@ -209,28 +221,31 @@ void JobRun::read_log() {
   if (!log_.ended()) log_.read();
 }
 
-/// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, the script
-/// of another one gets a signal.
+/// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, and the
+/// agent of another one stops the step, at once if it finds the file `stop`. Where that does not
+/// help, Slurm kills all.
 async::Task<> JobRun::stop() {
   auto level = wanted();
   if (level == core::StopLevel::none) co_return;
   const auto now = Clock::now();
-  if (sent_ == core::StopLevel::none) stopping_ = now;
+  if (sent_ == Sent::nothing) stopping_ = now;
   if (level == core::StopLevel::graceful && now - stopping_ >= grace) {
     level = core::StopLevel::immediate;
     was_killed_ = true;
   }
-  const bool is_running = may_begin();
-  if (level == sent_ && is_running == sent_to_running_) co_return;
-  std::vector<std::string> arguments{id_};
-  if (is_running && level == core::StopLevel::graceful)
-    arguments = {"--batch", "--signal=TERM", id_};
-  else if (is_running)
-    arguments = {"--full", "--signal=KILL", id_};
+  auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
+  if (!may_begin()) wish = Sent::cancel;
+  if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
+    wish = Sent::kill;
+  if (wish <= sent_) co_return;
+  std::vector<std::string> arguments{"--batch", "--signal=TERM", id_};
+  if (wish == Sent::cancel) arguments = {id_};
+  if (wish == Sent::kill) arguments = {"--full", "--signal=KILL", id_};
+  if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
   try {
     co_await place_.client.cancel(std::move(arguments));
-    sent_ = level;
-    sent_to_running_ = is_running;
+    sent_ = wish;
+    if (wish == Sent::stop_file) stopped_at_once_ = now;
   } catch (const SlurmError&) {  // Is tried again until the job has ended.
   }
 }

@@ -187,6 +187,14 @@ class SlurmOrchestrator : public Orchestrator {
       core::make_folders(of.folder_of(run) / "events");
       core::make_folders(of.folder_of(run) / "jobs");
     }
+    /// Removes the folders, unless they have files of attempts that a later driver may join.
+    ~RunPlace() {
+      std::error_code error;
+      for (const auto* name : {"events", "jobs", ""})
+        fs::remove(*name ? place.folder / name : place.folder, error);
+    }
+    RunPlace(const RunPlace&) = delete;
+    RunPlace& operator=(const RunPlace&) = delete;
     JobBoard board;
     JobPlace place;
   };

@@ -66,7 +66,8 @@ TEST(OrchestratorCatalog, names_the_setting_by_which_a_step_reads_data_outside_i
   step.settings->docker.volumes = std::vector<std::string>{"/data:/data"};
   EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", "", "never"));
   step.settings->kubernetes.volumes = nlohmann::json::array({"pvc/data:/data"});
-  EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", "kubernetes.volumes", "never"));
+  EXPECT_THAT(settings_of(step),
+              ElementsAre("docker.volumes", "never", "kubernetes.volumes", "never"));
   step.settings->kubernetes.volumes = nlohmann::json::array({"/data:/data"});
   EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", "", "never"));
 }
