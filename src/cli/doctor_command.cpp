@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/version.hpp"
+#include "core/joined.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -51,6 +52,7 @@ class Doctor {
     devices();
     engine();
     python();
+    slurm();
     state();
     return std::move(checks_);
   }
@@ -310,6 +312,20 @@ class Doctor {
     } catch (const core::EnvironmentError& error) {
       add("credentials", Level::warn, error.what(), error.advice());
     }
+  }
+
+  /// Says nothing where Slurm's commands are missing: few machines are login nodes.
+  void slurm() {
+    const auto [version, is_there] = output_of({"sbatch", "--version"});
+    if (!is_there) return;
+    if (const auto [partitions, answers] = output_of({"sinfo", "--noheader", "--format=%R"});
+        answers)
+      add("Slurm", Level::ok,
+          version + ", for `--orchestrator slurm`; partitions: " +
+              core::joined(core::lines_of(partitions), ", "));
+    else
+      add("Slurm", Level::warn, version + ", whose controller does not answer",
+          {"`scontrol ping` says more"});
   }
 
   void python() {
