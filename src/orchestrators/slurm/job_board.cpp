@@ -60,7 +60,7 @@ void JobBoard::start() {
 
 JobBoard::Entry& JobBoard::watch(const std::string& name, const std::string& id,
                                  std::function<void()> on_change) {
-  if (entries_.empty()) answered_ = Clock::now();
+  if (entries_.empty()) answered_ = asked_ = Clock::now();
   auto& entry = entries_[name];
   entry = {};
   entry.id = id;
@@ -68,13 +68,15 @@ JobBoard::Entry& JobBoard::watch(const std::string& name, const std::string& id,
   entry.on_change = std::move(on_change);
   start();
   has_work_.tell();
-  pause_ = shortest_pause;
+  pause_ = std::min(pause_, shortest_pause);
+  wants_news_.tell();
   return entry;
 }
 
 void JobBoard::forget(const std::string& name) { entries_.erase(name); }
 
 void JobBoard::expect_news() {
+  if (pause_ <= pause_when_expected) return;
   pause_ = pause_when_expected;
   wants_news_.tell();
 }
@@ -155,10 +157,12 @@ async::Task<> JobBoard::ask() {
       co_await wants_news_.wait(Clock::now() + 1s);
       continue;
     }
-    co_await wants_news_.wait(Clock::now() + pause_);
-    if (is_over_ || entries_.empty()) continue;
+    if (const auto next = asked_ + pause_; Clock::now() < next) {
+      co_await wants_news_.wait(next);
+      continue;
+    }
     refresh_folder(events_);
-    const auto asked = Clock::now();
+    const auto asked = asked_ = Clock::now();
     try {
       const auto jobs = co_await client_.jobs();
       take(jobs, asked);

@@ -59,7 +59,7 @@ class JobBoard {
   async::Change has_work_, wants_news_;
   std::optional<async::JoinableTask> looking_, asking_;
   bool is_over_ = false;
-  Clock::time_point answered_ = Clock::now();
+  Clock::time_point answered_ = Clock::now(), asked_ = answered_;
   std::chrono::milliseconds pause_;
   std::string error_;
 };

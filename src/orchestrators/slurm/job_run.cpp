@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::ptrdiff_t max_details = 10;  // Lines of what Slurm has written for the job.
 constexpr std::size_t output_tail = 8192, largest_status = 1 << 20;
 constexpr auto grace = 10s;        // From SIGTERM to SIGKILL.
 constexpr auto time_to_kill = 5s;  // For an agent that was told to kill its step.
@@ -88,7 +89,7 @@ class JobRun {
   std::string id_, node_, noted_;
   std::optional<JobStatus> status_;
   JobView last_;  ///< When the watch ended.
-  bool gave_up_ = false, was_killed_ = false, has_begun_ = false;
+  bool was_killed_ = false, has_begun_ = false;
   enum class Sent { nothing, cancel, term, stop_file, kill } sent_ = Sent::nothing;
   Clock::time_point stopping_{}, stopped_at_once_{};
   std::optional<Clock::time_point> ended_;
@@ -260,10 +261,7 @@ async::Task<> JobRun::watch() {
     const bool has_output = has_begun_ && log_.read();
     last_ = view();
     const auto action = next_action(last_);
-    if (action != JobAction::wait) {
-      gave_up_ = action == JobAction::give_up;
-      break;
-    }
+    if (action != JobAction::wait) break;
     note_wait();
     co_await stop();
     const bool is_stopping = wanted() != core::StopLevel::none;
@@ -319,15 +317,18 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
 }
 
 std::optional<Failure> JobRun::judge(AttemptResult& result) {
-  if (wanted() != core::StopLevel::none) return was_killed_ ? had_to_be_killed() : was_stopped();
+  if (wanted() != core::StopLevel::none && (sent_ != Sent::nothing || !status_))
+    return was_killed_ ? had_to_be_killed() : was_stopped();
   if (status_) {
     result.exit_code = status_->exit_code;
     result.signal = status_->signal.value_or(0);
     return failure_of(*status_);
   }
   auto failure = failure_of_job(last_, id_);
-  for (const auto line : core::lines_of(core::read_if_file(paths_.output())))
-    failure.details.emplace_back(line);
+  const auto text = core::read_if_file(paths_.output());
+  auto lines = core::lines_of(text);
+  if (std::ssize(lines) > max_details) lines.erase(lines.begin(), lines.end() - max_details);
+  for (const auto line : lines) failure.details.emplace_back(line);
   return failure;
 }
 
