@@ -166,7 +166,7 @@ class WhatSlurmDoes(OnSlurm):
     def test_a_lost_node_is_another_attempt_on_another_one(self):
         process = self.start_slow()
         node = (self.folder / "effects").read_text().strip()
-        self.addCleanup(slurm, "scontrol", "update", f"nodename={node}", "state=resume")
+        self.addCleanup(subprocess.run, ["scontrol", "update", f"nodename={node}", "state=resume"], env={**os.environ, "SLURM_CONF": CONF}, stderr=subprocess.DEVNULL)
         slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
         wait_until(lambda: self.effects() == 2, "the second attempt")
         self.write("go", "")
