@@ -22,6 +22,9 @@
 //          --gpus                      samples the pod's GPUs
 //          --stalled-after MS          reports the waits of the step's processes after so many
 //                                      milliseconds without output
+//          --status FILE               writes how the step has ended to the file, for a driver that
+//                                      sees it through a shared file system, and ends what the
+//                                      step has left running
 //          --services FOLDER COUNT     starts the command once so many services are ready, and
 //                                      tells them its end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
@@ -128,7 +131,35 @@ bool pass_on(int from, char whole, char part) {
   return count > 0;
 }
 
-int not_executed(int error) {
+/// Writes the end of a step, as a JSON object, so that other machines see the whole file or none,
+/// also after a power failure. @param end members of the object
+void write_status(const char* path, const char* end, const char* usage) {
+  fsync(STDOUT_FILENO);  // Other machines see all of the log before they see its end.
+  char text[pipeline::kubernetes_api::max_usage + 128], fresh[4096], folder[4096];
+  const int size = snprintf(text, sizeof text, "{%s,\"usage\":%s}\n", end, usage);
+  snprintf(fresh, sizeof fresh, "%s.new", path);
+  snprintf(folder, sizeof folder, "%s", path);
+  if (char* slash = strrchr(folder, '/')) *slash = '\0';
+  const int file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const bool good = file >= 0 && size > 0 &&
+                    write_all(file, text, static_cast<std::size_t>(size)) && fsync(file) == 0 &&
+                    close(file) == 0 && rename(fresh, path) == 0;
+  if (!good) fprintf(stderr, "pipe-agent: cannot write %s: %s\n", path, strerror(errno));
+  const int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (parent >= 0) {
+    fsync(parent);
+    close(parent);
+  }
+}
+
+int not_executed(int error, const char* status_file) {
+  if (status_file) {
+    char end[32];
+    snprintf(end, sizeof end, "\"not_executed\":%d", error);
+    write_end();
+    write_status(status_file, end, "{}");
+    return error == ENOENT ? 127 : 126;
+  }
   const int code = pipeline::kubernetes_api::write_not_executed(error);
   write_end();
   return code;
@@ -165,6 +196,7 @@ struct Options {
   const char *stager = nullptr, *document = nullptr;
   const char* services = nullptr;  ///< Folder of the services; null: there are none.
   int service_count = 0;
+  const char* status = nullptr;  ///< File for the step's end; null: the pod's status has it.
   bool has_gpus = false, has_checkpoint = false;
   long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
 };
@@ -311,6 +343,16 @@ void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   for (int look = 0; look < max_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
 }
 
+/// Kills the processes that the step has left running, which this one has adopted.
+void end_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
+  constexpr int max_looks = 100;
+  for (int look = 0; look < max_looks; ++look) {
+    if (pipeline::kubernetes_api::signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
+    usleep(2'000);
+    reap(step, meter, gpus);
+  }
+}
+
 /// Forwards the rest of the pipes, whose writers may be alive outside of the container.
 void drain(Step& step) {
   for (const int end : {step.out.fd, step.err.fd}) fcntl(end, F_SETFL, O_NONBLOCK);
@@ -357,7 +399,8 @@ int run(char** command, const Options& options) {
   for (const int end : {out[1], failure[1]}) close(end);
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;
-  if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
+  if (read(failure[0], &error, sizeof error) == sizeof error)
+    return not_executed(error, options.status);
 
   Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, options.stop_file, -1};
   if (options.has_checkpoint) step.keeper = start_stager(options, "keep", nullptr, err[1]);
@@ -369,13 +412,16 @@ int run(char** command, const Options& options) {
   // Processes that the step has left running end with the step, as in a container.
   if (is_first)
     kill(-1, SIGKILL);
+  else if (options.status)
+    end_rest(step, meter, gpus);
   else if (step.keeper > 0)
     kill(step.keeper, SIGKILL);
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
   char used[pipeline::kubernetes_api::max_usage];
-  write_frame('u', used, meter.write(used, gpus));
+  const auto used_size = meter.write(used, gpus);
+  write_frame('u', used, used_size);
   const int code =
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
   char text[16];
@@ -387,6 +433,14 @@ int run(char** command, const Options& options) {
     wait_for(start_stager(options, "collect", text, -1), signals, true);
   drain(step);
   write_end();
+  if (options.status) {
+    used[used_size < sizeof used ? used_size : sizeof used - 1] = '\0';
+    char end[64];
+    snprintf(end, sizeof end, "\"%s\":%d%s", WIFSIGNALED(step.status) ? "signal" : "code",
+             WIFSIGNALED(step.status) ? WTERMSIG(step.status) : code,
+             step.is_stopping ? ",\"stopped\":true" : "");
+    write_status(options.status, end, used);
+  }
   if (!options.stager || step.is_stopping) return code;
   return wait_for(start_stager(options, "collect", text, -1), signals, true) ? code : 125;
 }
@@ -415,6 +469,7 @@ int main(int count, char** arguments) {
     const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
     const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
     const bool has_services = strcmp(arguments[1], "--services") == 0;
+    const bool has_status = strcmp(arguments[1], "--status") == 0;
     const int values = collects || has_services ? 2 : has_gpus || has_checkpoint ? 0 : 1;
     if (count < values + 4) return 125;
     options.has_gpus |= has_gpus;
@@ -427,6 +482,8 @@ int main(int count, char** arguments) {
       options.service_count = atoi(arguments[3]);
     } else if (has_limit) {
       options.stalled_after = strtol(arguments[2], nullptr, 10);
+    } else if (has_status) {
+      options.status = arguments[2];
     } else if (values == 1) {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     }

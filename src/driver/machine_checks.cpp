@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "core/joined.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -38,6 +39,7 @@ class MachineChecks {
     devices();
     engine();
     python();
+    slurm();
     state();
     return std::move(checks_);
   }
@@ -299,6 +301,20 @@ class MachineChecks {
     } catch (const core::EnvironmentError& error) {
       add("credentials", CheckLevel::warn, error.what(), error.advice());
     }
+  }
+
+  /// Says nothing where Slurm's commands are missing: few machines are login nodes.
+  void slurm() {
+    const auto [version, is_there] = output_of({"sbatch", "--version"});
+    if (!is_there) return;
+    if (const auto [partitions, answers] = output_of({"sinfo", "--noheader", "--format=%R"});
+        answers)
+      add("Slurm", CheckLevel::ok,
+          version + ", for `--orchestrator slurm`; partitions: " +
+              core::joined(core::lines_of(partitions), ", "));
+    else
+      add("Slurm", CheckLevel::warn, version + ", whose controller does not answer",
+          {"`scontrol ping` says more"});
   }
 
   void python() {

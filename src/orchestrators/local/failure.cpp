@@ -142,7 +142,7 @@ std::vector<std::string> ignored_settings(const Settings& settings,
   std::vector<std::string> ignored;
   auto say = [&](bool given, const char* name, const char* instead) {
     if (given)
-      ignored.push_back(std::string("the local orchestrator does not use `") + name +
+      ignored.push_back("the " + capabilities.name + " orchestrator does not use `" + name +
                         "`: " + instead);
   };
   say(docker.parent_image.has_value() && !docker.dockerfile, "parent_image",

@@ -7,16 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
-#include <nlohmann/json.hpp>
-
+#include "orchestrators/local/host_environments.hpp"
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
-#include "orchestrators/local/programs.hpp"
 #include "orchestrators/local/sandboxes.hpp"
-#include "orchestrators/local/virtual_environment.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
@@ -39,21 +35,6 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
  private:
-  /// The local environment that steps with the same programs and settings share.
-  struct HostContext {
-    Environment environment;
-    std::optional<EnvironmentPlan> plan;
-    std::vector<std::filesystem::path>
-        programs;                      ///< Programs that the command names by their paths.
-    std::string identity;              ///< Digest over the programs.
-    std::vector<std::string> notices;  ///< Notices about the settings.
-    nlohmann::json fingerprint;        ///< See matches().
-  };
-  HostContext& host(const StepSpec& step);
-  void look_at(HostContext& host, const StepSpec& step, const std::string& path,
-               const std::vector<std::string>& names);
-  void describe(HostContext& host) const;
-  Programs& programs(const std::string& path);
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
   async::Task<> make_workspace(const Attempt& attempt, std::optional<Workspace>& workspace);
   /// The process of the step's command, which may have no program.
@@ -73,10 +54,9 @@ class LocalOrchestrator : public Orchestrator {
   ControlGroups groups_;
   LimitGroups limits_;
   Capabilities capabilities_;
-  VirtualEnvironments environments_;
+  HostEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.
   std::optional<asio::thread_pool> sampler_;  ///< Reads the memory of the steps' processes.
-  std::map<std::string, Programs> programs_;  ///< Keyed by PATH.
   std::map<std::filesystem::path, ShortFolder>
       pythons_;  ///< Keyed by the program that is `python`.
   ShortFolders short_folders_;
@@ -85,7 +65,6 @@ class LocalOrchestrator : public Orchestrator {
   const std::filesystem::path kill_counter_ = usage::own_kill_counter();
   std::optional<usage::MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
-  std::unordered_map<std::string, HostContext> known_;
   std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
 };
 

@@ -25,12 +25,12 @@ std::vector<std::string> with(bool Traits::*trait) {
 }
 
 TEST(OrchestratorCatalog, has_each_orchestrator_with_its_factory) {
-  EXPECT_THAT(orchestrator_names(), ElementsAre("docker", "local", "kubernetes"));
+  EXPECT_THAT(orchestrator_names(), ElementsAre("docker", "local", "kubernetes", "slurm"));
   EXPECT_EQ(factories().size(), catalog().size());
   for (const auto& entry : catalog()) EXPECT_TRUE(factories().contains(entry.name)) << entry.name;
   EXPECT_EQ(describe_orchestrators(),
             "docker, in containers; local, as processes of this machine; kubernetes, as Jobs of a "
-            "cluster");
+            "cluster; slurm, as jobs of a Slurm cluster that shares this machine's files");
 }
 
 TEST(OrchestratorCatalog, an_unknown_name_is_an_error_with_a_suggestion) {
@@ -39,7 +39,7 @@ TEST(OrchestratorCatalog, an_unknown_name_is_an_error_with_a_suggestion) {
   for (const auto& text : {test::error_text([] { entry_of("kubernets"); }),
                            test::error_text([&] { make_orchestrator("kubernets", loop, {}); })}) {
     EXPECT_THAT(text, HasSubstr("there is no orchestrator 'kubernets'; known are: docker, local, "
-                                "kubernetes"));
+                                "kubernetes, slurm"));
     EXPECT_THAT(text, HasSubstr("did you mean 'kubernetes'?"));
   }
   EXPECT_THROW(make_orchestrator("", loop, {}), core::InputError);
@@ -62,13 +62,14 @@ TEST(OrchestratorCatalog, names_the_setting_by_which_a_step_reads_data_outside_i
     return found;
   };
   StepSpec step;
-  EXPECT_THAT(settings_of(step), ElementsAre("", "never", ""));
+  EXPECT_THAT(settings_of(step), ElementsAre("", "never", "", "never"));
   step.settings->docker.volumes = std::vector<std::string>{"/data:/data"};
-  EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", ""));
+  EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", "", "never"));
   step.settings->kubernetes.volumes = nlohmann::json::array({"pvc/data:/data"});
-  EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", "kubernetes.volumes"));
+  EXPECT_THAT(settings_of(step),
+              ElementsAre("docker.volumes", "never", "kubernetes.volumes", "never"));
   step.settings->kubernetes.volumes = nlohmann::json::array({"/data:/data"});
-  EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", ""));
+  EXPECT_THAT(settings_of(step), ElementsAre("docker.volumes", "never", "", "never"));
 }
 
 TEST(OrchestratorCatalog, fields_of_connections_have_one_name_each) {

@@ -1,0 +1,68 @@
+/// @file
+/// Slurm's commands: sbatch, squeue, scancel, sinfo, as programs of this machine.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "async/semaphore.hpp"
+#include "async/task.hpp"
+#include "core/error.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// A line of squeue's.
+struct QueuedJob {
+  std::string id, state, reason, node, name;
+  std::string comment = {};  ///< Filled by jobs_of_user() alone.
+  bool operator==(const QueuedJob&) const = default;
+};
+
+/// A command of Slurm's has failed.
+class SlurmError : public core::EnvironmentError {
+ public:
+  /// @param may_have_worked the controller could have received the request
+  SlurmError(const std::string& message, std::vector<std::string> advice, bool may_have_worked)
+      : EnvironmentError(message, std::move(advice)), may_have_worked_(may_have_worked) {}
+  bool may_have_worked() const { return may_have_worked_; }
+
+ private:
+  bool may_have_worked_;
+};
+
+/// Returns the job's number in the output of `sbatch --parsable` (`4711` or `4711;CLUSTER`), where
+/// a site's wrapper may print lines before it; empty if there is none.
+std::string parse_job_id(std::string_view output);
+/// Returns the jobs in the output of squeue with the format of Client::jobs().
+std::vector<QueuedJob> parse_queue(std::string_view output);
+/// Returns true if a command that printed this may have worked, or would work later.
+bool is_lost_answer(std::string_view errors);
+
+/// Runs at most a few commands at a time, out of regard for the controller.
+class Client {
+ public:
+  /// @return the job's number. Throws SlurmError
+  async::Task<std::string> submit(std::vector<std::string> options, std::string script);
+  /// Returns all jobs of this user that Slurm still knows, ended ones included.
+  async::Task<std::vector<QueuedJob>> jobs();
+  /// Returns likewise the jobs of this name.
+  async::Task<std::vector<QueuedJob>> jobs_named(std::string name);
+  /// Returns the jobs of this user that have not ended, with comments.
+  async::Task<std::vector<QueuedJob>> jobs_of_user();
+  /// Runs scancel; a job that has ended is no error.
+  async::Task<> cancel(std::vector<std::string> arguments);
+  /// Returns the output of another command. Throws SlurmError
+  async::Task<std::string> output_of(std::vector<std::string> command);
+  /// Returns how many commands were run.
+  unsigned long calls() const { return calls_; }
+
+ private:
+  async::Task<std::string> call(std::vector<std::string> command, std::string input = {});
+
+  static constexpr unsigned max_calls = 4;
+  async::Semaphore free_{max_calls};
+  unsigned long calls_ = 0;
+};
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,21 @@
+#include "orchestrators/catalog/catalog.hpp"
+
+namespace pipeline::orchestrators {
+
+Entry slurm_entry() {
+  return {.name = "slurm",
+          .help = "as jobs of a Slurm cluster that shares this machine's files",
+          .connection = {{.name = "partition",
+                          .key = "partition",
+                          .option_help = "Slurm's partition of the jobs (default: the cluster's)"},
+                         {.name = "account",
+                          .key = "account",
+                          .option_help = "Slurm's account that the jobs are charged to"},
+                         {.name = "qos", .key = "qos"},
+                         {.name = "constraint", .key = "constraint"},
+                         {.name = "reservation", .key = "reservation"},
+                         {.name = "exclude", .key = "exclude"},
+                         {.name = "nice", .key = "nice"}}};
+}
+
+}  // namespace pipeline::orchestrators

@@ -1,0 +1,178 @@
+#include "orchestrators/slurm/job_board.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "orchestrators/slurm/job_script.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto event_pause = 100ms;
+/// Between two questions to Slurm: at first, and when nothing changes for long.
+constexpr std::chrono::milliseconds shortest_pause = 2s, longest_pause = 30s;
+constexpr auto pause_when_expected = 500ms;
+/// squeue may not list a job at once that sbatch has just returned.
+constexpr auto time_to_be_listed = 5s;
+
+/// A network file system may show an old list of a folder for a minute, unless this machine changes
+/// the folder.
+void refresh_folder(const std::filesystem::path& folder) {
+  const auto file = folder / ".refresh";
+  try {
+    core::write_file_atomically(file, "");
+    core::remove_tree(file);
+  } catch (const core::EnvironmentError&) {  // A full disk: the folder is as old as it is.
+  }
+}
+
+}  // namespace
+
+JobBoard::JobBoard(Client& client, std::filesystem::path events,
+                   const asio::any_io_executor& executor)
+    : client_(client),
+      events_(std::move(events)),
+      executor_(executor),
+      has_work_(executor),
+      wants_news_(executor),
+      pause_(shortest_pause) {}
+
+async::Task<> JobBoard::settle() {
+  is_over_ = true;
+  has_work_.tell();
+  wants_news_.tell();
+  if (looking_) co_await looking_->join();
+  if (asking_) co_await asking_->join();
+  looking_.reset();
+  asking_.reset();
+  is_over_ = false;
+}
+
+void JobBoard::start() {
+  if (looking_) return;
+  answered_ = Clock::now();
+  looking_.emplace(executor_, look_for_events());
+  asking_.emplace(executor_, ask());
+}
+
+JobBoard::Entry& JobBoard::watch(const std::string& name, const std::string& id,
+                                 std::function<void()> on_change) {
+  if (entries_.empty()) answered_ = asked_ = Clock::now();
+  auto& entry = entries_[name];
+  entry = {};
+  entry.id = id;
+  entry.submitted = entry.changed = Clock::now();
+  entry.on_change = std::move(on_change);
+  start();
+  has_work_.tell();
+  pause_ = std::min(pause_, shortest_pause);
+  wants_news_.tell();
+  return entry;
+}
+
+void JobBoard::forget(const std::string& name) { entries_.erase(name); }
+
+void JobBoard::expect_news() {
+  if (pause_ <= pause_when_expected) return;
+  pause_ = pause_when_expected;
+  wants_news_.tell();
+}
+
+JobView JobBoard::view(const Entry& entry) const {
+  const auto now = Clock::now();
+  JobView view;
+  view.has_begun = entry.has_begun;
+  view.has_ended = entry.has_ended;
+  view.state = entry.state;
+  view.is_gone = entry.is_gone;
+  view.since_change = std::chrono::duration_cast<std::chrono::seconds>(now - entry.changed);
+  view.without_answer = std::chrono::duration_cast<std::chrono::seconds>(now - answered_);
+  return view;
+}
+
+void JobBoard::take_event(const std::string& file) {
+  for (const std::string_view suffix : {JobPaths::begun_suffix, JobPaths::ended_suffix}) {
+    if (!file.ends_with(suffix)) continue;
+    const auto found = entries_.find(file.substr(0, file.size() - suffix.size()));
+    if (found == entries_.end()) return;
+    auto& entry = found->second;
+    auto& known = suffix == JobPaths::begun_suffix ? entry.has_begun : entry.has_ended;
+    if (known) return;
+    known = true;
+    if (entry.on_change) entry.on_change();
+  }
+}
+
+async::Task<> JobBoard::look_for_events() {
+  asio::steady_timer pause(executor_);
+  while (!is_over_) {
+    if (entries_.empty()) {
+      co_await has_work_.wait();
+      continue;
+    }
+    for (const auto& file : core::entries_of(events_)) take_event(file.filename().string());
+    pause.expires_after(event_pause);
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+}
+
+void JobBoard::take(const std::vector<QueuedJob>& jobs, Clock::time_point asked) {
+  answered_ = Clock::now();
+  error_.clear();
+  std::map<std::string_view, const QueuedJob*> by_id;
+  for (const auto& job : jobs) by_id[job.id] = &job;
+  bool has_changed = false;
+  std::vector<Entry*> changed;
+  for (auto& [name, entry] : entries_) {
+    if (entry.submitted > asked) continue;
+    const auto found = by_id.find(entry.id);
+    const bool is_gone = found == by_id.end();
+    if (is_gone && asked - entry.submitted < time_to_be_listed) continue;
+    const bool is_new =
+        is_gone != entry.is_gone || (!is_gone && (found->second->state != entry.state ||
+                                                  found->second->reason != entry.reason));
+    if (!is_new) continue;
+    if (is_gone != entry.is_gone || (!is_gone && found->second->state != entry.state))
+      entry.changed = answered_;
+    entry.is_gone = is_gone;
+    if (!is_gone) {
+      entry.state = found->second->state;
+      entry.reason = found->second->reason;
+      if (!found->second->node.empty()) entry.node = found->second->node;
+    }
+    changed.push_back(&entry);
+    has_changed = true;
+  }
+  pause_ = has_changed ? shortest_pause : std::min(pause_ * 3 / 2, longest_pause);
+  for (auto* entry : changed)
+    if (entry->on_change) entry->on_change();
+}
+
+async::Task<> JobBoard::ask() {
+  while (!is_over_) {
+    if (entries_.empty()) {
+      co_await wants_news_.wait(Clock::now() + 1s);
+      continue;
+    }
+    if (const auto next = asked_ + pause_; Clock::now() < next) {
+      co_await wants_news_.wait(next);
+      continue;
+    }
+    refresh_folder(events_);
+    const auto asked = asked_ = Clock::now();
+    try {
+      const auto jobs = co_await client_.jobs();
+      take(jobs, asked);
+    } catch (const core::EnvironmentError& error) {
+      error_ = error.what();
+      pause_ = std::min(std::max(pause_, shortest_pause) * 3 / 2, longest_pause);
+      for (auto& [name, entry] : entries_)
+        if (entry.on_change) entry.on_change();
+    }
+  }
+}
+
+}  // namespace pipeline::orchestrators::slurm

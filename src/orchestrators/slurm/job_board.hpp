@@ -1,0 +1,67 @@
+/// @file
+/// What is known of all jobs of a run: one question to Slurm for all of them, and one look into the
+/// folder in which their nodes write what has happened.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "async/change.hpp"
+#include "async/joinable_task.hpp"
+#include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/job_states.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+class JobBoard {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Entry {
+    std::string id;  ///< The job's number.
+    bool has_begun = false, has_ended = false;
+    std::string state, reason, node;  ///< In squeue's last answer that has the job.
+    bool is_gone = false;             ///< The last answer does not have the job.
+    Clock::time_point submitted{}, changed{};
+    std::function<void()> on_change;
+  };
+
+  /// @param events folder of the run's events; it exists
+  JobBoard(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
+  /// Awaited before the destruction.
+  async::Task<> settle();
+
+  /// Begins to watch a job. @param name the job's name
+  Entry& watch(const std::string& name, const std::string& id, std::function<void()> on_change);
+  void forget(const std::string& name);
+  /// Something is expected: Slurm is asked soon.
+  void expect_news();
+  /// Returns what next_action() needs, but for the level of a stop.
+  JobView view(const Entry& entry) const;
+  /// Returns Slurm's last error, if it did not answer the last question.
+  const std::string& error() const { return error_; }
+
+ private:
+  async::Task<> look_for_events();
+  async::Task<> ask();
+  void take(const std::vector<QueuedJob>& jobs, Clock::time_point asked);
+  void take_event(const std::string& file);
+  void start();
+
+  Client& client_;
+  std::filesystem::path events_;
+  asio::any_io_executor executor_;
+  std::map<std::string, Entry> entries_;  ///< Keyed by the job's name.
+  async::Change has_work_, wants_news_;
+  std::optional<async::JoinableTask> looking_, asking_;
+  bool is_over_ = false;
+  Clock::time_point answered_ = Clock::now(), asked_ = answered_;
+  std::chrono::milliseconds pause_;
+  std::string error_;
+};
+
+}  // namespace pipeline::orchestrators::slurm

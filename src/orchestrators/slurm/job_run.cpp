@@ -1,0 +1,418 @@
+#include "orchestrators/slurm/job_run.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "async/sleep.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "core/tail_buffer.hpp"
+#include "core/text.hpp"
+#include "orchestrators/local/failure.hpp"
+#include "orchestrators/local/step_variables.hpp"
+#include "orchestrators/slurm/job_status.hpp"
+#include "orchestrators/stopped.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::ptrdiff_t max_details = 10;  // Lines of what Slurm has written for the job.
+constexpr std::size_t output_tail = 8192, largest_status = 1 << 20;
+constexpr auto grace = 10s;        // From SIGTERM to SIGKILL.
+constexpr auto time_to_kill = 5s;  // For an agent that was told to kill its step.
+constexpr auto shortest_look = 50ms, longest_look = 1000ms;  // At the log of a running step.
+constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
+constexpr auto longest_submission = 10min;
+
+/// Returns true for the end of a step that Slurm may have caused.
+bool may_be_slurms(const JobStatus& status) {
+  const int signal = status.signal.value_or(status.exit_code.value_or(0) - 128);
+  return status.stopped || signal == SIGKILL || signal == SIGTERM;
+}
+
+class JobRun {
+ public:
+  JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
+      : place_(place),
+        attempt_(attempt),
+        paths_(paths_of(place.folder, job_name(attempt.run_id, attempt.step.name, attempt.number))),
+        changed_(executor),
+        log_(paths_.log(),
+             [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); }) {}
+  ~JobRun() { place_.board.forget(paths_.name); }
+  JobRun(const JobRun&) = delete;
+  JobRun& operator=(const JobRun&) = delete;
+
+  async::Task<AttemptResult> run();
+  const JobPaths& paths() const { return paths_; }
+
+ private:
+  async::Task<bool> adopt();
+  void make_files();
+  async::Task<> submit();
+  async::Task<std::string> find_submitted();
+  async::Task<> watch();
+  async::Task<> stop();
+  async::Task<> explain_end(JobStatus status);
+  void read_log();
+  void note_wait();
+  void begin();
+  std::optional<Failure> judge(AttemptResult& result);
+  std::optional<Failure> failure_of(const JobStatus& status);
+  void take_output(bool is_stderr, std::string_view bytes) {
+    last_output_.add(bytes);
+    attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
+  }
+  core::StopLevel wanted() const { return attempt_.io.cancel.level(); }
+  JobView view() const {
+    auto view = place_.board.view(*entry_);
+    view.wanted = wanted();
+    return view;
+  }
+  bool may_begin() const {
+    const auto* state = find_state(entry_->state);
+    return entry_->has_begun || (state && state->phase == JobPhase::running);
+  }
+
+  JobPlace& place_;
+  const Attempt& attempt_;
+  const JobPaths paths_;
+  async::Change changed_;
+  JobLog log_;
+  core::TailBuffer last_output_{output_tail};
+  JobBoard::Entry* entry_ = nullptr;
+  std::string id_, node_, noted_;
+  std::optional<JobStatus> status_;
+  JobView last_;  ///< When the watch ended.
+  bool was_killed_ = false, has_begun_ = false;
+  enum class Sent { nothing, cancel, term, stop_file, kill } sent_ = Sent::nothing;
+  Clock::time_point stopping_{}, stopped_at_once_{};
+  std::optional<Clock::time_point> ended_;
+  std::optional<Failure> refused_;
+};
+
+/// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
+async::Task<bool> JobRun::adopt() {
+  id_ = std::string(core::trimmed(core::read_if_file(paths_.id())));
+  if (const auto words = core::words_of(core::read_if_file(paths_.begun()));
+      id_.empty() && !words.empty())
+    id_ = words.front();
+  const auto deadline = Clock::now() + longest_submission;
+  for (bool is_known = !id_.empty(); !is_known;) {
+    try {
+      id_ = co_await find_submitted();
+      is_known = true;
+    } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
+      if (Clock::now() >= deadline || wanted() != core::StopLevel::none) throw;
+    }
+    if (!is_known) co_await async::sleep(2s);
+  }
+  if (!id_.empty()) co_return true;
+  for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
+    core::remove_tree(folder);
+    core::make_folders(folder);
+  }
+  co_return false;
+}
+
+/// Returns the job that was submitted under this name; empty if there is none. There are two if an
+/// answer of sbatch was lost and the job was listed late: the later one goes.
+async::Task<std::string> JobRun::find_submitted() {
+  const auto jobs = co_await place_.client.jobs_named(paths_.name);
+  const QueuedJob* found = nullptr;
+  for (const auto& job : jobs) {
+    const auto* state = find_state(job.state);
+    if (state && state->phase == JobPhase::ended && !fs::exists(paths_.begun())) continue;
+    if (!found || std::stoull("0" + job.id) < std::stoull("0" + found->id)) found = &job;
+  }
+  for (const auto& job : jobs)
+    if (found && job.id != found->id) {
+      std::vector<std::string> arguments{job.id};
+      co_await place_.client.cancel(std::move(arguments));
+    }
+  co_return found ? found->id : std::string();
+}
+
+/// Writes the workspace and the variables, which may be secrets: so only their user reads them.
+void JobRun::make_files() {
+  remove_files(paths_);
+  core::make_folders(paths_.folder);
+  if (chmod(paths_.folder.c_str(), 0700) != 0)
+    throw core::system_error("cannot make " + paths_.folder.string() + " private", errno);
+}
+
+async::Task<> JobRun::submit() {
+  make_files();
+  const auto& context = place_.environments.host(attempt_.step);
+  place_.environments.require_ready(context);
+  const local::Workspace workspace(attempt_, place_.short_folders);
+  auto variables = place_.environments.variables(attempt_, workspace.layout(), "/tmp", context);
+  variables.erase("TMPDIR");
+  if (!settings::gpu_request(attempt_.step.settings->resources).wanted())
+    local::show_gpus({}, GpuIds::uuid, variables);
+  core::write_file_atomically(paths_.variables(), variables_text(variables));
+  const auto command = place_.environments.command(attempt_, workspace.layout());
+  const auto script = job_script(paths_, place_.agent, workspace.layout().code, command);
+  const auto options =
+      job_options(attempt_, paths_, place_.owner, place_.connection, place_.gres_types);
+  const auto deadline = Clock::now() + longest_submission;
+  std::string trouble;
+  for (auto pause = 1000ms; id_.empty();
+       pause = std::min<std::chrono::milliseconds>(pause * 2, 30s)) {
+    if (wanted() != core::StopLevel::none && trouble.empty()) co_return;
+    try {
+      if (!trouble.empty()) id_ = co_await find_submitted();
+      if (id_.empty() && wanted() != core::StopLevel::none) co_return;
+      if (id_.empty()) id_ = co_await place_.client.submit(options, script);
+      break;
+    } catch (const SlurmError& error) {
+      trouble = error.what();
+      if (!error.may_have_worked()) {
+        refused_ = Failure{
+            FailureKind::not_started, "was refused by Slurm: " + trouble, error.advice(), {}};
+        co_return;
+      }
+    }
+    if (Clock::now() >= deadline) {
+      refused_ = Failure{FailureKind::infrastructure,
+                         "could not be submitted to Slurm: " + trouble,
+                         {"`scontrol ping` shows whether Slurm's controller answers"},
+                         {}};
+      co_return;
+    }
+    co_await async::sleep(pause);
+  }
+  core::write_file_atomically(paths_.id(), id_ + "\n", core::Durability::power);
+}
+
+void JobRun::begin() {
+  if (std::exchange(has_begun_, true)) return;
+  const auto text = core::read_if_file(paths_.begun());
+  const auto words = core::words_of(text);
+  if (words.size() > 1) node_ = words[1];
+  if (!attempt_.io.on_began) return;
+  std::error_code error;
+  const auto since = fs::file_time_type::clock::now() - fs::last_write_time(paths_.begun(), error);
+  attempt_.io.on_began(error || !attempt_.joins || since < 0s
+                           ? 0ms
+                           : std::chrono::duration_cast<std::chrono::milliseconds>(since));
+}
+
+/// Says once for each reason why the job waits.
+void JobRun::note_wait() {
+  const auto& board = place_.board;
+  const auto* state = find_state(entry_->state);
+  std::string text;
+  if (!board.error().empty() && view().without_answer >= 30s)
+    text = "Slurm does not answer: " + board.error();
+  else if (!entry_->has_begun && state && state->phase == JobPhase::waiting &&
+           entry_->reason != "None" && !entry_->reason.empty())
+    text = "waiting: " + entry_->state + ", " + entry_->reason;
+  if (text.empty() || text == noted_) return;
+  noted_ = text;
+  attempt_.io.log.write(Stream::err, "[slurm] " + text + " (job " + id_ + ")\n");
+}
+
+void JobRun::read_log() {
+  if (!log_.ended()) log_.read();
+}
+
+/// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, and the
+/// agent of another one stops the step, at once if it finds the file `stop`. Where that does not
+/// help, Slurm kills all.
+async::Task<> JobRun::stop() {
+  auto level = wanted();
+  if (level == core::StopLevel::none) co_return;
+  const auto now = Clock::now();
+  if (sent_ == Sent::nothing) stopping_ = now;
+  if (level == core::StopLevel::graceful && now - stopping_ >= grace) {
+    level = core::StopLevel::immediate;
+    was_killed_ = true;
+  }
+  auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
+  if (!may_begin()) wish = Sent::cancel;
+  if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
+    wish = Sent::kill;
+  if (wish <= sent_) co_return;
+  std::vector<std::string> arguments{"--batch", "--signal=TERM", id_};
+  if (wish == Sent::cancel) arguments = {id_};
+  if (wish == Sent::kill) arguments = {"--full", "--signal=KILL", id_};
+  if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
+  try {
+    co_await place_.client.cancel(std::move(arguments));
+    sent_ = wish;
+    if (wish == Sent::stop_file) stopped_at_once_ = now;
+  } catch (const SlurmError&) {  // Is tried again until the job has ended.
+  }
+}
+
+async::Task<> JobRun::watch() {
+  entry_ = &place_.board.watch(paths_.name, id_, [this] { changed_.tell(); });
+  const core::CancelSource::Listener listener(attempt_.io.cancel,
+                                              [this](core::StopLevel) { changed_.tell(); });
+  std::chrono::milliseconds look = shortest_look;
+  for (;;) {
+    if (entry_->has_begun) begin();
+    const bool has_output = has_begun_ && log_.read();
+    last_ = view();
+    const auto action = next_action(last_);
+    if (action != JobAction::wait) break;
+    note_wait();
+    co_await stop();
+    const bool is_stopping = wanted() != core::StopLevel::none;
+    if (is_stopping) place_.board.expect_news();
+    look = has_output || is_stopping
+               ? std::chrono::milliseconds(shortest_look)
+               : std::min<std::chrono::milliseconds>(look * 3 / 2, longest_look);
+    co_await changed_.wait(Clock::now() + look);
+  }
+}
+
+/// A step that was killed may have been killed by Slurm, which says so soon.
+async::Task<> JobRun::explain_end(JobStatus status) {
+  if (!may_be_slurms(status) || wanted() != core::StopLevel::none) co_return;
+  const auto until = Clock::now() + time_to_explain;
+  for (;;) {
+    const auto* state = entry_->is_gone ? nullptr : find_state(entry_->state);
+    if (entry_->is_gone || (state && state->phase == JobPhase::ended) || Clock::now() >= until)
+      break;
+    place_.board.expect_news();
+    co_await changed_.wait(std::min(until, Clock::now() + 500ms));
+  }
+  last_ = view();
+}
+
+std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
+  const auto* state = last_.is_gone ? nullptr : find_state(last_.state);
+  if (may_be_slurms(status) && state && state->explains) return failure_of_job(last_, id_);
+  if (status.stopped)
+    return Failure{FailureKind::infrastructure,
+                   "was stopped by a signal to its Slurm job, not by this run",
+                   {},
+                   {}};
+  local::ProcessEnd end;
+  end.exited = status.exit_code.has_value();
+  end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
+  end.start_error = status.not_executed;
+  if (status.not_executed == ENOENT || status.not_executed == EACCES) {
+    const auto path = local::path_of(attempt_.step);
+    const auto code = fs::absolute(attempt_.scratch) / "code";
+    Layout places;
+    places.code = code.string();
+    const auto command = place_.environments.command(attempt_, places);
+    return local::not_found(command.empty() ? "" : command.front(), path, code);
+  }
+  auto failure = local::failure_of(end, false, attempt_.step);
+  if (failure) {
+    const local::ProcessOptions process;
+    local::explain(*failure, end, process, last_output_.text(),
+                   settings::gpu_request(attempt_.step.settings->resources).wanted());
+  }
+  return failure;
+}
+
+std::optional<Failure> JobRun::judge(AttemptResult& result) {
+  if (wanted() != core::StopLevel::none && (sent_ != Sent::nothing || !status_))
+    return was_killed_ ? had_to_be_killed() : was_stopped();
+  if (status_) {
+    result.exit_code = status_->exit_code;
+    result.signal = status_->signal.value_or(0);
+    return failure_of(*status_);
+  }
+  auto failure = failure_of_job(last_, id_);
+  const auto text = core::read_if_file(paths_.output());
+  auto lines = core::lines_of(text);
+  if (std::ssize(lines) > max_details) lines.erase(lines.begin(), lines.end() - max_details);
+  for (const auto line : lines) failure.details.emplace_back(line);
+  return failure;
+}
+
+async::Task<AttemptResult> JobRun::run() {
+  AttemptResult result;
+  const bool has_job = attempt_.joins && co_await adopt();
+  if (!has_job) co_await submit();
+  if (refused_ || id_.empty()) {
+    result.failure = refused_ ? refused_ : was_stopped();
+    co_return result;
+  }
+  co_await watch();
+  if (const auto text = core::read_untrusted_file(paths_.ended(), largest_status))
+    status_ = parse_status(*text);
+  ended_ = Clock::now();
+  for (int looks = 0; status_ && !log_.ended() && looks < 100; ++looks) {
+    if (log_.read()) continue;
+    co_await async::sleep(20ms);
+  }
+  read_log();
+  if (status_) {
+    if (status_->not_executed == 0) {
+      result.ended = ended_;
+      result.began = *ended_ - status_->running;
+    }
+    result.usage = status_->usage;
+    const auto status = *status_;
+    co_await explain_end(status);
+  }
+  result.node = !node_.empty() ? node_ : entry_->node;
+  result.failure = judge(result);
+  co_return result;
+}
+
+}  // namespace
+
+JobPaths paths_of(const fs::path& folder, const std::string& name) {
+  return {folder / "jobs" / name, folder / "events", name};
+}
+
+void remove_files(const JobPaths& paths) {
+  core::remove_tree(paths.folder);
+  core::remove_tree(paths.begun());
+  core::remove_tree(paths.ended());
+}
+
+async::Task<> end_jobs_named(Client& client, std::string name) {
+  constexpr int max_looks = 60;
+  for (int looks = 0; looks < max_looks; ++looks) {
+    const auto jobs = co_await client.jobs_named(name);
+    bool is_running = false;
+    for (const auto& job : jobs) {
+      const auto* state = find_state(job.state);
+      if (state && state->phase == JobPhase::ended) continue;
+      is_running = true;
+      std::vector<std::string> arguments{job.id};
+      if (looks == 0) co_await client.cancel(std::move(arguments));
+    }
+    if (!is_running) co_return;
+    co_await async::sleep(std::chrono::seconds(1));
+  }
+}
+
+async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
+  AttemptResult result;
+  if (attempt.io.cancel.level() != core::StopLevel::none) {
+    result.failure = was_stopped();
+    co_return result;
+  }
+  const auto executor = co_await asio::this_coro::executor;
+  JobRun run(place, attempt, executor);
+  std::exception_ptr error;
+  try {
+    result = co_await run.run();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error) {
+    co_await end_jobs_named(place.client, run.paths().name);
+    remove_files(run.paths());
+    std::rethrow_exception(error);
+  }
+  result.cleanup = [paths = run.paths()] { remove_files(paths); };
+  co_return result;
+}
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,43 @@
+/// @file
+/// An attempt of a step as a job: from its files to its end.
+#pragma once
+
+#include <filesystem>
+
+#include "orchestrators/local/host_environments.hpp"
+#include "orchestrators/local/workspace.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/removals.hpp"
+#include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/job_board.hpp"
+#include "orchestrators/slurm/job_script.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// What the jobs of a run share.
+struct JobPlace {
+  Client& client;
+  JobBoard& board;
+  local::HostEnvironments& environments;
+  local::ShortFolders& short_folders;
+  Removals& removals;
+  std::filesystem::path agent;
+  std::filesystem::path folder;  ///< Of the run's jobs.
+  std::string owner;
+  StringMap connection;
+  std::vector<std::string> gres_types;
+};
+
+/// Returns the files of a job below the folder of its run.
+JobPaths paths_of(const std::filesystem::path& folder, const std::string& name);
+
+/// Runs the attempt to its end, or joins the job that a dead driver has submitted for it.
+async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt);
+
+/// Ends all jobs of this name, and returns when none runs.
+async::Task<> end_jobs_named(Client& client, std::string name);
+
+/// Removes the files of a job.
+void remove_files(const JobPaths& paths);
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,145 @@
+#include "orchestrators/slurm/job_script.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/digest.hpp"
+#include "core/identifier.hpp"
+#include "core/text.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+constexpr Bytes mebibyte = Bytes{1} << 20;
+/// Slurm's limit of a job, beyond the step's timeout, so that the step's own limit comes first.
+constexpr std::chrono::minutes time_to_begin_and_end{2};
+
+}  // namespace
+
+std::string job_name(const std::string& run, const std::string& step, unsigned number) {
+  constexpr std::size_t longest = 100, digest_length = 8;
+  std::string name;
+  for (const char c : step) name += core::is_alnum(c) || c == '_' || c == '.' ? c : '-';
+  if (name != step || name.size() > longest)
+    name = name.substr(0, longest) + "-" + core::sha256(step).hex().substr(0, digest_length);
+  return "pipe-" + run + "-" + name + "-" + std::to_string(number);
+}
+
+std::string job_comment(const std::string& owner, const std::string& run) {
+  return "pipe:" + owner + ":" + run;
+}
+
+std::optional<std::string> run_of_comment(std::string_view comment, std::string_view owner) {
+  const auto beginning = job_comment(std::string(owner), "");
+  if (!comment.starts_with(beginning)) return std::nullopt;
+  return std::string(comment.substr(beginning.size()));
+}
+
+std::optional<std::string> gres_type_of(const std::string& model,
+                                        const std::vector<std::string>& types) {
+  const auto has_words = [&](const std::string& type) {
+    const auto words = core::words_of(core::lower(model));
+    return std::ranges::all_of(words, [&](const std::string& word) {
+      return core::lower(type).find(word) != std::string::npos;
+    });
+  };
+  const auto exact = std::ranges::find_if(
+      types, [&](const std::string& type) { return core::lower(type) == core::lower(model); });
+  if (exact != types.end()) return *exact;
+  const auto found = std::ranges::find_if(types, has_words);
+  return found == types.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
+                                     const std::string& owner, const StringMap& connection,
+                                     const std::vector<std::string>& gres_types) {
+  std::vector<std::string> options{
+      "--job-name=" + paths.name, "--comment=" + job_comment(owner, attempt.run_id),
+      "--chdir=" + paths.folder.string(), "--output=" + paths.output().string(),
+      // The step's own retries begin anew, with their own folders.
+      "--no-requeue",
+      // A step gets only declared variables.
+      "--export=NIL", "--nodes=1", "--ntasks=1"};
+  for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
+  const auto& resources = attempt.step.settings->resources;
+  if (resources.cpu_count)
+    options.push_back("--cpus-per-task=" +
+                      std::to_string(static_cast<unsigned>(std::ceil(*resources.cpu_count))));
+  if (resources.memory)
+    options.push_back("--mem=" + std::to_string((*resources.memory + mebibyte - 1) / mebibyte) +
+                      "M");
+  const auto gpus = settings::gpu_request(resources);
+  if (gpus.wanted()) {
+    const auto type =
+        gpus.model ? gres_type_of(*gpus.model, gres_types).value_or(*gpus.model) : std::string();
+    options.push_back("--gres=gpu:" + (type.empty() ? "" : type + ":") +
+                      std::to_string(gpus.count));
+  }
+  if (attempt.step.timeout) {
+    const std::chrono::milliseconds timeout(attempt.step.timeout->count());
+    const auto limit = std::chrono::ceil<std::chrono::minutes>(timeout) + time_to_begin_and_end;
+    options.push_back("--time=" + std::to_string(limit.count()));
+  }
+  if (!attempt.avoided_nodes.empty() && !connection.contains("exclude")) {
+    std::string nodes;
+    for (const auto& node : attempt.avoided_nodes) nodes += (nodes.empty() ? "" : ",") + node;
+    options.push_back("--exclude=" + nodes);
+  }
+  return options;
+}
+
+std::string variables_text(const StringMap& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) {
+    if (!core::is_variable_name(name)) continue;
+    text += "export " + name + "=" + core::shell_quote(value) + "\n";
+  }
+  return text;
+}
+
+std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
+                       const std::string& folder, const std::vector<std::string>& command) {
+  const auto quoted = [](const std::filesystem::path& path) {
+    return core::shell_quote(path.string());
+  };
+  std::string words;
+  for (const auto& word : command) words += " " + core::shell_quote(word);
+  const auto begun = quoted(paths.begun());
+  return "#!/bin/sh\n"
+         "PATH=/usr/local/bin:/usr/bin:/bin\n"
+         // Slurm may start a job twice, and a lost answer of sbatch may have been a second job.
+         "mkdir " +
+         quoted(paths.folder / "claim") +
+         " || exit 0\n"
+         "echo \"$SLURM_JOB_ID $SLURMD_NODENAME\" >" +
+         begun + ".new && mv " + begun + ".new " + begun +
+         " || exit 1\n"
+         // Those of Slurm stay: they name what the job has.
+         "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
+         "  case $name in\n"
+         "    SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
+         "ZE_AFFINITY_MASK | PATH | PWD) ;;\n"
+         "    *) unset \"$name\" ;;\n"
+         "  esac\n"
+         "done\n"
+         "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n"
+         "cd " +
+         core::shell_quote(folder) +
+         " || exit 1\n"
+         "unset OLDPWD\n"
+         ". " +
+         quoted(paths.variables()) +
+         "\n"
+         "export TMPDIR=\"$temporary\"\n" +
+         quoted(agent) + " --status " + quoted(paths.ended()) + " " +
+         quoted(paths.folder / "stop") + words + " >" + quoted(paths.log()) +
+         " </dev/null &\n"
+         "agent=$!\n"
+         "trap 'kill -TERM \"$agent\"' TERM\n"
+         "while kill -0 \"$agent\" 2>/dev/null; do wait \"$agent\"; done\n"
+         // PATH is the step's now.
+         "/bin/rm -rf \"$temporary\"\n";
+}
+
+}  // namespace pipeline::orchestrators::slurm

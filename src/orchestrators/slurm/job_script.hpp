@@ -1,0 +1,60 @@
+/// @file
+/// The texts that a job consists of: its name, the options of sbatch, and the script. Pure.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// The files of a job on the shared file system.
+struct JobPaths {
+  std::filesystem::path folder;  ///< Of this job alone, for its user alone.
+  std::filesystem::path events;  ///< Of the run: files that say what has happened to jobs.
+  std::string name;              ///< The job's name, unique in the run; a valid name of a file.
+
+  std::filesystem::path variables() const { return folder / "variables"; }
+  std::filesystem::path log() const { return folder / "log"; }
+  std::filesystem::path id() const { return folder / "id"; }
+  std::filesystem::path output() const { return folder / "slurm.out"; }
+  /// Exists once the script has begun, and names the job and its node.
+  std::filesystem::path begun() const { return events / (name + begun_suffix); }
+  /// Exists once the step has ended: the agent's status.
+  std::filesystem::path ended() const { return events / (name + ended_suffix); }
+
+  static constexpr const char *begun_suffix = ".begun", *ended_suffix = ".ended";
+};
+
+/// Returns `pipe-RUN-STEP-ATTEMPT`, with a digest in place of what no file name may have.
+std::string job_name(const std::string& run, const std::string& step, unsigned number);
+
+/// Returns the comment of the jobs of a run, by which a later driver knows them.
+std::string job_comment(const std::string& owner, const std::string& run);
+/// Returns the run in a comment of this owner; nothing for another comment.
+std::optional<std::string> run_of_comment(std::string_view comment, std::string_view owner);
+
+/// Returns the options of sbatch.
+/// @param connection fields of the profile, with sbatch's names
+/// @param gres_types the types of GPUs that the cluster has
+std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
+                                     const std::string& owner, const StringMap& connection,
+                                     const std::vector<std::string>& gres_types);
+
+/// Returns the type of GPUs that a model's words mean, such as `a100` for `A100`: nothing if none
+/// does.
+std::optional<std::string> gres_type_of(const std::string& model,
+                                        const std::vector<std::string>& types);
+
+/// Returns the shell commands that set the variables, whose values may be secrets.
+std::string variables_text(const StringMap& variables);
+
+/// Returns the script that starts the command below the agent, once: a job that Slurm starts again
+/// ends at once.
+std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
+                       const std::string& folder, const std::vector<std::string>& command);
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,52 @@
+/// @file
+/// Reads the files that an agent writes on its node: a step's end, and its output.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/usage.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// A step's end, as its agent has seen it.
+struct JobStatus {
+  std::optional<int> exit_code, signal;
+  int not_executed = 0;  ///< errno, if the command could not be started.
+  bool stopped = false;  ///< The agent was asked to stop the step.
+  core::Usage usage = {};
+  std::chrono::milliseconds running{};
+};
+
+/// Returns nothing for a text that is not a status.
+std::optional<JobStatus> parse_status(std::string_view text);
+
+/// Reads the frames of agent/main.cpp from a file that grows.
+class JobLog {
+ public:
+  using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
+  JobLog(std::filesystem::path file, OnBytes on_bytes)
+      : file_(std::move(file)), on_bytes_(std::move(on_bytes)) {}
+  /// Reports what has been added. Returns true if there was something.
+  bool read();
+  /// Returns true if the agent has marked the end of the output.
+  bool ended() const { return ended_; }
+
+ private:
+  void take(std::string_view bytes);
+  /// Reports a whole frame at the beginning of `text`. Returns its size; 0 if it is not whole.
+  std::size_t take_frame(std::string_view text);
+
+  std::filesystem::path file_;
+  OnBytes on_bytes_;
+  std::uint64_t offset_ = 0;
+  std::string rest_;
+  bool ended_ = false, is_broken_ = false;
+};
+
+}  // namespace pipeline::orchestrators::slurm

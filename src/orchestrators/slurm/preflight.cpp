@@ -1,0 +1,147 @@
+#include "orchestrators/slurm/preflight.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/joined.hpp"
+#include "core/quantity.hpp"
+#include "core/text.hpp"
+#include "orchestrators/slurm/job_script.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+/// Returns the number at the beginning of `8`, `8+` or `4000+`.
+std::uint64_t leading_number(std::string_view text) {
+  std::uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+/// Reads `gpu:a100:2(S:0-1),gpu:2,license:1`.
+void take_gres(std::string_view text, Partition& partition) {
+  unsigned gpus = 0;
+  for (auto item : core::split(text, ',')) {
+    item = item.substr(0, item.find('('));
+    const auto parts = core::split(item, ':');
+    if (parts.front() != "gpu") continue;
+    const bool has_type = parts.size() > 2 || (parts.size() == 2 && leading_number(parts[1]) == 0);
+    const std::string type(has_type ? parts[1] : std::string_view());
+    if (std::ranges::find(partition.gres_types, type) == partition.gres_types.end())
+      partition.gres_types.push_back(type);
+    gpus += parts.size() > 1 ? static_cast<unsigned>(leading_number(parts.back())) : 1;
+  }
+  partition.max_gpus = std::max(partition.max_gpus, gpus);
+}
+
+std::vector<std::string> names_of(const std::vector<Partition>& partitions) {
+  std::vector<std::string> names;
+  for (const auto& partition : partitions) names.push_back(partition.name);
+  return names;
+}
+
+core::Diagnostic at_step(const StepSpec& step, std::string message, std::vector<std::string> notes,
+                         std::string suggestion = {}) {
+  return {.code = "slurm-resources",
+          .message = "'" + step.name + "' " + std::move(message),
+          .span = {.line = step.line},
+          .notes = std::move(notes),
+          .suggestion = std::move(suggestion)};
+}
+
+void check_gpus(const Partition& partition, const StepSpec& step,
+                std::vector<core::Diagnostic>& found) {
+  const auto gpus = settings::gpu_request(step.settings->resources);
+  if (!gpus.wanted()) return;
+  using Selection = settings::GpuRequest::Selection;
+  if (gpus.selection == Selection::all) {
+    found.push_back(at_step(step, "asks for all GPUs of a machine, which Slurm gives by number",
+                            {"write `gpu_count`"}));
+    return;
+  }
+  if (partition.max_gpus < gpus.count) {
+    found.push_back(at_step(step, "asks for " + core::counted(gpus.count, "GPU"),
+                            {"the nodes of the partition '" + partition.name + "' have at most " +
+                             std::to_string(partition.max_gpus)}));
+    return;
+  }
+  if (!gpus.model || gres_type_of(*gpus.model, partition.gres_types)) return;
+  found.push_back(at_step(
+      step, "asks for GPUs of the class '" + *gpus.model + "'",
+      {"the partition '" + partition.name + "' has: " + core::joined(partition.gres_types, ", ")},
+      core::did_you_mean(*gpus.model, partition.gres_types)));
+}
+
+}  // namespace
+
+std::vector<Partition> parse_partitions(std::string_view output) {
+  constexpr std::size_t fields = 5;
+  constexpr Bytes mebibyte = Bytes{1} << 20;
+  std::vector<Partition> partitions;
+  for (const auto line : core::lines_of(output)) {
+    const auto parts = core::split(core::trimmed(line), '|');
+    if (parts.size() != fields) continue;
+    auto name = std::string(parts[0]);
+    const bool is_default = name.ends_with('*');
+    if (is_default) name.pop_back();
+    auto found = std::ranges::find(partitions, name, &Partition::name);
+    if (found == partitions.end()) {
+      partitions.push_back({.name = name, .is_default = is_default});
+      found = partitions.end() - 1;
+    }
+    found->is_up = parts[1] == "up";
+    found->max_cpus = std::max(found->max_cpus, static_cast<unsigned>(leading_number(parts[2])));
+    found->max_memory = std::max(found->max_memory, leading_number(parts[3]) * mebibyte);
+    take_gres(parts[4], *found);
+  }
+  return partitions;
+}
+
+std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions) {
+  std::vector<std::string> types;
+  for (const auto& partition : partitions)
+    for (const auto& type : partition.gres_types)
+      if (!type.empty() && std::ranges::find(types, type) == types.end()) types.push_back(type);
+  return types;
+}
+
+void check_partition(const std::vector<Partition>& partitions, const std::string& name) {
+  const auto names = names_of(partitions);
+  const auto found = std::ranges::find(partitions, name, &Partition::name);
+  if (found == partitions.end())
+    throw core::InputError(
+        "the Slurm cluster has no partition '" + name + "'; it has: " + core::joined(names, ", "),
+        core::did_you_mean(name, names));
+  if (!found->is_up)
+    throw core::InputError("the partition '" + name + "' is down: it starts no jobs");
+}
+
+std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
+                                          const std::string& name,
+                                          const std::vector<const StepSpec*>& steps) {
+  std::vector<core::Diagnostic> found;
+  const auto partition = std::ranges::find_if(partitions, [&](const Partition& one) {
+    return name.empty() ? one.is_default : one.name == name;
+  });
+  if (partition == partitions.end()) return found;
+  for (const auto* step : steps) {
+    const auto& resources = step->settings->resources;
+    if (resources.cpu_count && std::ceil(*resources.cpu_count) > partition->max_cpus)
+      found.push_back(at_step(
+          *step,
+          "asks for " +
+              core::counted(static_cast<std::size_t>(std::ceil(*resources.cpu_count)), "CPU"),
+          {"the nodes of the partition '" + partition->name + "' have at most " +
+           std::to_string(partition->max_cpus)}));
+    if (resources.memory && *resources.memory > partition->max_memory)
+      found.push_back(at_step(*step, "asks for " + core::format_bytes(*resources.memory),
+                              {"the nodes of the partition '" + partition->name +
+                               "' have at most " + core::format_bytes(partition->max_memory)}));
+    check_gpus(*partition, *step, found);
+  }
+  return found;
+}
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,45 @@
+/// @file
+/// Compares what steps ask for with what the cluster has, before anything is submitted.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipeline/settings.hpp>
+#include <pipeline/spec.hpp>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// A partition, as sinfo shows it.
+struct Partition {
+  std::string name;
+  bool is_up = true;
+  unsigned max_cpus = 0;                ///< Of its largest node.
+  Bytes max_memory = 0;                 ///< Likewise.
+  std::vector<std::string> gres_types;  ///< Types of GPUs; an empty text for GPUs without a type.
+  unsigned max_gpus = 0;                ///< Of its largest node.
+  bool is_default = false;
+};
+
+/// The format of sinfo that parse_partitions() reads.
+inline constexpr const char* partition_format = "%P|%a|%c|%m|%G";
+
+/// Reads the output of sinfo: a line for each kind of node in a partition.
+std::vector<Partition> parse_partitions(std::string_view output);
+
+/// Returns all types of GPUs.
+std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions);
+
+/// Throws InputError if the cluster has no partition of that name, or it takes no jobs.
+void check_partition(const std::vector<Partition>& partitions, const std::string& name);
+
+/// Returns a diagnostic at each step that no node of its partition can run.
+/// @param name the partition's name; empty: the cluster's default
+std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
+                                          const std::string& name,
+                                          const std::vector<const StepSpec*>& steps);
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,230 @@
+#include "orchestrators/slurm/slurm_orchestrator.hpp"
+
+#include <map>
+#include <optional>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/programs.hpp"
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "orchestrators/failure_of.hpp"
+#include "orchestrators/local/host_environments.hpp"
+#include "orchestrators/local/workspace.hpp"
+#include "orchestrators/owner.hpp"
+#include "orchestrators/removals.hpp"
+#include "orchestrators/slurm/job_run.hpp"
+#include "orchestrators/slurm/preflight.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t digest_length = 16;
+
+Capabilities capabilities_of_slurm() {
+  Capabilities capabilities;
+  capabilities.name = "slurm";
+  capabilities.traits = entry_of("slurm").traits;
+  capabilities.gpus = capabilities.memory_limits = capabilities.cpu_limits = true;
+  capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
+  capabilities.outlives_driver = capabilities.reports_begin = true;
+  capabilities.infrastructure_retries = 3;
+  return capabilities;
+}
+
+/// Writes a program that nodes run, unless it is there.
+void write_program(const fs::path& file, std::string_view content) {
+  std::error_code error;
+  if (fs::exists(file, error)) return;
+  core::make_folders(file.parent_path());
+  const auto fresh = file.string() + "." + std::to_string(getpid());
+  core::write_file_atomically(fresh, content, core::Durability::power);
+  if (chmod(fresh.c_str(), 0555) != 0)
+    throw core::system_error("cannot make " + fresh + " executable", errno);
+  fs::rename(fresh, file);
+}
+
+class SlurmOrchestrator : public Orchestrator {
+ public:
+  SlurmOrchestrator(asio::io_context& loop, OrchestratorOptions options)
+      : loop_(loop),
+        options_(std::move(options)),
+        environments_(loop, reaper_, options_, capabilities_,
+                      [this](const fs::path& python3) { return python_folder(python3); }) {}
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  async::Task<Environment> environment(const StepSpec& step) override {
+    return environments_.environment(step);
+  }
+  async::Task<std::string> packages(const StepSpec& step) override {
+    return environments_.packages(step);
+  }
+  async::Task<bool> matches(std::string fingerprint) override {
+    return environments_.matches(std::move(fingerprint));
+  }
+  async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
+                                   core::CancelSource& cancel) override {
+    return environments_.prepare(step, events, cancel);
+  }
+  async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
+    return environments_.lock(step, events, cancel);
+  }
+
+  async::Task<std::vector<core::Diagnostic>> check(
+      const std::vector<const StepSpec*>& steps) override {
+    co_await look_at_cluster();
+    const auto partition = connection_field(options_.connection, "partition");
+    if (!partition.empty()) check_partition(partitions_, partition);
+    co_return check_steps(partitions_, partition, steps);
+  }
+
+  async::Task<AttemptResult> run(const Attempt& attempt) override {
+    AttemptResult result;
+    try {
+      if (partitions_.empty()) co_await look_at_cluster();
+      auto& place = place_of(attempt.run_id);
+      result = co_await run_job(place, attempt);
+    } catch (const SlurmError& error) {
+      result.failure = Failure{FailureKind::infrastructure, error.what(), error.advice(), {}};
+    } catch (const core::EnvironmentError& error) {
+      result.failure = orchestrators::failure_of(error);
+    }
+    result.image = (co_await environments_.environment(attempt.step)).description;
+    co_return result;
+  }
+
+  async::Task<> settle() override {
+    co_await removals_.settle();
+    for (auto& [run, place] : places_) co_await place.board.settle();
+  }
+
+  async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
+                                unsigned number) override {
+    const auto name = job_name(run_id, step, number);
+    co_await end_jobs_named(client_, name);
+    remove_files(paths_of(folder_of(run_id), name));
+  }
+
+  /// Looks for jobs only where runs of this state folder have left some.
+  async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
+    std::vector<fs::path> dead;
+    for (const auto& folder : core::entries_of(jobs_folder()))
+      if (fs::is_directory(folder / "events") && !is_alive(folder.filename().string()))
+        dead.push_back(folder);
+    if (dead.empty()) co_return;
+    const auto jobs = co_await client_.jobs_of_user();
+    for (const auto& job : jobs) {
+      const auto run = run_of_comment(job.comment, owner());
+      if (!run || is_alive(*run)) continue;
+      std::vector<std::string> arguments{job.id};
+      co_await client_.cancel(std::move(arguments));
+    }
+    for (const auto& folder : dead) core::remove_tree(folder);
+  }
+
+ private:
+  async::Task<> look_at_cluster() {
+    std::vector<std::string> command{"sinfo", "--noheader", "--all",
+                                     std::string("--format=") + partition_format};
+    std::string output;
+    try {
+      output = co_await client_.output_of(std::move(command));
+    } catch (const SlurmError&) {
+      throw;
+    } catch (const core::EnvironmentError& error) {
+      throw core::EnvironmentError(
+          std::string("Slurm's commands cannot be run: ") + error.what(),
+          {"run this on a login node of the cluster, or put sbatch, squeue, scancel and sinfo on "
+           "PATH"});
+    }
+    partitions_ = parse_partitions(output);
+  }
+
+  fs::path jobs_folder() const { return fs::absolute(options_.state) / "slurm"; }
+  fs::path folder_of(const std::string& run) const { return jobs_folder() / run; }
+
+  const std::string& owner() {
+    if (owner_.empty()) owner_ = options_.owner.empty() ? owner_of(options_.state) : options_.owner;
+    return owner_;
+  }
+
+  /// Returns the agent as a file beside the runs' other files, where nodes find it.
+  fs::path agent() {
+    const auto program = kubernetes_api::agent_program();
+    const auto file =
+        jobs_folder() / ("agent-" + core::sha256(program).hex().substr(0, digest_length));
+    write_program(file, program);
+    return file;
+  }
+
+  /// A script instead of a link: Python finds its home by the path of its command.
+  fs::path python_folder(const fs::path& python3) {
+    const auto folder =
+        jobs_folder() / ("python-" + core::sha256(python3.string()).hex().substr(0, digest_length));
+    write_program(folder / "python",
+                  "#!/bin/sh\nexec " + core::shell_quote(python3.string()) + " \"$@\"\n");
+    return folder;
+  }
+
+  struct RunPlace {
+    RunPlace(SlurmOrchestrator& of, const std::string& run)
+        : board(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+          place{.client = of.client_,
+                .board = board,
+                .environments = of.environments_,
+                .short_folders = of.short_folders_,
+                .removals = of.removals_,
+                .agent = of.agent(),
+                .folder = of.folder_of(run),
+                .owner = of.owner(),
+                .connection = of.options_.connection,
+                .gres_types = gres_types_of(of.partitions_)} {
+      core::make_folders(of.folder_of(run) / "events");
+      core::make_folders(of.folder_of(run) / "jobs");
+    }
+    /// Removes the folders, unless they have files of attempts that a later driver may join.
+    ~RunPlace() {
+      std::error_code error;
+      for (const auto* name : {"events", "jobs", ""})
+        fs::remove(*name ? place.folder / name : place.folder, error);
+    }
+    RunPlace(const RunPlace&) = delete;
+    RunPlace& operator=(const RunPlace&) = delete;
+    JobBoard board;
+    JobPlace place;
+  };
+
+  JobPlace& place_of(const std::string& run) {
+    return places_.try_emplace(run, *this, run).first->second.place;
+  }
+
+  asio::io_context& loop_;
+  OrchestratorOptions options_;
+  const Capabilities capabilities_ = capabilities_of_slurm();
+  local::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
+  local::HostEnvironments environments_;
+  local::ShortFolders short_folders_;
+  Client client_;
+  Removals removals_;
+  std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
+  std::vector<Partition> partitions_;
+  std::string owner_;
+};
+
+}  // namespace
+
+}  // namespace pipeline::orchestrators::slurm
+
+namespace pipeline::orchestrators {
+
+std::unique_ptr<Orchestrator> make_slurm_orchestrator(asio::io_context& loop,
+                                                      OrchestratorOptions options) {
+  return std::make_unique<slurm::SlurmOrchestrator>(loop, std::move(options));
+}
+
+}  // namespace pipeline::orchestrators

@@ -1,0 +1,209 @@
+"""Steps as jobs of the test bed's Slurm cluster: results, stops, dead drivers, and everything that Slurm does to jobs by itself."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from support import PipeTest, wait_until
+
+BED = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed/slurm"
+CONF = "/var/lib/pipe-slurm/slurm.conf"
+
+
+def slurm(*words: str) -> str:
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "SLURM_CONF": CONF}).stdout.strip()
+
+
+@unittest.skipUnless(os.path.exists(CONF), "scripts/testbed/slurm up")
+class OnSlurm(PipeTest):
+    orchestrator = "slurm"
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"SLURM_CONF": CONF, **env})
+
+    def pipeline(self, steps: dict, **top) -> pathlib.Path:
+        return super().pipeline(steps, **{"settings": {}, **top})
+
+    def jobs(self, *states: str) -> list[str]:
+        """Numbers of this test's jobs; by default of those that have not ended."""
+        lines = slurm("squeue", "-h", "-o", "%i|%j|%k", *[f"--states={','.join(states)}"] * bool(states)).splitlines()
+        runs = {path.name for path in (self.state / "slurm").iterdir()} if (self.state / "slurm").is_dir() else set()
+        return [line.split("|")[0] for line in lines if line.rsplit(":", 1)[-1] in runs]
+
+    def remove_everything(self):
+        for job in self.jobs():
+            slurm("scancel", "--full", "--signal=KILL", job)
+        super().remove_everything()
+
+    def assert_nothing_left(self):
+        super().assert_nothing_left()
+        wait_until(lambda: not self.jobs(), "the end of all jobs")
+        self.assertEqual([str(path) for path in (self.state / "slurm").glob("*/*/*")], [])
+
+    def effects(self) -> int:
+        file = self.folder / "effects"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    def wait_for_effect(self):
+        wait_until(lambda: self.effects() > 0, "the step's beginning")
+
+
+class Results(OnSlurm):
+    def test_steps_pass_artifacts_on_and_are_reused_also_by_local_ones(self):
+        self.write("a.txt", "in\n")
+        self.pipeline({
+            "one": {"command": "cat a.txt > ${outputs.x}; echo said; echo $SLURM_JOB_NAME", "code": ["a.txt"], "outputs": ["x"]},
+            "two": {"command": ["python", "-c", "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read() * 2)", "${inputs.x}", "${outputs.y}"],
+                    "inputs": {"x": "one.x"}, "outputs": ["y"], "settings": {"resources": {"cpu_count": 2, "memory": "100MiB", "gpu_count": 1, "gpu_class": "A100"}}},
+        })
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"one": "succeeded", "two": "succeeded"})
+        self.assertEqual(self.artifact("two.y"), "in\nin\n")
+        self.assertRegex(self.pipe("logs", "latest", "one").out, r"said\npipe-\S+-one-1\n")
+        attempt = result.events("attempt_finished")[0] if result.events("attempt_finished") else {}
+        self.assertNotIn("failure", attempt)
+        self.assert_nothing_left()
+        self.assertEqual(self.run_pipe().steps(), {"one": "cached", "two": "cached"})
+        plan = self.pipe("plan", "pipeline.yaml", "-o", "local", "--output", "json")
+        self.assertNotIn('"action": "run"', plan.out)
+
+    def test_a_step_sees_the_gpus_that_slurm_gives_it(self):
+        self.pipeline({"gpus": {"command": "echo gpus=$CUDA_VISIBLE_DEVICES", "settings": {"resources": {"gpu_count": 2}}},
+                       "none": {"command": "echo gpus=[$CUDA_VISIBLE_DEVICES]"}})
+        self.run_pipe()
+        self.assertIn("gpus=0,1\n", self.pipe("logs", "latest", "gpus").out)
+        self.assertIn("gpus=[]\n", self.pipe("logs", "latest", "none").out)
+
+    def test_a_failing_step_says_how_and_with_its_last_lines(self):
+        self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}})
+        failure = self.run_pipe(code=1).failure("bad")
+        self.assertEqual((failure["kind"], failure["message"]), ("exit_code", "ended with exit code 7"))
+        self.assertIn("sorry", self.pipe("logs", "latest", "bad").out)
+        self.assert_nothing_left()
+
+    def test_what_the_cluster_has_not_is_said_before_anything_is_submitted(self):
+        self.pipeline({"step": {"command": "true"}})
+        result = self.run_pipe("--partition", "mian", code=2)
+        self.assertIn("has no partition 'mian'; it has: main", result.text)
+        self.assertIn("did you mean 'main'?", result.text)
+        self.pipeline({"step": {"command": "true", "settings": {"resources": {"gpu_count": 1, "gpu_class": "H100"}}}})
+        result = self.run_pipe(code=None)
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("asks for GPUs of the class 'H100'", result.text)
+        self.assertEqual(self.jobs(), [])
+
+    def test_without_slurm_there_is_advice(self):
+        self.pipeline({"step": {"command": "true"}})
+        result = self.run_pipe(code=3, PATH="/nonexistent")
+        self.assertIn("login node", result.text)
+
+
+class Stops(OnSlurm):
+    def test_an_interrupted_run_leaves_no_job(self):
+        self.pipeline({"slow": {"command": f"echo x >> {self.folder}/effects; trap 'echo tidied; exit 0' TERM; while :; do sleep 0.1; done"},
+                       "waits": {"command": "sleep 1000", "settings": {"resources": {"cpu_count": 8}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+        self.wait_for_effect()
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process)
+        self.assertEqual(result.code, 130, result)
+        self.assertIn("tidied", self.pipe("logs", "latest", "slow").out)
+        self.assertEqual(self.jobs(), [])
+
+    def test_a_timeout_is_the_steps_own(self):
+        self.pipeline({"slow": {"command": "sleep 1000", "timeout": "2s"}})
+        failure = self.run_pipe(code=1).failure("slow")
+        self.assertEqual(failure["kind"], "timed_out")
+        self.assertNotIn("Slurm", failure["message"])
+        self.assert_nothing_left()
+
+    def test_jobs_of_a_killed_driver_are_joined(self):
+        self.pipeline({"slow": {"command": f"echo x >> {self.folder}/effects; echo first; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo last; echo y > ${{outputs.o}}",
+                                "outputs": ["o"]}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm")
+        self.wait_for_effect()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        resumed = self.start("resume", "latest", "--output", "json")
+        self.write("go", "")
+        result = self.finish(resumed)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.effects(), 1)
+        self.assertEqual(self.pipe("logs", "latest", "slow").out.count("first\nlast\n"), 1)
+        self.assertEqual(self.artifact("slow.o"), "y\n")
+        self.assert_nothing_left()
+
+    def test_jobs_of_a_killed_driver_that_is_not_resumed_are_cancelled(self):
+        self.pipeline({"slow": {"command": f"echo x >> {self.folder}/effects; sleep 1000"}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm")
+        self.wait_for_effect()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.pipeline({"slow": {"command": "true"}})
+        self.run_pipe()
+        wait_until(lambda: not self.jobs(), "the end of the dead run's job")
+
+
+class WhatSlurmDoes(OnSlurm):
+    def start_slow(self, *words, retry: dict | None = None) -> subprocess.Popen:
+        self.pipeline({"slow": {"command": f"echo $SLURMD_NODENAME >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ended",
+                                **({"retry": retry} if retry else {})}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", *words)
+        self.wait_for_effect()
+        return process
+
+    def test_scancel_by_hand_is_told_and_not_retried(self):
+        process = self.start_slow()
+        slurm("scancel", self.jobs()[0])
+        failure = self.finish(process).failure("slow")
+        self.assertEqual(failure["kind"], "environment")
+        self.assertIn("scancel", failure["message"])
+        self.assertEqual(self.effects(), 1)
+        self.assert_nothing_left()
+
+    def test_a_lost_node_is_another_attempt_on_another_one(self):
+        process = self.start_slow()
+        node = (self.folder / "effects").read_text().strip()
+        self.addCleanup(subprocess.run, ["scontrol", "update", f"nodename={node}", "state=resume"], env={**os.environ, "SLURM_CONF": CONF}, stderr=subprocess.DEVNULL)
+        slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+        wait_until(lambda: self.effects() == 2, "the second attempt")
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        self.assertNotEqual((self.folder / "effects").read_text().splitlines()[1], node)
+
+    def test_a_preempted_job_is_another_attempt(self):
+        process = self.start_slow("--partition", "spare", retry={"max_infrastructure_retries": 1})
+        node = (self.folder / "effects").read_text().strip()
+        other = slurm("sbatch", "--parsable", "-p", "main", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300")
+        self.addCleanup(slurm, "scancel", other)
+        wait_until(lambda: self.effects() == 2, "the second attempt")
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("was preempted by a job of higher priority", result.text)
+
+    def test_an_end_is_noticed_while_the_controller_is_down(self):
+        process = self.start_slow()
+        subprocess.run([BED, "controller", "down"], check=True)
+        self.addCleanup(wait_until, lambda: "UP" in slurm("scontrol", "ping"), "the controller's start")
+        self.addCleanup(subprocess.run, [BED, "controller", "up"], check=True)
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.effects(), 1)
+
+    def test_a_submission_whose_answer_was_lost_is_not_repeated(self):
+        wrapper = self.write("bin/sbatch", f"#!/bin/sh\n/usr/bin/sbatch \"$@\" >/dev/null\n[ -e {self.folder}/lost ] || {{ touch {self.folder}/lost; "
+                                           "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1; }\nexit 9\n")
+        wrapper.chmod(0o755)
+        self.pipeline({"step": {"command": f"echo x >> {self.folder}/effects"}})
+        self.run_pipe(PATH=f"{wrapper.parent}:{os.environ['PATH']}")
+        self.assertEqual(self.effects(), 1)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,124 @@
+#include "orchestrators/slurm/job_states.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+using namespace std::chrono_literals;
+
+JobView in_state(std::string state, std::chrono::seconds since = 0s) {
+  JobView view;
+  view.has_begun = true;
+  view.state = std::move(state);
+  view.since_change = since;
+  return view;
+}
+
+TEST(JobStates, each_state_of_squeue_has_a_row) {
+  // The list JOB STATE CODES of squeue(1).
+  for (const auto* name :
+       {"BOOT_FAIL",     "CANCELLED",    "COMPLETED",     "CONFIGURING", "COMPLETING", "DEADLINE",
+        "FAILED",        "NODE_FAIL",    "OUT_OF_MEMORY", "PENDING",     "PREEMPTED",  "RUNNING",
+        "RESV_DEL_HOLD", "REQUEUE_FED",  "REQUEUE_HOLD",  "REQUEUED",    "RESIZING",   "REVOKED",
+        "SIGNALING",     "SPECIAL_EXIT", "STAGE_OUT",     "STOPPED",     "SUSPENDED",  "TIMEOUT"})
+    EXPECT_NE(find_state(name), nullptr) << name;
+  EXPECT_EQ(find_state("NEW_IN_SLURM_30"), nullptr);
+}
+
+TEST(JobStates, each_row_is_documented) {
+  std::ifstream file(PIPELINE_SOURCE_DIR "/docs/slurm.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const auto& state : job_states())
+    EXPECT_NE(page.str().find("`" + std::string(state.name) + "`"), std::string::npos)
+        << state.name;
+}
+
+TEST(JobStates, an_end_that_its_agent_wrote_needs_no_state) {
+  for (const auto& state : job_states()) {
+    auto view = in_state(std::string(state.name));
+    view.has_ended = true;
+    EXPECT_EQ(next_action(view), JobAction::end) << state.name;
+  }
+}
+
+TEST(JobStates, a_job_that_is_not_over_is_waited_for) {
+  for (const auto& state : job_states()) {
+    if (state.phase == JobPhase::ended) continue;
+    EXPECT_EQ(next_action(in_state(std::string(state.name), 1000h)), JobAction::wait) << state.name;
+  }
+  EXPECT_EQ(next_action(in_state("NEW_IN_SLURM_30", 1000h)), JobAction::wait);
+  EXPECT_EQ(next_action(in_state("", 1000h)), JobAction::wait);
+}
+
+TEST(JobStates, the_end_of_a_job_that_is_over_may_be_on_its_way) {
+  for (const auto& state : job_states()) {
+    if (state.phase != JobPhase::ended) continue;
+    const std::string name(state.name);
+    EXPECT_EQ(next_action(in_state(name, 5s)), JobAction::wait) << name;
+    EXPECT_EQ(next_action(in_state(name, 61s)), JobAction::give_up) << name;
+    EXPECT_EQ(next_action(in_state(name, 15s)),
+              state.explains ? JobAction::give_up : JobAction::wait)
+        << name;
+  }
+  auto gone = in_state("RUNNING", 15s);
+  gone.is_gone = true;
+  EXPECT_EQ(next_action(gone), JobAction::wait);
+  gone.since_change = 61s;
+  EXPECT_EQ(next_action(gone), JobAction::give_up);
+}
+
+TEST(JobStates, a_stopped_job_is_not_waited_for_once_it_is_over) {
+  auto view = in_state("CANCELLED");
+  view.wanted = core::StopLevel::graceful;
+  EXPECT_EQ(next_action(view), JobAction::wait);
+  view.since_change = 6s;
+  EXPECT_EQ(next_action(view), JobAction::end);
+  view.since_change = 0s;
+  view.has_begun = false;
+  EXPECT_EQ(next_action(view), JobAction::end);
+  view.has_begun = true;
+  view.wanted = core::StopLevel::immediate;
+  EXPECT_EQ(next_action(view), JobAction::end);
+}
+
+TEST(JobStates, a_silent_controller_is_not_waited_for_forever) {
+  auto view = in_state("PENDING");
+  view.has_begun = false;
+  view.without_answer = 9min;
+  EXPECT_EQ(next_action(view), JobAction::wait);
+  view.without_answer = 11min;
+  EXPECT_EQ(next_action(view), JobAction::give_up);
+  view.has_begun = true;  // Its end comes without the controller.
+  EXPECT_EQ(next_action(view), JobAction::wait);
+  view.without_answer = 25h;
+  EXPECT_EQ(next_action(view), JobAction::give_up);
+  EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::infrastructure);
+}
+
+TEST(JobStates, each_end_is_the_failure_that_it_means) {
+  const auto kind = [](const char* state) { return failure_of_job(in_state(state), "4711").kind; };
+  EXPECT_EQ(kind("TIMEOUT"), FailureKind::timed_out);
+  EXPECT_EQ(kind("DEADLINE"), FailureKind::timed_out);
+  EXPECT_EQ(kind("OUT_OF_MEMORY"), FailureKind::out_of_memory);
+  EXPECT_EQ(kind("CANCELLED"), FailureKind::environment);
+  for (const auto* state : {"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED", "COMPLETED", "FAILED",
+                            "LAUNCH_FAILED", "RECONFIG_FAIL"})
+    EXPECT_EQ(kind(state), FailureKind::infrastructure) << state;
+  const auto failure = failure_of_job(in_state("NODE_FAIL"), "4711");
+  EXPECT_EQ(failure.message, "was lost with its node");
+  ASSERT_EQ(failure.details.size(), 1u);
+  EXPECT_EQ(failure.details[0], "Slurm's job 4711: NODE_FAIL");
+  auto gone = in_state("RUNNING");
+  gone.is_gone = true;
+  EXPECT_EQ(failure_of_job(gone, "4711").message,
+            "is lost: Slurm does not know its job 4711 any more, and its node did not write the "
+            "step's end");
+}
+
+}  // namespace
+}  // namespace pipeline::orchestrators::slurm

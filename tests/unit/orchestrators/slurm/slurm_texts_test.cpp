@@ -1,0 +1,187 @@
+// The texts that Slurm's commands read and print, and the files of the agent.
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/job_script.hpp"
+#include "orchestrators/slurm/job_status.hpp"
+#include "orchestrators/slurm/preflight.hpp"
+#include "support/attempt_builder.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+using test::AttemptBuilder;
+using test::program;
+namespace fs = std::filesystem;
+
+TEST(SlurmTexts, job_number_is_found_in_what_sbatch_and_wrappers_print) {
+  EXPECT_EQ(parse_job_id("4711\n"), "4711");
+  EXPECT_EQ(parse_job_id("4711;cluster\n"), "4711");
+  EXPECT_EQ(parse_job_id("*** Welcome to 2 clusters ***\n4711\n"), "4711");
+  EXPECT_EQ(parse_job_id(""), "");
+  EXPECT_EQ(parse_job_id("Submitted batch job 12\n"), "");
+}
+
+TEST(SlurmTexts, queue_is_read_whatever_a_job_is_called) {
+  const auto jobs = parse_queue(
+      "1|PENDING|Resources||pipe-a-1\n2_7|RUNNING|None|node[1-2]|a|b|c\nnot a line\n3|X\n");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0], (QueuedJob{"1", "PENDING", "Resources", "", "pipe-a-1"}));
+  EXPECT_EQ(jobs[1], (QueuedJob{"2_7", "RUNNING", "None", "node[1-2]", "a|b|c"}));
+}
+
+TEST(SlurmTexts, lost_answers_are_told_from_refusals) {
+  EXPECT_TRUE(
+      is_lost_answer("sbatch: error: Batch job submission failed: Socket timed out on "
+                     "send/recv operation"));
+  EXPECT_TRUE(is_lost_answer("Unable to contact slurm controller (connect failure)"));
+  EXPECT_FALSE(is_lost_answer("Invalid partition name specified"));
+  EXPECT_FALSE(is_lost_answer("Requested node configuration is not available"));
+}
+
+TEST(SlurmTexts, job_names_are_unique_and_names_of_files) {
+  EXPECT_EQ(job_name("r1", "train", 2), "pipe-r1-train-2");
+  const auto one = job_name("r1", "train[lr=0.1]", 1), two = job_name("r1", "train(lr=0.1)", 1);
+  EXPECT_NE(one, two);
+  EXPECT_EQ(one.find_first_of("[]= /|,"), std::string::npos) << one;
+  EXPECT_LT(job_name("r1", std::string(5000, 'x'), 1).size(), 200u);
+}
+
+TEST(SlurmTexts, a_run_is_known_by_its_owners_comment) {
+  EXPECT_EQ(run_of_comment(job_comment("abc", "r1"), "abc"), "r1");
+  EXPECT_EQ(run_of_comment(job_comment("abc", "r1"), "xyz"), std::nullopt);
+  EXPECT_EQ(run_of_comment("(null)", "abc"), std::nullopt);
+}
+
+std::string options_of(const AttemptBuilder& step, const StringMap& connection = {}) {
+  AttemptBuilder& builder = const_cast<AttemptBuilder&>(step);
+  std::string text;
+  for (const auto& option : job_options(builder.attempt(), {"/s/j", "/s/e", "n"}, "me", connection,
+                                        {"a100", "h100_80gb"}))
+    text += option + "\n";
+  return text;
+}
+
+TEST(SlurmTexts, resources_become_options_of_sbatch) {
+  AttemptBuilder step(program({"true"}));
+  auto& resources = step.step.settings->resources;
+  resources.cpu_count = 2.5;
+  resources.memory = (Bytes{1} << 30) + 1;
+  resources.gpu_count = 2;
+  resources.gpu_class = "H100";
+  step.step.timeout = Duration(90'000);
+  const auto options = options_of(step, {{"partition", "gpu"}});
+  for (const auto* option : {"--cpus-per-task=3\n", "--mem=1025M\n", "--gres=gpu:h100_80gb:2\n",
+                             "--time=4\n", "--partition=gpu\n", "--no-requeue\n"})
+    EXPECT_NE(options.find(option), std::string::npos) << option << options;
+  EXPECT_EQ(options_of(AttemptBuilder(program({"true"}))).find("--time"), std::string::npos);
+}
+
+TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
+  EXPECT_EQ(variables_text({{"A", "it's $(id)\n`x`"}}), "export A='it'\\''s $(id)\n`x`'\n");
+  EXPECT_EQ(variables_text({{"NOT A NAME", "x"}}), "");
+}
+
+TEST(SlurmTexts, status_of_an_agent_is_read_and_nothing_else) {
+  const auto status = parse_status(
+      R"({"code":3,"stopped":true,"usage":{"running_ms":12,"user_us":5,"peak_memory":4096}})");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->exit_code, 3);
+  EXPECT_TRUE(status->stopped);
+  EXPECT_EQ(status->usage.peak_memory, 4096u);
+  EXPECT_EQ(status->running.count(), 12);
+  EXPECT_EQ(parse_status(R"({"signal":11,"usage":{}})")->signal, 11);
+  EXPECT_EQ(parse_status(R"({"not_executed":2,"usage":{}})")->not_executed, 2);
+  for (const auto* text : {"", "{", "{}", "[]", R"({"code":-1})", R"({"code":1e9})",
+                           R"({"code":"0"})", R"({"code":256})"})
+    EXPECT_FALSE(parse_status(text)) << text;
+}
+
+TEST(SlurmTexts, a_log_is_read_whole_while_it_grows) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  std::string out, err;
+  JobLog log(file,
+             [&](bool is_stderr, std::string_view bytes) { (is_stderr ? err : out) += bytes; });
+  EXPECT_FALSE(log.read());
+  const std::string all = "o0 5 hello\ne11 0 \nO18 3 no \nw0 4 wait\no30 3 end\nu40 2 {}\n.50\n";
+  for (const char c : all) {
+    EXPECT_FALSE(log.ended());
+    std::ofstream(file, std::ios::app) << c;
+    log.read();
+  }
+  EXPECT_TRUE(log.ended());
+  EXPECT_EQ(out, "hello\nno end\n");
+  EXPECT_EQ(err, "\n");
+}
+
+TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  for (const auto* text : {"o0 99999999999999999999 x\n", "o0 -1 x\n", "garbage\n", "oo\n"}) {
+    std::ofstream(file) << text;
+    std::string out;
+    JobLog log(file, [&](bool, std::string_view bytes) { out += bytes; });
+    log.read();
+    EXPECT_EQ(out, "") << text;
+  }
+}
+
+constexpr const char* two_partitions =
+    "main*|up|8|8000+|gpu:a100:2(S:0-1)\nmain*|up|64|4000|gpu:v100:1,gpu:a100:4\n"
+    "cpu|up|16|64000|(null)\nold|drain|1|1|gpu:1\n";
+
+TEST(SlurmTexts, partitions_are_read_from_sinfo) {
+  const auto partitions = parse_partitions(two_partitions);
+  ASSERT_EQ(partitions.size(), 3u);
+  EXPECT_TRUE(partitions[0].is_default);
+  EXPECT_EQ(partitions[0].max_cpus, 64u);
+  EXPECT_EQ(partitions[0].max_memory, Bytes{8000} << 20);
+  EXPECT_EQ(partitions[0].gres_types, (std::vector<std::string>{"a100", "v100"}));
+  EXPECT_EQ(partitions[0].max_gpus, 5u);
+  EXPECT_EQ(partitions[1].max_gpus, 0u);
+  EXPECT_FALSE(partitions[2].is_up);
+  EXPECT_EQ(gres_types_of(partitions), (std::vector<std::string>{"a100", "v100"}));
+}
+
+TEST(SlurmTexts, an_unknown_partition_is_an_error_that_names_the_similar_one) {
+  const auto partitions = parse_partitions(two_partitions);
+  EXPECT_NO_THROW(check_partition(partitions, "cpu"));
+  const auto message = [&](const char* name) {
+    try {
+      check_partition(partitions, name);
+    } catch (const core::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message("mian"),
+            "error: the Slurm cluster has no partition 'mian'; it has: main, cpu, old\n"
+            "  did you mean 'main'?");
+  EXPECT_NE(message("old").find("is down"), std::string::npos);
+}
+
+TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
+  const auto partitions = parse_partitions(two_partitions);
+  const auto found = [&](auto change) {
+    AttemptBuilder step(program({"true"}));
+    change(step.step.settings->resources);
+    const auto all = check_steps(partitions, "", {&step.step});
+    return all.empty() ? std::string() : all[0].message + ": " + all[0].notes[0];
+  };
+  EXPECT_EQ(found([](auto& resources) { resources.cpu_count = 64; }), "");
+  EXPECT_EQ(found([](auto& resources) { resources.cpu_count = 65; }),
+            "'step' asks for 65 CPUs: the nodes of the partition 'main' have at most 64");
+  EXPECT_EQ(found([](auto& resources) { resources.gpu_count = 6; }),
+            "'step' asks for 6 GPUs: the nodes of the partition 'main' have at most 5");
+  EXPECT_EQ(found([](auto& resources) {
+              resources.gpu_count = 1;
+              resources.gpu_class = "H100";
+            }),
+            "'step' asks for GPUs of the class 'H100': the partition 'main' has: a100, v100");
+}
+
+}  // namespace
+}  // namespace pipeline::orchestrators::slurm
