@@ -1,4 +1,4 @@
-"""Compares two builds of `pipe`: start, processes, plan and a second run, in turn. Prints a table; what hardening costs is measured with it (docs/reliability.md).
+"""Compares two builds of `pipe`: start, processes, containers, plan and a second run, in turn. Prints a table; what hardening costs is measured with it (docs/reliability.md).
 
 Usage: builds.py [--quick] [--protected] [--tools FOLDER] NAME=PROGRAM NAME=PROGRAM     the last columns are the first over the second, medians of the rounds.
 FOLDER has bench_measure (default: build/release/bin). --protected measures what protections against hostile images and caches touch instead: containers, and
@@ -36,6 +36,8 @@ def works(bench: Bench, builds: list[Build], quick: bool):
     yield "`--version`", 3 if quick else 41, {build.name: lambda build=build: Command(build.version_command(), bench.root) for build in builds}
     for work in (model.wide("process", count), model.chain("process", count)):
         yield f"{count:,} processes `true`, {work.shape}", 2 if quick else 11, {build.name: fresh(bench, build, work) for build in builds}
+    for work in (model.wide("container", 5 if quick else 50), model.chain("container", 5 if quick else 50)):
+        yield f"{len(work.steps):,} containers `true`, {work.shape}", 2 if quick else 5, {build.name: fresh(bench, build, work) for build in builds}
     for work in (model.wide("process", many), model.columns("extend", many, many // 10), model.matrix("process", many)):
         plans = {build.name: build.plan(work, bench.folder()) for build in builds}
         yield f"the plan of {many:,} steps ({work.shape})", 2 if quick else 11, {name: lambda command=command: command for name, command in plans.items()}

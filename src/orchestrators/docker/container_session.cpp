@@ -11,6 +11,7 @@
 #include "gpu/smi_samples.hpp"
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/container_wait.hpp"
 #include "orchestrators/docker/engine_usage.hpp"
 #include "orchestrators/last_output.hpp"
 #include "orchestrators/stopped.hpp"
