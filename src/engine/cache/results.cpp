@@ -51,11 +51,13 @@ async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSp
 
 async::Task<std::string> Results::download_again(const StepSpec& step, std::string key,
                                                  std::vector<store::OutputRecord> outputs) {
-  if (!may_be_remote(step, false)) co_return "";
+  std::string from;
+  if (!exchange_) co_return from;
   const auto entry = co_await exchange_->download(step, std::move(key), !may_be_downloaded(step));
   const bool are_whole = std::ranges::all_of(
       outputs, [&](const auto& output) { return artifacts_.looks_whole(output.digest); });
-  co_return entry&& are_whole ? options_.shared->name() : "";
+  if (entry && are_whole) from = options_.shared->name();
+  co_return from;
 }
 
 async::Task<> Results::publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,

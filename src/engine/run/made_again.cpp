@@ -27,7 +27,8 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
     done->open();
   });
   const auto& name = steps_.spec(i).name;
-  if (const auto from = co_await download_(i); !from.empty()) {
+  const auto from = co_await download_(i);
+  if (!from.empty()) {
     context_.events.emit(event::Notice{name, "outputs downloaded again from " + from + ", " + why});
     co_return;
   }

@@ -21,6 +21,22 @@ TEST(Guard, takes_the_token_from_the_address_or_a_header) {
   EXPECT_EQ(judge({.authorization = token}), Verdict::no_token);
 }
 
+TEST(Guard, lets_nothing_change_by_an_address_or_from_another_site) {
+  const Guard guard(token, "127.0.0.1");
+  const std::string bearer = "Bearer " + token;
+  const auto judge = [&](RequestOrigin origin) {
+    origin.host = "127.0.0.1:7473";
+    origin.changes = true;
+    return guard.judge(origin);
+  };
+  EXPECT_EQ(judge({.authorization = bearer}), Verdict::allowed);
+  EXPECT_EQ(judge({.authorization = bearer, .fetch_site = "same-origin"}), Verdict::allowed);
+  EXPECT_EQ(judge({.token = token}), Verdict::no_token);
+  for (const char* site : {"cross-site", "same-site"})
+    EXPECT_EQ(judge({.authorization = bearer, .fetch_site = site, .fetch_mode = "navigate"}),
+              Verdict::cross_site);
+}
+
 TEST(Guard, an_empty_token_opens_nothing_where_there_is_one) {
   const Guard guard(token, "127.0.0.1");
   EXPECT_EQ(guard.judge({.host = "localhost", .authorization = "Bearer "}), Verdict::no_token);
