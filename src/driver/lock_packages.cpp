@@ -62,11 +62,11 @@ async::Task<> lock_all(Session& session, RunObserver& observer) {
 void lock_packages(Session& session, RunObserver& observer) {
   if (!session.lock().options().frozen) session.lock().merge_conflicts();
   session.pipeline();
+  require_engine(session);
+  observer.begin(session.workspace.loop());
   const auto forwarded = session.workspace.run_stopped_by(observer.cancel());
   const auto is_stopped = [&] { return observer.cancel().level() != core::StopLevel::none; };
   try {
-    require_engine(session);
-    observer.begin(session.workspace.loop());
     session.workspace.await(lock_all(session, observer));
   } catch (const core::EnvironmentError&) {
     if (!is_stopped()) throw;

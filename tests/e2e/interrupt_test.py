@@ -209,33 +209,30 @@ class SilentServer:
 
 
 class InterruptedWaits(PipeTest):
-    """Ctrl-C ends what waits for a server or a lock: before the run begins, and when it has ended."""
+    """Ctrl-C ends what waits for a server or another user: before the run begins, meanwhile, and when it has ended."""
 
     orchestrator = "local"
     steps = {"a": {"command": "echo > ${outputs.o}", "outputs": ["o"]}}
 
-    def end_of(self, words: list[str], is_waiting, times: int = 1, **env):
+    def end_of(self, words: list[str], is_waiting, **env):
         process = self.start(*words, **{"DOCKER_HOST": NOWHERE, **env})
-        wait_until(lambda: process.poll() is not None or is_waiting(), "the wait")
-        for _ in range(times):
-            self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.3)
+        wait_until(lambda: process.poll() is not None or is_waiting(process), "the wait")
+        self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
+        process.send_signal(signal.SIGINT)
         return self.finish(process, timeout=20)
 
     def test_for_a_bucket_before_the_run(self):
-        for times in (1, 2):
-            with SilentServer() as server:
-                self.pipeline(self.steps)
-                self.write("profiles.yaml", json.dumps({"p": {"artifact_store": "s3://bucket/x"}}))
-                result = self.end_of(["run", "-o", "local", "--profile", "p", "--state", f"state-{times}"], lambda: server.connections, times,
-                                     AWS_ENDPOINT_URL_S3=server.url, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
-            self.assertEqual(result.code, 130, result)
+        with SilentServer() as server:
+            self.pipeline(self.steps)
+            self.write("profiles.yaml", json.dumps({"p": {"artifact_store": "s3://bucket/x"}}))
+            result = self.end_of(["run", "-o", "local", "--profile", "p"], lambda _: server.connections,
+                                 AWS_ENDPOINT_URL_S3=server.url, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+        self.assertEqual(result.code, 130, result)
 
     def test_for_a_webhook_after_the_run(self):
         with SilentServer() as server:
             self.pipeline(self.steps, notify={"url": server.url})
-            result = self.end_of(["run", "-o", "local"], lambda: server.connections)
+            result = self.end_of(["run", "-o", "local"], lambda _: server.connections)
         self.assertEqual(result.code, 0, result)
         self.assertIn("was not sent: it did not answer until Ctrl-C", result.out)
 
@@ -244,8 +241,15 @@ class InterruptedWaits(PipeTest):
         self.addCleanup(os.unlink, path)
         with SilentServer(path) as server:
             self.pipeline(self.steps, {"requirements": ["six"]})
-            result = self.end_of(["lock", "-o", "docker"], lambda: server.connections, DOCKER_HOST=server.url)
+            # The first connection is the look whether anybody listens.
+            result = self.end_of(["lock", "-o", "docker"], lambda _: len(server.connections) > 1, DOCKER_HOST=server.url)
         self.assertEqual(result.code, 130, result)
+
+    @staticmethod
+    def is_at_the_locks(process: subprocess.Popen) -> bool:
+        with contextlib.suppress(OSError):
+            return any(os.readlink(each).endswith("/locks/mutex") for each in pathlib.Path(f"/proc/{process.pid}/fd").iterdir())
+        return False
 
     def test_for_the_machines_limits_which_another_user_keeps(self):
         locks = self.folder / "locks"
@@ -255,21 +259,8 @@ class InterruptedWaits(PipeTest):
             fcntl.flock(mutex, fcntl.LOCK_EX)
             self.pipeline({"a": {"command": "true", "uses": {"license": 1}}})
             self.write("profiles.yaml", json.dumps({"p": {"limits": {"license": 1}}}))
-            result = self.end_of(["run", "-o", "local", "--profile", "p"], lambda: "license" in self.pipe("show", "latest").out, PIPE_GPU_LOCKS=str(locks))
+            result = self.end_of(["run", "-o", "local", "--profile", "p"], self.is_at_the_locks, PIPE_GPU_LOCKS=str(locks))
         self.assertEqual(result.code, 130, result)
-
-    def test_for_a_lock_of_another_process(self):
-        self.pipeline(self.steps)
-        self.run_pipe(DOCKER_HOST=NOWHERE)
-        for file in self.state.glob("pipe.db*"):
-            file.unlink()
-        holder = os.open(self.state, os.O_RDONLY)
-        self.addCleanup(os.close, holder)
-        fcntl.flock(holder, fcntl.LOCK_EX)
-        begun = time.monotonic()
-        result = self.end_of(["run", "-o", "local"], lambda: time.monotonic() > begun + 2, times=2)
-        self.assertEqual(result.code, 130, result)
-        self.assertNotIn("for too long", result.err)
 
 
 class InterruptedBuild(PipeTest):
