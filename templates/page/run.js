@@ -28,11 +28,15 @@ function runView(head, main, options) {
   const headlineOf = ({ n, v, i, w, a, l, b, low }) => {
     const runOf = (run) => options.run ? options.run(run) : name(run), isBetter = (one, other) => low ? one < other : one > other;
     const card = el("div", { class: "headline" }, el("div", { class: "dim title" }, breakingName(n)), el("div", { class: "big" }, figure(v)));
-    const best = i && data.steps[places.get(w)], wasBest = l && b && l[0] === b[0], isBest = !b || !isBetter(b[1], v);
-    if (i) card.append(el("div", { class: "dim" }, (a === v ? "all " : "best of ") + count(i, "instance") + (a === v ? " alike" : ""), ...(a === v ? [] : [": ", el("a", { class: "of", href: "#steps" }, name(best && best.p ? pairs(best.p) : w)), "; mean " + figure(+a.toPrecision(4))])));
-    const link = card.querySelector("a.of");
-    if (link) link.addEventListener("click", (event) => { event.preventDefault(); table.open(w); });
-    if (l) card.append(el("div", {}, v === l[1] ? "as the run before" : el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(+Math.abs(v - l[1]).toPrecision(3))), v === l[1] ? "" : " than the run before, " + figure(l[1]), isBest ? ", the best so far" : wasBest ? ", the best so far" : ""));
+    const best = i && data.steps[places.get(w)], wasBest = l && b && l[0] === b[0], isBest = !b || !isBetter(b[1], v), isAlike = Math.abs(a - v) <= 1e-9 * Math.abs(v);
+    if (i && isAlike) card.append(el("div", { class: "dim" }, "all " + count(i, "instance") + " alike"));
+    else if (i) {
+      const link = el("a", { href: "#steps" }, name(best && best.p ? pairs(best.p) : w));
+      link.addEventListener("click", (event) => { event.preventDefault(); table.open(w); });
+      card.append(el("div", { class: "dim" }, "best of " + count(i, "instance") + ": ", link, "; mean " + figure(+a.toPrecision(4))));
+    }
+    if (l && v === l[1]) card.append(el("div", {}, "as the run before" + (isBest ? ", the best so far" : "")));
+    else if (l) card.append(el("div", {}, isBest ? "the best so far: " : "", el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(+Math.abs(v - l[1]).toPrecision(3))), " than the run before, " + (wasBest && !isBest ? "the best so far, " : "") + figure(l[1])));
     if (b && !isBest && !wasBest) card.append(el("div", { class: "dim" }, "best so far " + figure(b[1]) + ", run ", runOf(b[0])));
     return card;
   };
@@ -122,7 +126,9 @@ function runView(head, main, options) {
   const changing = () => isRunning(data.run.status) ? ticks : -1;
   const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(data.failures));
-  const leaderboardSection = part("leaderboard", "Leaderboard", (into) => metrics.rows.length > 0 && !!(leaderboard = leaderboardPart(into, options)), () => metrics.rows.length > 0);
+  // A single row whose metrics are all headlines says nothing new.
+  const isTold = () => metrics.rows.length === 0 || (metrics.rows.length === 1 && Object.keys(metrics.rows[0].m).every((metric) => data.headlines.some((one) => one.n === metrics.rows[0].step + "." + metric)));
+  const leaderboardSection = part("leaderboard", "Leaderboard", (into) => { leaderboard = isTold() ? null : leaderboardPart(into, options); return !!leaderboard; }, isTold);
   const curvesSection = part("curves", "Curves", (into) => metrics.curves.size > 0 && !!(curves = curvesPart(into, options, () => metrics.curves)), () => metrics.curves.size > 0);
   const showMetrics = () => {
     metrics = metricsOf(data);

@@ -171,7 +171,8 @@ class Charts(ServeTest):
         run = self.folds()
         self.serve()
         self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&"), "document.querySelector('table.leaderboard tbody tr')")
-        self.assertEqual(self.browser.js("[...document.querySelectorAll('table.leaderboard th')].map((one) => one.textContent.replace(/ .$/u, ''))"), ["rate", "accuracy", "val_loss", "Averaged"], "parameters before metrics, folds averaged")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('table.leaderboard th')].map((one) => one.textContent.replace(/ .$/u, ''))"), ["rate", "accuracy", "val_loss"], "parameters before metrics, folds averaged")
+        self.assertIn("each the mean of 3", self.browser.text())
         self.assertIn("seed = 1", self.browser.text())
         self.assertEqual([row[0] for row in self.rows()], ["1", "0.5", "0.1"], "the best first")
         self.assertTrue(self.rows()[0][1].startswith("\u2605 1.02 \u00b1 0.0082"), self.rows()[0])
@@ -193,6 +194,23 @@ class Charts(ServeTest):
         self.choose("leaderboard-chart", "parallel")
         self.browser.wait("document.querySelectorAll('polyline.parallel').length === 5")
         self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&where=params.x+%3E%3E&"), "document.querySelector('[role=alert]')")
+
+    def test_a_leaderboard_begins_with_the_metric_that_says_how_good_a_row_is(self):
+        self.write("trial.py", """import json, sys
+rate = float(sys.argv[1])
+for name, value in (("a_seconds", 9 - rate), ("b_loss", rate), ("train_accuracy", rate), ("val_accuracy", 1 - rate)): print('@pipe', json.dumps({'metric': name, 'value': value}))
+""")
+        self.pipeline({"trial": {"command": "python3 trial.py ${params.rate}", "code": ["trial.py"], "matrix": {"rate": [0.1, 0.2, 0.3]}}}, parameters={"items": list(range(5000))})
+        run = self.run_pipe().events("run_started")[0]["run"]
+        self.serve()
+        self.assertLess(len(self.ask(f"/api/leaderboard?run={run}")[2]), 5000, "a long parameter of the run is in no row")
+        self.assertEqual(len(json.loads(self.ask(f"/api/leaderboard?run={run}&where=params.rate+%3C+0.25")[2])["rows"]), 2)
+        self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&"), "document.querySelector('table.leaderboard tbody tr')")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('table.leaderboard th')].map((one) => one.textContent.replace(/ .$/u, ''))"), ["#", "rate", "val_accuracy", "train_accuracy", "b_loss", "a_seconds"])
+        self.assertEqual([row[:2] for row in self.rows()], [["1", "0.1"], ["2", "0.2"], ["3", "0.3"]])
+        self.browser.js("document.querySelector('td.rank a').click()")
+        self.browser.wait("document.querySelector('.details dl')")
+        self.assertIn("characters)", self.browser.js("document.querySelector('#head').textContent"), "a long parameter is cut")
 
     def test_a_leaderboard_of_runs(self):
         runs = [self.folds(seed=seed) for seed in (1, 2)]
@@ -218,6 +236,15 @@ class Charts(ServeTest):
         self.assertIn("waiting for a slot", text)
         self.assertIn("--jobs", text)
         self.assertRegex(text, r"The command of train\S+ is the longest on the critical path")
+
+    def test_many_instances_share_the_rows_of_the_timeline(self):
+        self.pipeline({"load": {"command": "true"}, "work": {"command": "true", "after": ["load"], "matrix": {"n": list(range(70))}}})
+        self.run_pipe("--jobs", "4")
+        self.assertEqual(self.pipe("report", "latest", "-o", "report.html").code, 0)
+        self.browser.open(f"file://{self.folder}/report.html", "document.querySelector('#timeline svg')")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('#timeline text.rowname')].map((one) => one.textContent)"), ["load", "work \u00d7 70"])
+        rows = self.browser.js("new Set([...document.querySelectorAll('#timeline svg[role=img] g rect')].map((one) => one.getAttribute('y'))).size")
+        self.assertLessEqual(rows, 5, "as many as ran at a time")
 
     def test_a_run_in_the_cell_of_a_notebook(self):
         self.folds()

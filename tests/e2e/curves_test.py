@@ -89,5 +89,14 @@ class Curves(PipeTest):
         self.assertEqual([row["name"] for row in rows if row["result"]], ["evaluate.f1"])
 
 
+    def test_a_metric_with_a_dot_in_its_name_is_no_instance(self):
+        step = {"evaluate": {"command": "echo '@pipe {\"metric\": \"svc.f1\", \"value\": ${params.f1}}'"}}
+        runs = []
+        for f1 in (0.25, 0.5):
+            self.pipeline(step, parameters={"f1": f1})
+            runs.append(self.run_pipe().events("run_started")[0]["run"])
+        self.assertRegex(self.pipe("compare", *runs).out.splitlines()[1], r"^result +evaluate\.svc\.f1 +0\.25 +0\.5")
+
+
 if __name__ == "__main__":
     unittest.main()

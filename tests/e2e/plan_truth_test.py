@@ -27,6 +27,16 @@ class OfProcesses(PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"a": "cached", "b": "cached"})
 
 
+    def test_requirements_that_are_not_locked_yet_run_the_step(self):
+        steps = {"a": {"command": "python -c 'import tomli; print(1)' > ${outputs.x}", "outputs": ["x"]}}
+        self.pipeline(steps, {"requirements": ["tomli==2.0.1"]})
+        self.run_pipe()
+        self.pipeline(steps, {"requirements": ["tomli==2.0.1", "idna==3.7"]})
+        planned = self.plan()["a"]
+        self.assertEqual((planned["action"], planned["changes"]), ("run", ["image changed: requirements changed (added idna==3.7)"]))
+        self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
+
+
 class InContainers(PipeTest):
     def test_a_parent_that_was_changed_and_changed_back(self):
         steps = {"a": {"command": "echo 1 > ${outputs.x}", "outputs": ["x"]}, "b": {"command": "cat ${inputs.x}", "inputs": {"x": "a.x"}}}

@@ -81,5 +81,24 @@ class Reasons(ServeTest):
                 self.assertIn(reason, text)
 
 
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_the_page_says_each_reason_first_and_no_metric_before_it(self):
+        self.write("train.py", """import json
+for i in range(50): print('@pipe', json.dumps({'metric': 'loss', 'value': 1 / (i + 1), 'step': i}))
+raise ValueError('the last words')
+""")
+        self.pipeline({"fit": {"command": "python3 train.py", "code": ["train.py"]}})
+        self.run_pipe(code=1)
+        run = json.loads(self.pipe("show", "--output", "json").out)["id"]
+        self.assertEqual(self.pipe("report", "-o", "report.html").code, 0)
+        browser = Browser()
+        self.addCleanup(browser.close)
+        self.serve()
+        for address in (f"file://{self.folder}/report.html", self.address.replace("/?", f"/run/{run}?")):
+            browser.open(address, "document.querySelector('#failed pre')?.textContent.includes('the last words')")
+            self.assertNotIn("loss = ", browser.js("document.querySelector('#failed pre').textContent"))
+            self.assertIn("ValueError: the last words", browser.js("document.querySelector('#result').textContent"))
+
+
 if __name__ == "__main__":
     unittest.main()

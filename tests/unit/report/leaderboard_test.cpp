@@ -42,7 +42,9 @@ TEST_F(LeaderboardTest, a_condition_is_about_the_step) {
   const auto& row = found["rows"][0];
   EXPECT_EQ(row["step"], "train.c-2");
   EXPECT_EQ(row["b"], "train");
-  EXPECT_EQ(row["p"], nlohmann::json({{"c", 2}, {"seed", 1}}));
+  EXPECT_EQ(row["p"], nlohmann::json({{"c", 2}}));
+  EXPECT_EQ(found["parameters"]["r1"], nlohmann::json({{"c", 9}, {"seed", 1}}));
+  EXPECT_EQ(leaderboard_of_steps(store, {run}, "params.seed == 1")["rows"].size(), 2u);
   EXPECT_EQ(row["m"], nlohmann::json({{"loss", 0.25}}));
   EXPECT_EQ(found["low"], nlohmann::json({"loss"}));
   EXPECT_THROW(leaderboard_of_steps(store, {run}, "params.c >"), core::InputError);
