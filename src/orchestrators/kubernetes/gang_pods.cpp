@@ -19,8 +19,8 @@ using kubernetes_api::text_at;
 using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds longest_patience = 2min;
-constexpr auto look_again = 100ms;
-constexpr int looks_after_telling = 50;
+constexpr auto address_pause = 100ms;
+constexpr int pauses_after_telling = 50;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gan
   async::Backoff backoff({200ms, 5s, 20});
   while (!is_over()) {
     if (gang.addresses().empty()) {
-      co_await async::sleep(look_again, &stop);
+      co_await async::sleep(address_pause, &stop);
       continue;
     }
     std::exception_ptr lost;
@@ -80,8 +80,8 @@ async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gan
       const auto channels =
           co_await kubernetes_api::open_channels(client, "attach to the pod " + pod, path);
       co_await channels->send(kubernetes_api::Channel::input, gang.addresses() + "\n");
-      for (int look = 0; look < looks_after_telling && !is_over(); ++look)
-        co_await async::sleep(look_again, &stop);
+      for (int look = 0; look < pauses_after_telling && !is_over(); ++look)
+        co_await async::sleep(address_pause, &stop);
     } catch (const ApiError& error) {
       if (error.status() == 403) throw;
       lost = std::current_exception();

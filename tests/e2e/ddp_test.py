@@ -1,0 +1,33 @@
+"""examples/ddp with PyTorch's own DistributedDataParallel: four processes end with the same weights, on this machine and in containers."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from support import PipeTest
+
+DEBIAN = {"PATH": f"/usr/bin:{os.environ['PATH']}"}  # whose python3 may have torch
+HAS_TORCH = subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode == 0
+
+
+class Ddp(PipeTest):
+    def train(self, orchestrator: str, **env):
+        shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "examples/ddp", self.folder, dirs_exist_ok=True)
+        result = self.pipe("run", "pipeline.yaml", "-o", orchestrator, "--param", "epochs=100", "--output", "json", **env)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.pipe("logs", "latest", "compare").out, "4 processes have the same weights\n")
+        lines = {event["line"].split(": ")[1] for event in result.events("step_log") if event["line"].startswith("rank ")}
+        self.assertEqual(len(lines), 1, lines)
+
+    @unittest.skipUnless(HAS_TORCH, "Debian's python3 has no torch: apt-get install python3-torch")
+    def test_processes_of_this_machine(self):
+        self.train("local", **DEBIAN)
+
+    def test_containers_with_two_processes_each(self):
+        self.train("docker")
+
+
+if __name__ == "__main__":
+    unittest.main()
