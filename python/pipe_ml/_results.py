@@ -260,13 +260,14 @@ class LiveRun:
             return run
         parts = [f"run {run.id} of {self._pipeline.name} {run.status}"]
         for step, failure in self._failures.items():
-            parts.append(f"\nstep '{step}' {failure['message']}")
-            parts += [f"  {line}" for line in self._mapped_lines(step, failure.get("details", []))]
+            message, *details = self._mapped_lines(step, [failure["message"], *failure.get("details", [])])
+            parts.append(f"\nstep '{step}' {message}")
+            parts += [f"  {line}" for line in details]
             parts += [f"  hint: {hint}" for hint in failure.get("hints", [])]
         raise RunFailed(run, "\n".join(parts))
 
     def _mapped_lines(self, step: str, lines: Sequence[str]) -> List[str]:
-        """Returns lines of a traceback with the lines of the user's file in place of those of the step's code."""
+        """Returns a message and the lines of a traceback with the lines of the user's file in place of those of the step's code."""
         node = self._pipeline.node(step.split(".")[0])
         if node is None or node.function is None:
             return list(lines)
@@ -276,10 +277,10 @@ class LiveRun:
         code = source.code_of(name).splitlines()
 
         def original(match: Any) -> str:
-            line = source.line_of(name, code, int(match[1]))
-            return f'File "{source.file}", line {line}' if line else str(match[0])
+            line = source.line_of(name, code, int(match[1] or match[2]))
+            return str(match[0]) if not line else f'File "{source.file}", line {line}' if match[1] else f"({os.path.basename(source.file)}:{line}"
 
-        return [re.sub(r'File "__pipe__/[^"]*", line (\d+)', original, line) for line in lines]
+        return [re.sub(r'File "__pipe__/[^"]*", line (\d+)|\(__pipe__/[^:)]*:(\d+)', original, line) for line in lines]
 
 
 __all__ = ["Event", "LiveRun", "Run", "RunFailed", "StepError", "StepResult"]

@@ -81,7 +81,7 @@ class Runs(PythonTest):
                 print(error)
                 print(error.run["load"].output(), error.run["train"].failure, error.run["train"].status)
         """)
-        self.assertRegex(result.out, r"run \S+ of digits failed\n\nstep 'train' raised ValueError: c is -1.0 ")
+        self.assertRegex(result.out, r"run \S+ of digits failed\n\nstep 'train' raised ValueError: c is -1.0 \(digits.py:30, in train\)\n")
         self.assertIn(f'  File "{self.folder}/digits.py", line 30, in train\n      raise ValueError(f"c is {{c}}")\n', result.out)
         self.assertIn("[0.0, 1.0, 2.0] raised ValueError: c is -1.0", result.out)
         uncaught = self.script("digits.run(orchestrator='local', c=-2.0)", code=1)

@@ -1,5 +1,8 @@
 // A pipeline declared by a program is the same plan as one in YAML.
 #include <gmock/gmock.h>
+
+#include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "dsl/document.hpp"
