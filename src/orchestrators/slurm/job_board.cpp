@@ -129,7 +129,8 @@ void JobBoard::take(const std::vector<QueuedJob>& jobs, Clock::time_point asked)
   for (auto& [name, entry] : entries_) {
     if (entry.submitted > asked) continue;
     const auto found = by_id.find(entry.id);
-    const bool is_gone = found == by_id.end();
+    // A controller that was killed may give a number again, to another job.
+    const bool is_gone = found == by_id.end() || found->second->name != name;
     if (is_gone && asked - entry.submitted < time_to_be_listed) continue;
     const bool is_new =
         is_gone != entry.is_gone || (!is_gone && (found->second->state != entry.state ||

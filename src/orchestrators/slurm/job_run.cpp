@@ -239,9 +239,11 @@ async::Task<> JobRun::stop() {
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
-  std::vector<std::string> arguments{"--batch", "--signal=TERM", id_};
-  if (wish == Sent::cancel) arguments = {id_};
-  if (wish == Sent::kill) arguments = {"--full", "--signal=KILL", id_};
+  // By its name as well: a controller that was killed may give a number again.
+  std::vector<std::string> arguments{"--name=" + paths_.name, id_};
+  if (wish == Sent::kill) arguments.insert(arguments.begin(), {"--full", "--signal=KILL"});
+  if (wish == Sent::term || wish == Sent::stop_file)
+    arguments.insert(arguments.begin(), {"--batch", "--signal=TERM"});
   if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
   try {
     co_await place_.client.cancel(std::move(arguments));
