@@ -10,6 +10,7 @@
 #include "driver/workspace.hpp"
 #include "net/http.hpp"
 #include "notify/message.hpp"
+#include "notify/webhook.hpp"
 
 namespace pipeline::driver {
 
