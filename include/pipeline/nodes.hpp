@@ -26,8 +26,8 @@ inline constexpr std::uint16_t per_gpu = 0;
 struct NodesSpec {
   std::uint16_t count = 1;      ///< 0: the step is one process, as most are.
   std::uint16_t processes = 1;  ///< Of each node; or `per_gpu`.
-  NodesDone done : 4 = NodesDone::all;
-  VisibleGpus visible : 4 = VisibleGpus::node;
+  NodesDone done = NodesDone::all;
+  VisibleGpus visible = VisibleGpus::node;
   /// How often all processes of an attempt begin again in place after one has failed, under another
   /// rendezvous id. Not part of the step's key.
   std::uint8_t restarts = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orchestrators/kubernetes/node_fit.hpp"
 #include "unit/orchestrators/kubernetes/node_json.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
