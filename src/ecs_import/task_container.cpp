@@ -91,7 +91,7 @@ void ContainerReader::read_environment(const core::Value& container, core::Value
                source = document_.text("valueFrom", *secret);
     if (!name || !source) continue;
     document_.notice("the secret '" + *name + "' of " + place_ +
-                         " is taken from your own variable " + *name + ", for '" + *source +
+                         " is taken from your own variable " + *name + ", because '" + *source +
                          "' cannot be read here",
                      secret->span);
     secrets.items.push_back(model::text_value(*name, given(*secret, "name")->span));
@@ -266,7 +266,7 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
               model::plain_value(std::to_string(*mebibytes + std::stoll(memory->scalar)) + "MiB",
                                  swap->span));
     else if (mebibytes)
-      document_.notice("'maxSwap' of " + place_ + " is not honoured, for there is no 'memory'",
+      document_.notice("'maxSwap' of " + place_ + " is not honoured, because there is no 'memory'",
                        swap->span);
   }
   read_devices(linux, step);

@@ -293,18 +293,17 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
 PipelineSpec read_files(core::Value root, std::string_view text, const fs::path& file,
                         const fs::path& name, const LoadOptions& options,
                         settings::Diagnostics& diagnostics) {
-  PipelineSpec pipeline;
-  std::vector<core::SourceText> sources{{name.string(), std::string(text)}};
   if (root.kind != core::Value::Kind::map) {
     settings::report(
         diagnostics, "wrong-type",
         "a pipeline file must be a map with `name` and `steps`, not " + settings::describe(root),
         root.span);
-    fail(std::move(diagnostics), std::move(sources));
+    fail(std::move(diagnostics), {{name.string(), std::string(text)}});
   }
   Files files(std::move(root), fs::absolute(file).lexically_normal(), text, diagnostics);
-  pipeline = read_pipeline(files, options, diagnostics);
+  auto pipeline = read_pipeline(files, options, diagnostics);
   if (diagnostics.empty()) return pipeline;
+  std::vector<core::SourceText> sources{{name.string(), std::string(text)}};
   // Included files are named in the way that the pipeline's own file was.
   for (std::size_t i = 0; i < pipeline.included.size(); ++i) {
     const auto relative = pipeline.included[i].lexically_relative(pipeline.root);

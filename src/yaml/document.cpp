@@ -202,6 +202,8 @@ class TreeBuilder : public YAML::EventHandler {
     Open done = std::move(open_.back());
     open_.pop_back();
     if (done.value.kind == core::Value::Kind::map) check_keys(done.value);
+    // Room for members that never come would be a fifth of a large pipeline.
+    done.value.members.shrink_to_fit();
     add(std::move(done.value), done.anchor, done.cost, done.depth);
   }
 
