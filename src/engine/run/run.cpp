@@ -117,8 +117,7 @@ class Run final : public StepStarter {
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
                                            AttemptCounts& counts);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
-  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key,
-                                WaitMeter& waits);
+  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key, WaitMeter& waits);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
   void environment_failed(model::StepIndex i);
   void show_notices(model::StepIndex i);
