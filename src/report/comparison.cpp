@@ -34,7 +34,8 @@ class Comparison {
     RunValues values(store_, record);
     for (const auto& [name, value] : values.parameters()) set("parameter", name, value);
     add_metrics(record, values);
-    for (const char* name : {"pipeline", "status", "orchestrator", "commit", "seconds", "failed", "reused"})
+    for (const char* name :
+         {"pipeline", "status", "orchestrator", "commit", "seconds", "failed", "reused"})
       set("run", name, values.value(name));
     for (const auto& [name, value] : values.usage()) set("usage", name, value);
     for (const auto& step : store_.runs().steps(record.id)) add_key(step);
@@ -48,9 +49,9 @@ class Comparison {
       for (auto& [name, values] : rows_[group]) {
         values.resize(runs_added_);
         const auto matrix = matrices_.find(name);
-        all.push_back(
-            {group, name, values, results_.contains(name) && group == std::string_view("metric"),
-             matrix == matrices_.end() ? std::string() : matrix->second});
+        all.push_back({group, name, values,
+                       results_.contains(name) && group == std::string_view("metric"),
+                       matrix == matrices_.end() ? std::string() : matrix->second});
       }
     return in_order(std::move(all));
   }

@@ -39,7 +39,8 @@ bool is_better_lower(std::string_view metric);
 /// @param metrics those of the run
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics);
-/// Returns the run's headlines, at most model::max_headlines, in the order of the pipeline's `headline`.
+/// Returns the run's headlines, at most model::max_headlines, in the order of the pipeline's
+/// `headline`.
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run);
 /// Returns the headlines with those of the pipeline's earlier runs, of which the newest hundred are
 /// read, or thirty of a matrix.

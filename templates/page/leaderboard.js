@@ -2,7 +2,7 @@
 // costs comes last.
 const goodNames = /acc|f1|auc|score|precision|recall|r2|bleu|rouge|map|iou|dice|reward/i, costNames = /(^|[_. /])(seconds|secs?|ms|time|duration|latency|epochs?|steps?|size|bytes|[kmg]i?b|memory|lr|rate|count|samples|tokens|speed|throughput|params)([_. /]|$)/i;
 function rankOf(metric, low, headlines) {
-  const kind = headlines.includes(metric) ? 0 : costNames.test(metric) ? 4 : goodNames.test(metric) ? 1 : low.has(metric) ? 2 : 3;
+  const kind = costNames.test(metric) ? 4 : headlines.includes(metric) ? 0 : goodNames.test(metric) ? 1 : low.has(metric) ? 2 : 3;
   return kind + (/train/i.test(metric) ? 0.5 : 0);
 }
 

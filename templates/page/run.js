@@ -24,6 +24,8 @@ function runView(head, main, options) {
     facts.replaceChildren(list);
   };
 
+  /// The parameters of an instance that the run has not for all.
+  const ownOf = (p) => Object.fromEntries(Object.entries(p).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify((data.run.parameters || {})[key])));
   // The metrics that say how good the run is, against the run before and the best so far.
   const headlineOf = ({ n, v, i, w, a, l, b, low }) => {
     const runOf = (run) => options.run ? options.run(run) : name(run), isBetter = (one, other) => low ? one < other : one > other;
@@ -31,7 +33,7 @@ function runView(head, main, options) {
     const best = i && data.steps[places.get(w)], wasBest = l && b && l[0] === b[0], isBest = !b || !isBetter(b[1], v), isAlike = Math.abs(a - v) <= 1e-9 * Math.abs(v);
     if (i && isAlike) card.append(el("div", { class: "dim" }, "all " + count(i, "instance") + " alike"));
     else if (i) {
-      const link = el("a", { href: "#steps" }, name(best && best.p ? pairs(best.p) : w));
+      const link = el("a", { href: "#steps" }, name(best && best.p ? pairs(ownOf(best.p)) : w));
       link.addEventListener("click", (event) => { event.preventDefault(); table.open(w); });
       card.append(el("div", { class: "dim" }, "best of " + count(i, "instance") + ": ", link, "; mean " + figure(+a.toPrecision(4))));
     }
@@ -45,11 +47,11 @@ function runView(head, main, options) {
     if (data.failures.length) {
       // Each kind of failure in a line: its steps, its message and the last line that says why.
       const most = 3, all = data.failures.reduce((sum, one) => sum + one.c, 0);
-      const why = ({ m, d }) => [m, (d || []).findLast((line) => line.trim())].filter(Boolean).map((text) => shortened(text.trim())).join(": ");
+      const why = ({ m, d }) => [m, (d || []).findLast((line) => line.trim() && !/^pipe: line \d+ ended/.test(line))].filter(Boolean).map((text) => shortened(text.trim())).join(": ");
       parts.push(el("div", { class: "short" }, el("a", { href: "#failed" }, count(all, "step") + " failed"), data.failures.length > most ? ", for " + data.failures.length + " reasons" : "",
         el("ul", {}, ...data.failures.slice(0, most).map((one) => el("li", {}, el("strong", {}, name(one.n[0]), one.c > 1 ? " and " + grouped(one.c - 1) + " alike" : ""), ": ", name(why(one)))))));
     }
-    if (data.headlines.length) parts.push(el("div", { class: "headlines" + (data.headlines.length > 2 ? " many" : "") }, ...data.headlines.map(headlineOf)));
+    if (data.headlines.length) parts.push(el("div", { class: "headlines" + (data.headlines.length > 2 ? " many" : "") }, ...[...data.headlines].sort((a, b) => costNames.test(a.n) - costNames.test(b.n)).map(headlineOf)));
     if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
     result.replaceChildren(...parts);
     result.hidden = !parts.length;

@@ -121,8 +121,7 @@ class Run final : public StepStarter {
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
                                            AttemptCounts& counts);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
-  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key,
-                                WaitMeter& waits);
+  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key, WaitMeter& waits);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
   void environment_failed(model::StepIndex i);
   void show_notices(model::StepIndex i);
@@ -363,6 +362,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
     } else {
       const bool has_result = co_await find_result(i, key, waits);
       if (has_result) co_return;
+      waits.add("store");
       show_notices(i);
       if (!spec(i).wait.empty()) journal_.flush_reused();  // What the step needs ended before it.
       failure = co_await ask(context_, spec(i), stop_of(i));
@@ -401,7 +401,6 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
 
 /// Runs the step. If an output of an earlier step turns out to be damaged, runs that step again,
 /// once, and then this one with the new output.
-/// @param waits begin when everything that the step needs was made
 async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
                                               AttemptCounts& counts) {
   std::set<std::string> made_again;
@@ -453,24 +452,22 @@ void Run::environment_failed(model::StepIndex i) {
 /// Looks for the step's result here and elsewhere; without one, waits for its environment and key.
 async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& key,
                                    WaitMeter& waits) {
-  if (key) {
+  const bool has_key = key.has_value();
+  if (has_key) {
     const bool is_remote = co_await find_remote_result(i, *key);
     if (is_remote) co_return true;
     waits.add("store");
     if (!environments_.is_begun(i)) environments_.begin(i, spec(i));
-    co_await environments_.prepared(i);
-    waits.add("image");
-    co_return false;
   }
   co_await environments_.prepared(i);
   waits.add("image");
+  if (has_key) co_return false;
   key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
   if (auto entry = results_.find_local(spec(i), key->key)) {
     outcomes_.reuse(i, std::move(*entry));
     co_return true;
   }
   const bool is_remote = co_await find_remote_result(i, *key);
-  waits.add("store");
   co_return is_remote;
 }
 
