@@ -1,6 +1,7 @@
 #include "report/notebook_cells.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -13,8 +14,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view scripts_left_out =
-    "(HTML with scripts, which this page does not run; display a picture to have it here)";
+/// Elements that neither run nor load anything in a page whose policy allows no requests. Others
+/// do: <link rel="preconnect"> and <iframe> open connections whatever the policy says.
+constexpr std::string_view harmless_elements =
+    " a abbr b blockquote br caption center circle clippath code col colgroup dd defs desc details "
+    "div dl dt ellipse em figcaption figure font g h1 h2 h3 h4 h5 h6 hr i img kbd label li line "
+    "lineargradient mark meter ol p path pattern pre polygon polyline progress radialgradient rect "
+    "s samp section small span stop strong style sub summary sup svg table tbody td text "
+    "tfoot th thead title tr tspan u ul ";
 
 /// Returns a text that notebooks write as one, or as a list of its lines.
 std::string joined_text(const json& value) {
@@ -42,6 +49,19 @@ bool is_base64(const std::string& text) {
          std::string::npos;
 }
 
+/// Returns the first element of the HTML that is not harmless, or an empty text.
+std::string other_element(const std::string& html) {
+  for (auto at = html.find('<'); at != html.npos; at = html.find('<', at + 1)) {
+    const auto begin = at + 1 + (html.compare(at + 1, 1, "/") == 0);
+    if (begin >= html.size() || !std::isalpha(static_cast<unsigned char>(html[begin]))) continue;
+    const auto name = core::lower(
+        std::string_view(html).substr(begin, html.find_first_of(" \t\n\f\r/>", begin) - begin));
+    if (harmless_elements.find(" " + name + " ") == harmless_elements.npos)
+      return name.substr(0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"));
+  }
+  return {};
+}
+
 /// Returns null for an output that has neither a text nor a picture.
 json output_entry(const json& output) {
   const auto kind = output.at("output_type").get<std::string>();
@@ -58,8 +78,11 @@ json output_entry(const json& output) {
   auto plain = data.contains("text/plain") ? joined_text(data["text/plain"]) : std::string();
   if (data.contains("text/html")) {
     auto html = joined_text(data["text/html"]);
-    if (core::lower(html).find("<script") == html.npos) return {{"h", std::move(html)}};
-    plain += (plain.empty() ? "" : "\n") + std::string(scripts_left_out);
+    const auto other = other_element(html);
+    if (other.empty()) return {{"h", std::move(html)}};
+    plain += (plain.empty() ? "" : "\n") + ("(HTML with <" + other.substr(0, 20) +
+                                            ">, which could run or load something, is left "
+                                            "out: display a picture to have it here)");
   }
   return plain.empty() ? json() : json{{"t", std::move(plain)}};
 }

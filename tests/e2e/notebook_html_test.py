@@ -1,6 +1,7 @@
 """HTML in the outputs of notebooks is drawn by the pages, where it runs nothing and asks for nothing."""
 
 import json
+import socket
 import unittest
 
 from serve_test import ServeTest
@@ -8,9 +9,11 @@ from support_browser import BROWSER, Browser
 
 TABLE = """<div><style scoped>th { color: red }</style><table border="1" class="dataframe">
 <thead><tr><th></th><th>accuracy</th></tr></thead><tbody><tr><th>0</th><td>0.93</td></tr></tbody></table></div>"""
-HOSTILE = """<p>hostile</p><img src=x onerror="parent.document.title = 'taken'"><img src="http://127.0.0.1:9/pixel"><svg onload="top.document.title = 'taken'"></svg>
-<meta http-equiv="refresh" content="0; url=http://127.0.0.1:9/"><iframe src="http://127.0.0.1:9/frame"></iframe><form action="http://127.0.0.1:9/"><button>send</button></form>
-<a href="javascript:parent.document.title = 'taken'">click</a><a target="_top" href="http://127.0.0.1:9/top">leave</a><link rel="stylesheet" href="http://127.0.0.1:9/style"></iframe></font>"""
+AT = "http://127.0.0.1:PORT/"
+HOSTILE = f"""<p>hostile</p><img src=x onerror="parent.document.title = 'taken'"><img src="{AT}pixel" srcset="{AT}more"><svg onload="top.document.title = 'taken'"></svg>
+<a href="javascript:parent.document.title = 'taken'">click</a><a target="_top" href="{AT}top">leave</a><table background="{AT}table"></table><style>@import "{AT}style"</style></font>"""
+REFUSED = {"meta": f'<meta http-equiv="refresh" content="0; url={AT}">', "iframe": f'<iframe src="{AT}"></iframe>', "link": f'<link rel=preconnect href="{AT}">', "script": "<SCRIPT>1</script>",
+           "form": f'<form action="{AT}"></form>', "object": f'<b><object data="{AT}"></b>'}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -22,7 +25,9 @@ def shown(**data):
 class Html(ServeTest):
     def setUp(self):
         super().setUp()
-        outputs = [shown(text_html=TABLE, text_plain="accuracy"), shown(text_html=HOSTILE), shown(text_html="<script>1</script>", text_plain="Figure"), shown(image_png=PIXEL)]
+        self.other = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(self.other.close)
+        outputs = [*(shown(text_html=text.replace("PORT", str(self.other.getsockname()[1]))) for text in (TABLE, HOSTILE, *REFUSED.values())), shown(image_png=PIXEL)]
         cell = {"cell_type": "code", "source": "table", "metadata": {}, "execution_count": 1, "outputs": outputs}
         self.write("made.ipynb", json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
         self.pipeline({"train": {"command": "cp made.ipynb ${outputs.page}", "code": ["made.ipynb"], "outputs": {"page": "page.ipynb"}}})
@@ -35,11 +40,13 @@ class Html(ServeTest):
         self.browser.wait("document.querySelector('.notebook img').naturalWidth === 1")
         self.assertEqual(self.browser.js("[...document.querySelectorAll('iframe')].map((one) => one.getAttribute('sandbox') + (one.contentDocument === null))"), ["true", "true"])
         texts = self.browser.js("[...document.querySelectorAll('.notebook pre')].map((one) => one.textContent)")
-        self.assertEqual(texts, ["table", "Figure\n(HTML with scripts, which this page does not run; display a picture to have it here)"])
+        self.assertEqual(texts, ["table", *(f"(HTML with <{element}>, which could run or load something, is left out: display a picture to have it here)" for element in REFUSED)])
         tree = self.browser.call("DOM.getDocument", depth=-1, pierce=True)
         self.assertIn("0.93", json.dumps(tree))
         self.assertNotIn("taken", self.browser.js("document.title"))
-        self.assertEqual([url for url in self.browser.requests if "127.0.0.1:9/" in url], [])
+        self.other.settimeout(1)
+        with self.assertRaises(TimeoutError, msg="the frame asks for nothing"):
+            self.other.accept()
 
     def test_in_a_report(self):
         self.assertEqual(self.pipe("report", "latest", "-o", "report.html").code, 0)

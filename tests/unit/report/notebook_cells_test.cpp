@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(NotebookCells, keep_texts_and_pictures_and_leave_out_scripts) {
+TEST(NotebookCells, keep_texts_and_pictures_and_leave_out_what_could_run_or_load_something) {
   const json notebook{
       {"cells",
        {{{"cell_type", "markdown"}, {"source", {"# Title\n", "text"}}},
@@ -25,21 +25,24 @@ TEST(NotebookCells, keep_texts_and_pictures_and_leave_out_scripts) {
             {"data", {{"image/png", "\" onerror=alert(1)"}, {"text/plain", "no picture"}}}},
            {{"output_type", "display_data"},
             {"data", {{"text/html", {"<table>\n", "</table>"}}, {"text/plain", "table"}}}},
-           {{"output_type", "display_data"}, {"data", {{"text/html", "<SCRIPT src=x>"}}}},
+           {{"output_type", "display_data"},
+            {"data", {{"text/html", "<b>1 < 2</b><LINK\nrel=preconnect>"}}}},
            {{"output_type", "display_data"}, {"data", {{"image/jpeg", "aGVsbG8="}}}},
            {{"output_type", "error"}, {"traceback", {"\x1b[0;31mValueError\x1b[0m", "no"}}}}}}}}};
-  const std::string left_out =
-      "(HTML with scripts, which this page does not run; display a picture to have it here)";
+  const auto left_out = [](const std::string& element) {
+    return "(HTML with <" + element +
+           ">, which could run or load something, is left out: display a picture to have it here)";
+  };
   const json expected{{{"k", "markdown"}, {"s", "# Title\ntext"}},
                       {{"k", "code"},
                        {"s", "train()"},
                        {"o",
                         {{{"t", "a\nb"}},
-                         {{"t", "table\n" + left_out}},
+                         {{"t", "table\n" + left_out("script")}},
                          {{"p", "aGVsbG8=\n"}},
                          {{"t", "no picture"}},
                          {{"h", "<table>\n</table>"}},
-                         {{"t", left_out}},
+                         {{"t", left_out("link")}},
                          {{"t", "ValueError\nno\n"}}}}}};
   EXPECT_EQ(notebook_cells(notebook.dump(), 10'000), expected);
 }
