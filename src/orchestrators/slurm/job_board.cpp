@@ -41,6 +41,7 @@ JobBoard::JobBoard(Client& client, std::filesystem::path events,
       pause_(shortest_pause) {}
 
 async::Task<> JobBoard::settle() {
+  if (!entries_.empty()) co_return;
   is_over_ = true;
   has_work_.tell();
   wants_news_.tell();
@@ -49,6 +50,7 @@ async::Task<> JobBoard::settle() {
   looking_.reset();
   asking_.reset();
   is_over_ = false;
+  if (!entries_.empty()) start();  // Of a job that was submitted meanwhile.
 }
 
 void JobBoard::start() {

@@ -32,7 +32,7 @@ class JobBoard {
 
   /// @param events folder of the run's events; it exists
   JobBoard(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
-  /// Awaited before the destruction.
+  /// Ends what runs in the background, unless there are jobs. Awaited before the destruction.
   async::Task<> settle();
 
   /// Begins to watch a job. @param name the job's name
