@@ -1,6 +1,7 @@
 #include "orchestrators/slurm/job_board.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -41,21 +42,22 @@ JobBoard::JobBoard(Client& client, std::filesystem::path events,
       pause_(shortest_pause) {}
 
 async::Task<> JobBoard::settle() {
+  if (!entries_.empty()) co_return;
   is_over_ = true;
   has_work_.tell();
   wants_news_.tell();
-  if (looking_) co_await looking_->join();
-  if (asking_) co_await asking_->join();
-  looking_.reset();
-  asking_.reset();
+  const auto looking = std::exchange(looking_, nullptr), asking = std::exchange(asking_, nullptr);
+  if (looking) co_await looking->join();
+  if (asking) co_await asking->join();
   is_over_ = false;
+  if (!entries_.empty()) start();  // Of a job that was submitted meanwhile.
 }
 
 void JobBoard::start() {
-  if (looking_) return;
+  if (looking_ || is_over_) return;  // settle() starts them once those of before have ended.
   answered_ = Clock::now();
-  looking_.emplace(executor_, look_for_events());
-  asking_.emplace(executor_, ask());
+  looking_ = std::make_unique<async::JoinableTask>(executor_, look_for_events());
+  asking_ = std::make_unique<async::JoinableTask>(executor_, ask());
 }
 
 JobBoard::Entry& JobBoard::watch(const std::string& name, const std::string& id,

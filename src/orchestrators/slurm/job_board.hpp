@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "async/change.hpp"
@@ -32,7 +32,7 @@ class JobBoard {
 
   /// @param events folder of the run's events; it exists
   JobBoard(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
-  /// Awaited before the destruction.
+  /// Ends what runs in the background, unless there are jobs. Awaited before the destruction.
   async::Task<> settle();
 
   /// Begins to watch a job. @param name the job's name
@@ -57,7 +57,7 @@ class JobBoard {
   asio::any_io_executor executor_;
   std::map<std::string, Entry> entries_;  ///< Keyed by the job's name.
   async::Change has_work_, wants_news_;
-  std::optional<async::JoinableTask> looking_, asking_;
+  std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
   bool is_over_ = false;
   Clock::time_point answered_ = Clock::now(), asked_ = answered_;
   std::chrono::milliseconds pause_;

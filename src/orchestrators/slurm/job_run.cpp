@@ -74,11 +74,6 @@ class JobRun {
     view.wanted = wanted();
     return view;
   }
-  bool may_begin() const {
-    const auto* state = find_state(entry_->state);
-    return entry_->has_begun || (state && state->phase == JobPhase::running);
-  }
-
   JobPlace& place_;
   const Attempt& attempt_;
   const JobPaths paths_;
@@ -235,7 +230,7 @@ async::Task<> JobRun::stop() {
     was_killed_ = true;
   }
   auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
-  if (!may_begin()) wish = Sent::cancel;
+  if (!entry_->has_begun) wish = Sent::cancel;  // A signal to a script that is not there is lost.
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
