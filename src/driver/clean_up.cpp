@@ -399,6 +399,8 @@ void Cleaner::runs() {
 }
 
 void check(const CleanUp& wanted, bool cleans_runs) {
+  if (!wanted.older_than.empty() && !wanted.remote)
+    throw core::InputError("--older-than is an age of results in a remote store", "add --remote");
   if (!cleans_runs && !wanted.containers && !wanted.images && !wanted.environments &&
       !wanted.remote)
     throw core::InputError("nothing to remove was named",
@@ -408,8 +410,6 @@ void check(const CleanUp& wanted, bool cleans_runs) {
   if (wanted.remote && (cleans_runs || wanted.images))
     throw core::InputError("--remote cleans the profile's remote store alone",
                            "call `pipe clean` a second time for what is on this machine");
-  if (!wanted.older_than.empty() && !wanted.remote)
-    throw core::InputError("--older-than is an age of results in a remote store", "add --remote");
   if (wanted.keep_storage.empty()) return;
   if (wanted.all)
     throw core::InputError("--keep-storage is a size of artifacts, or with --images of images",

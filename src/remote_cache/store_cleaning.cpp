@@ -265,7 +265,7 @@ async::Task<> StoreCleaner::remove_round(std::vector<const Entry*> round) {
     co_await store_.remove(blobs::keys_of_cleaning(id));
     co_await store_.remove(blobs::end_of_cleaning(id));
   }
-  if (count > 0) removed("artifacts", core::counted(count, "file or folder"), bytes);
+  if (count > 0) removed("artifacts", std::to_string(count) + " that nothing needs", bytes);
   report_.bytes_left -= bytes;
   if (!kept.empty()) on_note_(core::counted(kept.size(), "artifact") + " that a run needs stays");
   if (failed) std::rethrow_exception(failed);

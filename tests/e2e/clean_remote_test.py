@@ -56,7 +56,7 @@ class Cleaned:
         would = self.clean("--older-than", "30d", "--dry-run")
         self.assertEqual(self.files(), before)
         cleaned = self.clean("--older-than", "30d")
-        self.assertEqual([(item["kind"], item["name"]) for item in cleaned["removed"]], [("results", "2 records"), ("artifacts", "2 files or folders")])
+        self.assertEqual([(item["kind"], item["name"]) for item in cleaned["removed"]], [("results", "2 records"), ("artifacts", "2 that nothing needs")])
         self.assertEqual(would["removed"], cleaned["removed"])
         self.assertEqual((len(self.files("results")), len(self.files("artifacts")), len(self.files())), (2, 3, 5))
         self.on("two")
@@ -64,7 +64,7 @@ class Cleaned:
         self.assertEqual(set(self.run_day("monday").steps().values()), {"succeeded"})
 
     def runs(self) -> list[str]:
-        return [run["id"] for run in json.loads(self.pipe("runs", "--output", "json").out)]
+        return [run["id"] for run in json.loads(self.pipe("runs", "--output", "json").out)["runs"]]
 
     def test_a_budget_takes_the_oldest_and_what_is_published_stays(self):
         self.pipeline({"make": {"command": "head -c 100000 /dev/zero | tr '\\0' ${params.day} > ${outputs.file}", "outputs": ["file"]}}, parameters={"day": "a"})
@@ -92,7 +92,7 @@ class Cleaned:
         self.on("three")
         cleaned = self.clean("--older-than", "30d")
         kinds = {item["kind"]: item["name"] for item in cleaned["removed"]}
-        self.assertEqual(kinds, {"results": "2 records", "artifacts": "1 file or folder"})
+        self.assertEqual(kinds, {"results": "2 records", "artifacts": "1 that nothing needs"})
         self.assertIn("2 artifacts that a run needs", " ".join(cleaned["kept"]))
         self.write("go", "")
         result = self.finish(run)
@@ -102,13 +102,13 @@ class Cleaned:
         self.assertEqual(self.files("cleanings"), [])
 
     def test_a_killed_run_holds_nothing(self):
-        self.pipeline({"end": {"command": "sleep 600"}})
+        self.pipeline({**STEPS, "end": {**STEPS["end"], "command": "sleep 600; " + STEPS["end"]["command"]}}, parameters={"day": "monday"})
         run = self.start("run", "pipeline.yaml", "-o", self.orchestrator, "--output", "json")
         wait_until(lambda: self.files("leases") or run.poll() is not None, "the run using the store")
         run.kill()
         run.wait()
         self.assertEqual(len(self.files("leases")), 1)
-        self.assertEqual(self.clean()["removed"], [], "a cleaning of nothing waits for nobody")
+        self.assertEqual(self.clean()["removed"], [], "a cleaning that removes nothing waits for nobody")
 
     def test_wrong_uses(self):
         for words, said in (((), "nothing to remove was named"), (("--older-than", "30d"), "add --remote"), (("--remote", "--runs", "--keep", "3"), "alone"),
