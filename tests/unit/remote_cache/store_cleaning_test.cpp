@@ -26,7 +26,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr blobs::LeaseTimes quick{.renewal = 20ms, .lifetime = 300ms, .max_removal = 200ms};
+/// Disks of busy machines take a tenth of a second for each write.
+constexpr blobs::LeaseTimes quick{.renewal = 20ms, .lifetime = 60s, .max_removal = 30s};
+constexpr blobs::LeaseTimes short_lived{.renewal = 20ms, .lifetime = 300ms, .max_removal = 30s};
 
 std::string digest_of(const std::string& text) { return core::sha256(text).hex(); }
 std::string artifact(const std::string& text) {
@@ -61,8 +63,8 @@ class ARemoteStore : public testing::Test {
       if (file.is_regular_file() && aged.insert(file.path()).second)
         std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - age);
   }
-  CleaningReport clean(CleaningPolicy policy) {
-    policy.times = quick;
+  CleaningReport clean(CleaningPolicy policy, blobs::LeaseTimes times = quick) {
+    policy.times = times;
     const auto note = [this](const std::string& text) { notes.push_back(text); };
     return run_task(loop, clean_store(remote.store(), names, std::move(policy), note, cancel));
   }
@@ -182,7 +184,7 @@ TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
   put(artifact("lonely"), "lonely");
   put("leases/dead.json", R"({"owner": "run-0", "knows": [], "needs": []})");
   make_older(1000h);
-  clean({});
+  clean({}, short_lived);
   EXPECT_THAT(keys(), IsEmpty());
   EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for the answer of 1 run")));
 }
@@ -214,9 +216,10 @@ TEST_F(ARemoteStore, that_is_cleaned_makes_a_late_process_wait_and_look_again) {
 TEST_F(ARemoteStore, does_not_believe_what_a_process_knew_that_was_cut_off) {
   put(artifact("used"), "used");
   RemoteArtifacts driver{loop, settings()};
-  driver.hold_for("run-1", quick);
+  driver.hold_for("run-1", short_lived);
   EXPECT_TRUE(run_task(loop, driver.has(artifact("used"))));
-  std::this_thread::sleep_for(quick.lifetime);  // The loop stands still, as on a sleeping machine.
+  std::this_thread::sleep_for(
+      short_lived.lifetime);  // The loop stands still, as on a sleeping machine.
   run_task(loop, remote.store().remove(artifact("used")));
   EXPECT_TRUE(run_task(loop, driver.use(artifact("other"))));
   EXPECT_FALSE(run_task(loop, driver.has(artifact("used"))));
@@ -272,12 +275,17 @@ TEST_F(ARemoteStore, loses_nothing_that_is_needed_in_any_order_of_events) {
     }
   };
   const auto all = [&]() -> async::Task<> {
-    async::TaskGroup processes(loop.get_executor()), cleaners(loop.get_executor());
+    std::exception_ptr failed;
+    const auto on_end = [&](const std::exception_ptr& error) {
+      if (error) failed = error;
+    };
+    async::TaskGroup processes(loop.get_executor(), on_end), cleaners(loop.get_executor(), on_end);
     for (unsigned i = 0; i < 6; ++i) processes.spawn(process(i));
     for (unsigned i = 0; i < 2; ++i) cleaners.spawn(cleaning());
     co_await processes.join();
     is_done = true;
     co_await cleaners.join();
+    if (failed) std::rethrow_exception(failed);
   };
   run_task(loop, all());
   EXPECT_THAT(lost, IsEmpty());
