@@ -105,8 +105,8 @@ class Executor {
 struct RunOptions {
   /// Same as `--param`: values by name.
   std::map<std::string, std::string> parameters = {};
-  /// Same as `--profile`. Empty: `$PIPE_PROFILE`, else the profile `default` if there is one. Options
-  /// that are set here override it.
+  /// Same as `--profile`. Empty: `$PIPE_PROFILE`, else the profile `default` if there is one.
+  /// Options that are set here override it.
   std::string profile = {};
   /// Same as `--orchestrator`: `docker`, `local` or `kubernetes`.
   std::string orchestrator = "docker";

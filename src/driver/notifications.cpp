@@ -39,9 +39,8 @@ void Notifier::send_end(core::CancelSource& stop) try {
   if (before == core::StopLevel::immediate) limits.total = std::chrono::seconds(2);
   for (const auto& webhook : pipeline_.notify)
     if (webhook.on.empty() || std::ranges::find(webhook.on, record->status) != webhook.on.end())
-      workspace_.await(send(http, webhook,
-                            notify::message(webhook.format, *record, steps, command), later,
-                            limits));
+      workspace_.await(send(http, webhook, notify::message(webhook.format, *record, steps, command),
+                            later, limits));
 } catch (const std::exception& error) {
   events_.emit(event::Notice{"", std::string("notifications were not sent: ") + error.what()});
 }

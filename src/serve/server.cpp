@@ -33,7 +33,8 @@ constexpr milliseconds look_time{250};
 
 /// Pages load from this server only, and never run the output of a step.
 constexpr const char* policy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 Answer answer_safely(Api& api, const PageRequest& request) {

@@ -17,7 +17,8 @@ namespace pipeline::orchestrators::kubernetes {
 /// waits before a retry
 std::vector<std::string> pull_advice(const nlohmann::json& pod, const std::string& image,
                                      const std::string& said);
-/// Gives a failure the advice from its messages. @param unfetched as in PodState; empty: changes nothing
+/// Gives a failure the advice from its messages. @param unfetched as in PodState; empty: changes
+/// nothing
 void advise_on_pull(const nlohmann::json& pod, const std::string& unfetched, Failure& failure);
 
 }  // namespace pipeline::orchestrators::kubernetes
