@@ -74,6 +74,7 @@ class JobRun {
     view.wanted = wanted();
     return view;
   }
+
   JobPlace& place_;
   const Attempt& attempt_;
   const JobPaths paths_;
