@@ -44,7 +44,7 @@ class JobRun {
         changed_(executor),
         log_(paths_.log(),
              [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); }) {}
-  ~JobRun() { place_.board.forget(paths_.name); }
+  ~JobRun() { place_.monitor.forget(paths_.name); }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
 
@@ -70,17 +70,18 @@ class JobRun {
   }
   core::StopLevel wanted() const { return attempt_.io.cancel.level(); }
   JobView view() const {
-    auto view = place_.board.view(*entry_);
+    auto view = place_.monitor.view(*entry_);
     view.wanted = wanted();
     return view;
   }
+
   JobPlace& place_;
   const Attempt& attempt_;
   const JobPaths paths_;
   async::Change changed_;
   JobLog log_;
   core::TailBuffer last_output_{output_tail};
-  JobBoard::Entry* entry_ = nullptr;
+  JobMonitor::Entry* entry_ = nullptr;
   std::string id_, node_, noted_;
   std::optional<JobStatus> status_;
   JobView last_;  ///< When the watch ended.
@@ -200,11 +201,11 @@ void JobRun::begin() {
 
 /// Says once for each reason why the job waits.
 void JobRun::note_wait() {
-  const auto& board = place_.board;
+  const auto& monitor = place_.monitor;
   const auto* state = find_state(entry_->state);
   std::string text;
-  if (!board.error().empty() && view().without_answer >= 30s)
-    text = "Slurm does not answer: " + board.error();
+  if (!monitor.error().empty() && view().without_answer >= 30s)
+    text = "Slurm does not answer: " + monitor.error();
   else if (!entry_->has_begun && state && state->phase == JobPhase::waiting &&
            entry_->reason != "None" && !entry_->reason.empty())
     text = "waiting: " + entry_->state + ", " + entry_->reason;
@@ -249,7 +250,7 @@ async::Task<> JobRun::stop() {
 }
 
 async::Task<> JobRun::watch() {
-  entry_ = &place_.board.watch(paths_.name, id_, [this] { changed_.tell(); });
+  entry_ = &place_.monitor.watch(paths_.name, id_, [this] { changed_.tell(); });
   const core::CancelSource::Listener listener(attempt_.io.cancel,
                                               [this](core::StopLevel) { changed_.tell(); });
   std::chrono::milliseconds look = shortest_look;
@@ -262,7 +263,7 @@ async::Task<> JobRun::watch() {
     note_wait();
     co_await stop();
     const bool is_stopping = wanted() != core::StopLevel::none;
-    if (is_stopping) place_.board.expect_news();
+    if (is_stopping) place_.monitor.expect_news();
     look = has_output || is_stopping
                ? std::chrono::milliseconds(shortest_look)
                : std::min<std::chrono::milliseconds>(look * 3 / 2, longest_look);
@@ -278,7 +279,7 @@ async::Task<> JobRun::explain_end(JobStatus status) {
     const auto* state = entry_->is_gone ? nullptr : find_state(entry_->state);
     if (entry_->is_gone || (state && state->phase == JobPhase::ended) || Clock::now() >= until)
       break;
-    place_.board.expect_news();
+    place_.monitor.expect_news();
     co_await changed_.wait(std::min(until, Clock::now() + 500ms));
   }
   last_ = view();

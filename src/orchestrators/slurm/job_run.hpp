@@ -9,7 +9,7 @@
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/client.hpp"
-#include "orchestrators/slurm/job_board.hpp"
+#include "orchestrators/slurm/job_monitor.hpp"
 #include "orchestrators/slurm/job_script.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -17,7 +17,7 @@ namespace pipeline::orchestrators::slurm {
 /// What the jobs of a run share.
 struct JobPlace {
   Client& client;
-  JobBoard& board;
+  JobMonitor& monitor;
   local::HostEnvironments& environments;
   local::ShortFolders& short_folders;
   Removals& removals;

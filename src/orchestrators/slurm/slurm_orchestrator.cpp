@@ -100,7 +100,7 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> settle() override {
     co_await removals_.settle();
-    for (auto& [run, place] : places_) co_await place.board.settle();
+    for (auto& [run, place] : places_) co_await place.monitor.settle();
   }
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
@@ -173,9 +173,9 @@ class SlurmOrchestrator : public Orchestrator {
 
   struct RunPlace {
     RunPlace(SlurmOrchestrator& of, const std::string& run)
-        : board(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+        : monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
           place{.client = of.client_,
-                .board = board,
+                .monitor = monitor,
                 .environments = of.environments_,
                 .short_folders = of.short_folders_,
                 .removals = of.removals_,
@@ -195,7 +195,7 @@ class SlurmOrchestrator : public Orchestrator {
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
-    JobBoard board;
+    JobMonitor monitor;
     JobPlace place;
   };
 

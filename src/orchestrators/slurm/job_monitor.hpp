@@ -17,7 +17,7 @@
 
 namespace pipeline::orchestrators::slurm {
 
-class JobBoard {
+class JobMonitor {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -31,7 +31,7 @@ class JobBoard {
   };
 
   /// @param events folder of the run's events; it exists
-  JobBoard(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
+  JobMonitor(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
   /// Ends what runs in the background, unless there are jobs. Awaited before the destruction.
   async::Task<> settle();
 

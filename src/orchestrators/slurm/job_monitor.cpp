@@ -1,4 +1,4 @@
-#include "orchestrators/slurm/job_board.hpp"
+#include "orchestrators/slurm/job_monitor.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -32,8 +32,8 @@ void refresh_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-JobBoard::JobBoard(Client& client, std::filesystem::path events,
-                   const asio::any_io_executor& executor)
+JobMonitor::JobMonitor(Client& client, std::filesystem::path events,
+                       const asio::any_io_executor& executor)
     : client_(client),
       events_(std::move(events)),
       executor_(executor),
@@ -41,7 +41,7 @@ JobBoard::JobBoard(Client& client, std::filesystem::path events,
       wants_news_(executor),
       pause_(shortest_pause) {}
 
-async::Task<> JobBoard::settle() {
+async::Task<> JobMonitor::settle() {
   if (!entries_.empty()) co_return;
   is_over_ = true;
   has_work_.tell();
@@ -53,15 +53,15 @@ async::Task<> JobBoard::settle() {
   if (!entries_.empty()) start();  // Of a job that was submitted meanwhile.
 }
 
-void JobBoard::start() {
+void JobMonitor::start() {
   if (looking_ || is_over_) return;  // settle() starts them once those of before have ended.
   answered_ = Clock::now();
   looking_ = std::make_unique<async::JoinableTask>(executor_, look_for_events());
   asking_ = std::make_unique<async::JoinableTask>(executor_, ask());
 }
 
-JobBoard::Entry& JobBoard::watch(const std::string& name, const std::string& id,
-                                 std::function<void()> on_change) {
+JobMonitor::Entry& JobMonitor::watch(const std::string& name, const std::string& id,
+                                     std::function<void()> on_change) {
   if (entries_.empty()) answered_ = asked_ = Clock::now();
   auto& entry = entries_[name];
   entry = {};
@@ -75,15 +75,15 @@ JobBoard::Entry& JobBoard::watch(const std::string& name, const std::string& id,
   return entry;
 }
 
-void JobBoard::forget(const std::string& name) { entries_.erase(name); }
+void JobMonitor::forget(const std::string& name) { entries_.erase(name); }
 
-void JobBoard::expect_news() {
+void JobMonitor::expect_news() {
   if (pause_ <= pause_when_expected) return;
   pause_ = pause_when_expected;
   wants_news_.tell();
 }
 
-JobView JobBoard::view(const Entry& entry) const {
+JobView JobMonitor::view(const Entry& entry) const {
   const auto now = Clock::now();
   JobView view;
   view.has_begun = entry.has_begun;
@@ -95,7 +95,7 @@ JobView JobBoard::view(const Entry& entry) const {
   return view;
 }
 
-void JobBoard::take_event(const std::string& file) {
+void JobMonitor::take_event(const std::string& file) {
   for (const std::string_view suffix : {JobPaths::begun_suffix, JobPaths::ended_suffix}) {
     if (!file.ends_with(suffix)) continue;
     const auto found = entries_.find(file.substr(0, file.size() - suffix.size()));
@@ -108,7 +108,7 @@ void JobBoard::take_event(const std::string& file) {
   }
 }
 
-async::Task<> JobBoard::look_for_events() {
+async::Task<> JobMonitor::look_for_events() {
   asio::steady_timer pause(executor_);
   while (!is_over_) {
     if (entries_.empty()) {
@@ -121,7 +121,7 @@ async::Task<> JobBoard::look_for_events() {
   }
 }
 
-void JobBoard::take(const std::vector<QueuedJob>& jobs, Clock::time_point asked) {
+void JobMonitor::take(const std::vector<QueuedJob>& jobs, Clock::time_point asked) {
   answered_ = Clock::now();
   error_.clear();
   std::map<std::string_view, const QueuedJob*> by_id;
@@ -154,7 +154,7 @@ void JobBoard::take(const std::vector<QueuedJob>& jobs, Clock::time_point asked)
     if (entry->on_change) entry->on_change();
 }
 
-async::Task<> JobBoard::ask() {
+async::Task<> JobMonitor::ask() {
   while (!is_over_) {
     if (entries_.empty()) {
       co_await wants_news_.wait(Clock::now() + 1s);
