@@ -34,7 +34,7 @@ function questionForm(question, credential, done) {
     buttons.push(button);
   }
   return el("div", { class: "card question", role: "group", "aria-label": "Question of " + clean(question.step) },
-    el("h3", {}, name(question.question)), el("div", { class: "dim" }, "Step ", name(question.step), " asks, since " + date(question.asked) + ". No fails it."),
+    el("h2", {}, name(question.question)), el("div", { class: "dim" }, "Step ", name(question.step), " asks, since " + date(question.asked) + ". No fails it."),
     el("div", { class: "pager" }, who, note, ...buttons));
 }
 
@@ -47,7 +47,7 @@ function questionPage(head, main) {
     document.title = clean(question.pipeline) + " asks";
     head.replaceChildren(el("h1", {}, name(question.pipeline)), el("div", { class: "dim mono" }, name(question.run)));
     main.replaceChildren(question.answer
-      ? el("div", { class: "card", role: "status" }, el("h3", {}, name(question.question)), el("div", {}, "Step ", name(question.step), ": ", name(answeredText(question))))
+      ? el("div", { class: "card", role: "status" }, el("h2", {}, name(question.question)), el("div", {}, "Step ", name(question.step), ": ", name(answeredText(question))))
       : questionForm(question, credential, show));
   };
   answerRequest("/api/question?" + new URLSearchParams({ run, step }), credential).then((question) => question && show(question));
