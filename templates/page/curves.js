@@ -45,7 +45,7 @@ function varying(rows) {
 
 /// The parameter by whose values the last values of the curves differ most; null if there is none.
 function tellingParameter(curves, parameters) {
-  const ends = curves.filter((one) => one.metric === curves[0].metric && isNumber(one.last)), meanOf = (list) => list.reduce((sum, one) => sum + one.last, 0) / list.length;
+  const [metric] = byRank(new Set(curves.map((one) => one.metric))), ends = curves.filter((one) => one.metric === metric && isNumber(one.last)), meanOf = (list) => list.reduce((sum, one) => sum + one.last, 0) / list.length;
   let telling = null, most = 0;
   for (const key of parameters) {
     const groups = new Map(), all = meanOf(ends);
@@ -293,7 +293,7 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
   let isBusy = false, again = false;
   return {
     async show(now) {
-      names = now;
+      names = byRank(now);
       if (isBusy) { again = true; return; } // at most one more, and a pause, however often values come
       isBusy = true;
       for (again = true; again && into.isConnected;) { again = false; await update(); if (names.length) await new Promise((done) => setTimeout(done, charts.size && finer ? 1500 : 0)); }

@@ -6,6 +6,8 @@ function rankOf(metric, low, headlines) {
   return kind + (/train/i.test(metric) ? 0.5 : 0);
 }
 
+const byRank = (metrics, low = new Set(), headlines = []) => [...metrics].sort((a, b) => rankOf(a, low, headlines) - rankOf(b, low, headlines));
+
 // The leaderboard: runs or instances as rows, parameters before metrics, what is equal in all above the table.
 // `href(row)` is where a row leads, `open` follows it within the page; `query` has what was chosen, from the address.
 function leaderboardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
@@ -57,7 +59,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const arrange = () => {
     list = chosenRows();
     const runs = new Set(list.map((row) => row.run)), keys = (of) => [...new Set(list.flatMap((row) => Object.keys(row[of])))], told = [];
-    const metricNames = keys("m").sort((a, b) => rankOf(a, low, headlines) - rankOf(b, low, headlines)), all = [...keys("p").map((key) => ["p", key]), ...metricNames.map((key) => ["m", key])];
+    const metricNames = byRank(keys("m"), low, headlines), all = [...keys("p").map((key) => ["p", key]), ...metricNames.map((key) => ["m", key])];
     for (const row of list) row.values = new Map(all.map(([of, key]) => [of + " " + key, row[of][key]]));
     columns = all.filter(([of, key]) => {
       const values = new Set(list.map((row) => textOf(row[of][key])));

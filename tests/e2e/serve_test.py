@@ -336,7 +336,7 @@ class Pages(ServeTest):
         self.browser.js("document.querySelectorAll('tbody input').forEach((one) => one.click()); [...document.querySelectorAll('button')].find((one) => one.textContent === 'Compare 2 runs').click()")
         self.browser.wait("document.querySelector('table.compared')")
         cells = "[...document.querySelector('table.compared').rows[%d].cells].map((one) => one.textContent)"
-        self.assertEqual(self.browser.js(cells % 1), ["metric", "train.accuracy", "0.2", "0.3"], "the result first")
+        self.assertEqual(self.browser.js(cells % 1), ["metric", "train.accuracy", "0.2", "\u2605 0.3"], "the result first")
         self.assertEqual(self.browser.js(cells % 2), ["parameter", "c", "2", "3"])
         self.assert_nothing_refused()
 

@@ -62,7 +62,7 @@ class Sweep(ServeTest):
         browser.js("[...document.querySelectorAll('tbody input')].slice(0, 3).forEach((one) => one.click()); [...document.querySelectorAll('button')].find((one) => one.textContent === 'Compare 3 runs').click()")
         browser.wait("document.querySelector('table.compared')")
         row = browser.js("[...document.querySelector('table.compared').rows[1].cells].map((one) => one.textContent)")
-        self.assertEqual(row[:3], ["metric", "train.accuracy", "1"])
+        self.assertEqual(row[:3], ["metric", "train.accuracy", "\u2605 1"])
         self.assertEqual(browser.complaints, [])
 
 

@@ -59,7 +59,7 @@ class Waits(ServeTest):
         browser.open(f"file://{self.folder}/report.html", "document.querySelector('#timeline svg')")
         text = browser.js("document.querySelector('#timeline').innerText")
         self.assertIn("waiting for a limit", text)
-        self.assertNotIn("waiting for a slot", text)
+        self.assertRegex(text, r"work\.n-3\. waiting for a limit")
         self.assertIn("A limit held steps back", text)
 
 
