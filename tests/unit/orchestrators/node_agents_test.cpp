@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "async/sleep.hpp"
+#include "core/error.hpp"
 #include "orchestrators/gang.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/stopped.hpp"
@@ -23,6 +24,7 @@ class NodeRunner : public AttemptRunner {
     co_return co_await node_(attempt);
   }
   async::Task<NodeAddresses> connect_nodes(const Attempt&, unsigned nodes, unsigned) override {
+    if (tries >= max_tries) throw core::EnvironmentError("no network is left");
     NodeAddresses made;
     made.nodes.assign(nodes, "10.0.0.1");
     made.port = 29500;
@@ -34,7 +36,7 @@ class NodeRunner : public AttemptRunner {
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>&) override {
     co_return;
   }
-  unsigned tries = 0;
+  unsigned tries = 0, max_tries = 100;
   std::size_t gpus = 0;
 
  private:
@@ -167,6 +169,15 @@ TEST_F(NodeAgents, begin_anew_once_all_has_been_given_back) {
                       "back, and tried again in "),
             std::string::npos)
       << (builder.log.out + builder.log.err);
+}
+
+TEST_F(NodeAgents, fail_if_the_nodes_cannot_be_connected_again) {
+  NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
+    attempt.process->addresses->gives_back = true;
+    co_return exited(1);
+  });
+  runner.max_tries = 1;
+  EXPECT_EQ(run(runner).failure->message, "no network is left");
 }
 
 TEST(NodeVariables, have_marks_where_an_agent_starts_the_processes) {
