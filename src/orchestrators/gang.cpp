@@ -159,6 +159,7 @@ bool Gang::begins_again(const AttemptResult& result) {
 
 void Gang::reset() {
   members_.clear();
+  addresses_ = {};
   over_.rearm();
   ended_.rearm();
   begun_ = 0;

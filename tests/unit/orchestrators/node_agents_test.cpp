@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "async/sleep.hpp"
+#include "core/error.hpp"
 #include "orchestrators/gang.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/stopped.hpp"
@@ -23,6 +24,7 @@ class NodeRunner : public AttemptRunner {
     co_return co_await node_(attempt);
   }
   async::Task<NodeAddresses> connect_nodes(const Attempt&, unsigned nodes, unsigned) override {
+    if (tries >= max_tries) throw core::EnvironmentError("no network is left");
     NodeAddresses made;
     made.nodes.assign(nodes, "10.0.0.1");
     made.port = 29500;
@@ -34,7 +36,7 @@ class NodeRunner : public AttemptRunner {
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>&) override {
     co_return;
   }
-  unsigned tries = 0;
+  unsigned tries = 0, max_tries = 100;
   std::size_t gpus = 0;
 
  private:
@@ -92,9 +94,8 @@ TEST_F(NodeAgents, pass_the_lines_of_their_processes_on_with_the_ranks_that_they
     co_return exited(0);
   });
   EXPECT_FALSE(run(runner).failure);
-  EXPECT_EQ(
-      (builder.log.out + builder.log.err),
-      "[1] second\n[0] pipe: a word of the agent\n[3] second\n[2] pipe: a word of the agent\n");
+  EXPECT_EQ(builder.log.out, "[1] second\n[3] second\n");
+  EXPECT_EQ(builder.log.err, "[0] pipe: a word of the agent\n[2] pipe: a word of the agent\n");
 }
 
 TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
@@ -162,11 +163,20 @@ TEST_F(NodeAgents, begin_anew_once_all_has_been_given_back) {
   });
   EXPECT_FALSE(run(runner).failure);
   EXPECT_EQ(runner.tries, 2u);
-  EXPECT_NE((builder.log.out + builder.log.err)
+  EXPECT_NE(builder.log.err
                 .find("[2] [nodes] rank 2 of 4, on node 1, has no node: all is given "
                       "back, and tried again in "),
             std::string::npos)
-      << (builder.log.out + builder.log.err);
+      << builder.log.err;
+}
+
+TEST_F(NodeAgents, fail_if_the_nodes_cannot_be_connected_again) {
+  NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
+    attempt.process->addresses->gives_back = true;
+    co_return exited(1);
+  });
+  runner.max_tries = 1;
+  EXPECT_EQ(run(runner).failure->message, "no network is left");
 }
 
 TEST(NodeVariables, have_marks_where_an_agent_starts_the_processes) {
