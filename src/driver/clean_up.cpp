@@ -35,7 +35,7 @@
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/user_entry.hpp"
-#include "orchestrators/local/environment_use.hpp"
+#include "orchestrators/processes/environment_use.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -192,9 +192,9 @@ void Cleaner::resolver_cache() {
 /// Removes virtual environments of local steps, which all pipelines of the user share.
 void Cleaner::environments() {
   if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
-  for (const auto& folder : orchestrators::local::unused_environments()) {
+  for (const auto& folder : orchestrators::processes::unused_environments()) {
     const auto bytes = size_of(folder);
-    if (!dry_run_ && !orchestrators::local::remove_environment(folder))
+    if (!dry_run_ && !orchestrators::processes::remove_environment(folder))
       kept("the virtual environment " + folder.filename().string() + ", which is being made");
     else
       removed("virtual environment", folder.filename().string(), bytes);

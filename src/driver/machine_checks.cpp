@@ -22,7 +22,7 @@
 #include "gpu/lock_folder.hpp"
 #include "gpu/step_checks.hpp"
 #include "net/program.hpp"
-#include "orchestrators/local/sandbox.hpp"
+#include "orchestrators/processes/sandbox.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -331,7 +331,7 @@ class MachineChecks {
     } else {
       add("Python", CheckLevel::ok, version + ", for `--orchestrator local`");
     }
-    if (orchestrators::local::Sandbox::is_available())
+    if (orchestrators::processes::Sandbox::is_available())
       add("Landlock", CheckLevel::ok, "local steps read only their code, inputs and the system");
     else
       add("Landlock", CheckLevel::warn,

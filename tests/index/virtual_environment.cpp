@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "orchestrators/local/install_advice.hpp"
+#include "orchestrators/processes/install_advice.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
@@ -206,10 +206,10 @@ TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
 }
 
 TEST(install_advice, says_what_to_do_for_what_was_printed) {
-  orchestrators::local::FoundProgram python;
+  orchestrators::processes::FoundProgram python;
   python.version = "3.12";
   auto advice = [&](const std::string& output) {
-    return orchestrators::local::advice_for_failed_install(output, python, "/project");
+    return orchestrators::processes::advice_for_failed_install(output, python, "/project");
   };
   EXPECT_THAT(advice("ERROR: No matching distribution found for x"),
               Contains(HasSubstr("Python 3.12")));

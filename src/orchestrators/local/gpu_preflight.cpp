@@ -8,9 +8,9 @@ namespace pipeline::orchestrators::local {
 
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
-                                                 ProcessReaper& reaper) {
+                                                 processes::ProcessReaper& reaper) {
   SmiReport report;
-  ProcessOptions smi;
+  processes::ProcessOptions smi;
   smi.environment = environment;
   smi.folder = "/";
   const auto path = environment.find("PATH");
@@ -25,8 +25,10 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
   for (auto* text : {&report.table, &report.list}) {
     smi.arguments = {"nvidia-smi"};
     if (text == &report.list) smi.arguments.emplace_back("-L");
-    const OutputCallback keep = [text](Stream, std::string_view bytes) { *text += bytes; };
-    const auto end = co_await run_process(smi, reaper, deadline.source(), keep);
+    const processes::OutputCallback keep = [text](Stream, std::string_view bytes) {
+      *text += bytes;
+    };
+    const auto end = co_await processes::run_process(smi, reaper, deadline.source(), keep);
     write_preflight(attempt.io.log, *text);
     if (deadline.expired()) co_return preflight_hangs(longest_preflight);
     if (end.stopped) co_return was_stopped();

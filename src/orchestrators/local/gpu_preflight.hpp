@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "orchestrators/local/process.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/processes/process.hpp"
 
 namespace pipeline::orchestrators::local {
 
@@ -13,6 +13,6 @@ namespace pipeline::orchestrators::local {
 /// step's log. Returns a failure if the step must not start.
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
-                                                 ProcessReaper& reaper);
+                                                 processes::ProcessReaper& reaper);
 
 }  // namespace pipeline::orchestrators::local

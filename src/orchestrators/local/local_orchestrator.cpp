@@ -10,12 +10,12 @@
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
 #include "orchestrators/failure_of.hpp"
-#include "orchestrators/local/failure.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
-#include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/terminal_process.hpp"
-#include "orchestrators/local/workspace.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/processes/failure.hpp"
+#include "orchestrators/processes/step_variables.hpp"
+#include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
@@ -71,7 +71,7 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .shells = true,
                     .memory_limits = !groups_.memory.empty(),
                     .cpu_limits = !groups_.cpu.empty(),
-                    .scratch_folders = Workspace::folders()},
+                    .scratch_folders = processes::Workspace::folders()},
       environments_(loop, reaper_, options_, capabilities_,
                     [this](const fs::path& python3) { return python_folder(python3); }),
       sandboxes_(options_.root, options_.state, environments_.folder()) {}
@@ -112,14 +112,15 @@ const fs::path& LocalOrchestrator::python_folder(const fs::path& python3) {
     if (access((known->second.path() / "python").c_str(), X_OK) == 0) return known->second.path();
     pythons_.erase(known);  // Removed as an old temporary file.
   }
-  return pythons_.emplace(python3, make_python_folder(python3)).first->second.path();
+  return pythons_.emplace(python3, processes::make_python_folder(python3)).first->second.path();
 }
 
-StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& workspace,
-                                       const HostContext& in) {
+StringMap LocalOrchestrator::variables(const Attempt& attempt,
+                                       const processes::Workspace& workspace,
+                                       const processes::HostContext& in) {
   auto variables = environments_.variables(attempt, workspace.layout(), workspace.temporary(), in);
-  show_gpus(attempt.gpus, attempt.step.settings->resources.gpu_ids.value_or(GpuIds::uuid),
-            variables);
+  processes::show_gpus(attempt.gpus,
+                       attempt.step.settings->resources.gpu_ids.value_or(GpuIds::uuid), variables);
   // For a `pipe` that the step starts: the GPUs of this step form a machine of their own, on which
   // all GPUs are free.
   if (!attempt.gpus.empty())
@@ -143,8 +144,8 @@ async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
 
 /// Copies large code on another thread.
 async::Task<> LocalOrchestrator::make_workspace(const Attempt& attempt,
-                                                std::optional<Workspace>& workspace) {
-  if (is_small(attempt.code)) {
+                                                std::optional<processes::Workspace>& workspace) {
+  if (processes::is_small(attempt.code)) {
     workspace.emplace(attempt, short_folders_);
     co_return;
   }
@@ -153,9 +154,10 @@ async::Task<> LocalOrchestrator::make_workspace(const Attempt& attempt,
   co_await async::on_pool(*pool_, make);
 }
 
-ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Workspace& workspace,
-                                             const HostContext& in) {
-  ProcessOptions process;
+processes::ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt,
+                                                        const processes::Workspace& workspace,
+                                                        const processes::HostContext& in) {
+  processes::ProcessOptions process;
   process.environment = variables(attempt, workspace, in);
   process.arguments = environments_.command(attempt, workspace.layout());
   process.folder = workspace.layout().code;
@@ -190,13 +192,13 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     co_return result;
   }
   environments_.require_ready(in);
-  std::optional<Workspace> workspace;
+  std::optional<processes::Workspace> workspace;
   co_await make_workspace(attempt, workspace);
   auto process = process_of(attempt, *workspace, in);
   const auto& path = process.environment["PATH"];
   if (attempt.shell) {
     process.arguments = attempt.shell->words;
-    process.program = find_program(process.arguments[0], path, process.folder);
+    process.program = processes::find_program(process.arguments[0], path, process.folder);
     result.exit_code = run_on_terminal(process);
     co_return result;
   }
@@ -218,11 +220,11 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   core::TailBuffer last_output(process_output_tail);
   const core::ScopeGuard is_over([&] { running_.erase(&attempt); });
   process.on_start = [&](pid_t pid) { running_[&attempt] = pid; };
-  const auto end = co_await run_process(process, reaper_, attempt.io.cancel,
-                                        [&](Stream stream, std::string_view bytes) {
-                                          last_output.add(bytes);
-                                          attempt.io.log.write(stream, bytes);
-                                        });
+  const auto end = co_await processes::run_process(process, reaper_, attempt.io.cancel,
+                                                   [&](Stream stream, std::string_view bytes) {
+                                                     last_output.add(bytes);
+                                                     attempt.io.log.write(stream, bytes);
+                                                   });
   result.usage = end.usage;
   if (limits) limits->measure(result.usage);
   // Processes that share the group are counted by the last one.
@@ -237,10 +239,10 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     result.usage.memory_kills = 1;
   if (end.exited && !end.start_error) result.exit_code = end.code;
   if (!end.exited && !end.start_error) result.signal = end.code;
-  result.failure =
-      failure_of(end, result.usage.memory_kills.has_value() && may_be_killed, attempt.step);
+  result.failure = processes::failure_of(
+      end, result.usage.memory_kills.has_value() && may_be_killed, attempt.step);
   if (result.failure)
-    explain(*result.failure, end, process, last_output.text(), !attempt.gpus.empty());
+    processes::explain(*result.failure, end, process, last_output.text(), !attempt.gpus.empty());
   co_return result;
 }
 
@@ -254,7 +256,7 @@ async::Task<std::vector<std::string>> LocalOrchestrator::waits_of(const Attempt&
 /// follows waits for that, so that no step runs twice at a time.
 async::Task<> LocalOrchestrator::remove_orphans(
     const std::function<bool(const std::string&)>& is_alive) {
-  remove_old_temporary_folders();
+  processes::remove_old_temporary_folders();
   if (options_.state.empty()) co_return;
   std::vector<fs::path> locks;
   std::error_code none;
@@ -263,7 +265,7 @@ async::Task<> LocalOrchestrator::remove_orphans(
   constexpr int max_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (const auto& lock : locks)
-    for (int looks = 0; looks < max_looks && !ProcessReaper::has_ended(lock); ++looks) {
+    for (int looks = 0; looks < max_looks && !processes::ProcessReaper::has_ended(lock); ++looks) {
       pause.expires_after(std::chrono::milliseconds(2));
       co_await pause.async_wait(asio::use_awaitable);
     }

@@ -8,14 +8,14 @@
 #include <optional>
 #include <string>
 
-#include "orchestrators/local/host_environments.hpp"
 #include "orchestrators/local/limits.hpp"
-#include "orchestrators/local/process.hpp"
-#include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/sandboxes.hpp"
-#include "orchestrators/local/workspace.hpp"
 #include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/processes/host_environments.hpp"
+#include "orchestrators/processes/process.hpp"
+#include "orchestrators/processes/process_reaper.hpp"
+#include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -36,10 +36,12 @@ class LocalOrchestrator : public Orchestrator {
 
  private:
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
-  async::Task<> make_workspace(const Attempt& attempt, std::optional<Workspace>& workspace);
+  async::Task<> make_workspace(const Attempt& attempt,
+                               std::optional<processes::Workspace>& workspace);
   /// The process of the step's command, which may have no program.
-  ProcessOptions process_of(const Attempt& attempt, const Workspace& workspace,
-                            const HostContext& in);
+  processes::ProcessOptions process_of(const Attempt& attempt,
+                                       const processes::Workspace& workspace,
+                                       const processes::HostContext& in);
   /// Returns the group that holds the attempt's limits, if it has any that can be held. Shared,
   /// because the processes of a node have one.
   std::shared_ptr<LimitGroup> limits_of(const Attempt& attempt);
@@ -47,19 +49,20 @@ class LocalOrchestrator : public Orchestrator {
   /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
-  StringMap variables(const Attempt& attempt, const Workspace& workspace, const HostContext& in);
+  StringMap variables(const Attempt& attempt, const processes::Workspace& workspace,
+                      const processes::HostContext& in);
 
-  ProcessReaper reaper_;
+  processes::ProcessReaper reaper_;
   OrchestratorOptions options_;
   ControlGroups groups_;
   LimitGroups limits_;
   Capabilities capabilities_;
-  HostEnvironments environments_;
+  processes::HostEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.
   std::optional<asio::thread_pool> sampler_;  ///< Reads the memory of the steps' processes.
-  std::map<std::filesystem::path, ShortFolder>
+  std::map<std::filesystem::path, processes::ShortFolder>
       pythons_;  ///< Keyed by the program that is `python`.
-  ShortFolders short_folders_;
+  processes::ShortFolders short_folders_;
   Sandboxes sandboxes_;
   /// The count of the own control group: kills of other groups' processes do not count as a step's.
   const std::filesystem::path kill_counter_ = usage::own_kill_counter();

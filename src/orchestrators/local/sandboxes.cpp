@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "orchestrators/local/process.hpp"
-#include "orchestrators/local/workspace.hpp"
+#include "orchestrators/processes/process.hpp"
+#include "orchestrators/processes/workspace.hpp"
 
 namespace pipeline::orchestrators::local {
 
@@ -12,9 +12,10 @@ namespace fs = std::filesystem;
 Sandboxes::Sandboxes(fs::path root, fs::path state, fs::path environments)
     : root_(std::move(root)), state_(std::move(state)), environments_(std::move(environments)) {}
 
-Sandbox* Sandboxes::of(const AttemptSpec& attempt, const Workspace& workspace,
-                       const std::vector<fs::path>& programs, const ProcessOptions& process) {
-  if (!Sandbox::is_available()) return nullptr;
+processes::Sandbox* Sandboxes::of(const AttemptSpec& attempt, const processes::Workspace& workspace,
+                                  const std::vector<fs::path>& programs,
+                                  const processes::ProcessOptions& process) {
+  if (!processes::Sandbox::is_available()) return nullptr;
   const auto value = [&](const char* name) {
     const auto found = process.environment.find(name);
     return found == process.environment.end() ? std::string() : found->second;
@@ -24,7 +25,7 @@ Sandbox* Sandboxes::of(const AttemptSpec& attempt, const Workspace& workspace,
   for (const auto& program : {process.program, fs::weakly_canonical(process.program)})
     readable.push_back(program);
   const auto add_program_folders = [&](const std::string& folders) {
-    for (auto& folder : program_folders(folders, root_, home))
+    for (auto& folder : processes::program_folders(folders, root_, home))
       readable.push_back(std::move(folder));
   };
   for (const auto* name : {"PATH", "LD_LIBRARY_PATH"}) add_program_folders(value(name));
@@ -58,7 +59,7 @@ Sandbox* Sandboxes::of(const AttemptSpec& attempt, const Workspace& workspace,
     return &known->second;
   constexpr std::size_t max_kept = 64;
   if (sandboxes_.size() >= max_kept) sandboxes_.clear();
-  Sandbox made(root_, home);
+  processes::Sandbox made(root_, home);
   made.allow(state_);
   made.allow(environments_);
   for (const auto& path : readable) made.allow(path);

@@ -6,13 +6,15 @@
 #include <map>
 #include <vector>
 
-#include "orchestrators/local/sandbox.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/processes/sandbox.hpp"
 
-namespace pipeline::orchestrators::local {
-
+namespace pipeline::orchestrators::processes {
 class Workspace;
 struct ProcessOptions;
+}  // namespace pipeline::orchestrators::processes
+
+namespace pipeline::orchestrators::local {
 
 /// Steps with the same programs, volumes and data share a sandbox; the rest is in the state folder.
 class Sandboxes {
@@ -25,13 +27,14 @@ class Sandboxes {
   /// Returns the sandbox for a process with these variables, which this object keeps; null where
   /// the kernel has none, or the step may read everything.
   /// @param programs those that the command names by their paths
-  Sandbox* of(const AttemptSpec& attempt, const Workspace& workspace,
-              const std::vector<std::filesystem::path>& programs, const ProcessOptions& process);
+  processes::Sandbox* of(const AttemptSpec& attempt, const processes::Workspace& workspace,
+                         const std::vector<std::filesystem::path>& programs,
+                         const processes::ProcessOptions& process);
 
  private:
   const std::filesystem::path root_, state_, environments_;
   /// Keyed by what a step may read besides the system's files.
-  std::map<std::vector<std::filesystem::path>, Sandbox> sandboxes_;
+  std::map<std::vector<std::filesystem::path>, processes::Sandbox> sandboxes_;
 };
 
 }  // namespace pipeline::orchestrators::local

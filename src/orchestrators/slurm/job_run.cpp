@@ -8,8 +8,8 @@
 #include "core/log.hpp"
 #include "core/tail_buffer.hpp"
 #include "core/text.hpp"
-#include "orchestrators/local/failure.hpp"
-#include "orchestrators/local/step_variables.hpp"
+#include "orchestrators/processes/failure.hpp"
+#include "orchestrators/processes/step_variables.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
 #include "settings/accelerator.hpp"
@@ -146,11 +146,11 @@ async::Task<> JobRun::submit() {
   make_files();
   const auto& context = place_.environments.host(attempt_.step);
   place_.environments.require_ready(context);
-  const local::Workspace workspace(attempt_, place_.short_folders);
+  const processes::Workspace workspace(attempt_, place_.short_folders);
   auto variables = place_.environments.variables(attempt_, workspace.layout(), "/tmp", context);
   variables.erase("TMPDIR");
   if (!settings::gpu_request(attempt_.step.settings->resources).wanted())
-    local::show_gpus({}, GpuIds::uuid, variables);
+    processes::show_gpus({}, GpuIds::uuid, variables);
   core::write_file_atomically(paths_.variables(), variables_text(variables));
   const auto command = place_.environments.command(attempt_, workspace.layout());
   const auto script = job_script(paths_, place_.agent, workspace.layout().code, command);
@@ -293,23 +293,23 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
                    {}};
-  local::ProcessEnd end;
+  processes::ProcessEnd end;
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
   end.start_error = status.not_executed;
   if (status.not_executed == ENOENT || status.not_executed == EACCES) {
-    const auto path = local::path_of(attempt_.step);
+    const auto path = processes::path_of(attempt_.step);
     const auto code = fs::absolute(attempt_.scratch) / "code";
     Layout places;
     places.code = code.string();
     const auto command = place_.environments.command(attempt_, places);
-    return local::not_found(command.empty() ? "" : command.front(), path, code);
+    return processes::not_found(command.empty() ? "" : command.front(), path, code);
   }
-  auto failure = local::failure_of(end, false, attempt_.step);
+  auto failure = processes::failure_of(end, false, attempt_.step);
   if (failure) {
-    const local::ProcessOptions process;
-    local::explain(*failure, end, process, last_output_.text(),
-                   settings::gpu_request(attempt_.step.settings->resources).wanted());
+    const processes::ProcessOptions process;
+    processes::explain(*failure, end, process, last_output_.text(),
+                       settings::gpu_request(attempt_.step.settings->resources).wanted());
   }
   return failure;
 }

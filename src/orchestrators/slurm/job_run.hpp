@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "orchestrators/local/host_environments.hpp"
-#include "orchestrators/local/workspace.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/processes/host_environments.hpp"
+#include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/job_monitor.hpp"
@@ -18,8 +18,8 @@ namespace pipeline::orchestrators::slurm {
 struct JobPlace {
   Client& client;
   JobMonitor& monitor;
-  local::HostEnvironments& environments;
-  local::ShortFolders& short_folders;
+  processes::HostEnvironments& environments;
+  processes::ShortFolders& short_folders;
   Removals& removals;
   std::filesystem::path agent;
   std::filesystem::path folder;  ///< Of the run's jobs.

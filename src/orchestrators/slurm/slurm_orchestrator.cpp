@@ -12,9 +12,9 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "orchestrators/failure_of.hpp"
-#include "orchestrators/local/host_environments.hpp"
-#include "orchestrators/local/workspace.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/processes/host_environments.hpp"
+#include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
@@ -206,9 +206,9 @@ class SlurmOrchestrator : public Orchestrator {
   asio::io_context& loop_;
   OrchestratorOptions options_;
   const Capabilities capabilities_ = capabilities_of_slurm();
-  local::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
-  local::HostEnvironments environments_;
-  local::ShortFolders short_folders_;
+  processes::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
+  processes::HostEnvironments environments_;
+  processes::ShortFolders short_folders_;
   Client client_;
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.

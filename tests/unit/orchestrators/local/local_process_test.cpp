@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
-#include "orchestrators/local/workspace.hpp"
+#include "orchestrators/processes/workspace.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"
@@ -23,6 +23,7 @@
 namespace pipeline::test {
 using namespace orchestrators;
 using namespace orchestrators::local;
+using namespace orchestrators::processes;
 namespace {
 
 using testing::Contains;

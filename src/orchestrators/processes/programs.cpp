@@ -1,0 +1,149 @@
+#include "orchestrators/processes/programs.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <set>
+
+#include "core/file.hpp"
+#include "orchestrators/processes/process.hpp"
+
+namespace pipeline::orchestrators::processes {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_program_word(std::string_view word) {
+  static const std::set<std::string_view> shell_words = {
+      "if",     "then",  "else", "elif", "fi",   "for",   "do",     "done", "while",
+      "until",  "case",  "esac", "in",   "set",  "cd",    "export", "exit", "return",
+      "shift",  "unset", "trap", "eval", "read", "wait",  "true",   "test", "echo",
+      "printf", "[",     ":",    "exec", "time", "break", "local",  "umask"};
+  return !word.empty() && !shell_words.contains(word) &&
+         std::all_of(word.begin(), word.end(), [](unsigned char c) {
+           return std::isalnum(c) ||
+                  std::string_view("._+-/").find(static_cast<char>(c)) != std::string_view::npos;
+         });
+}
+
+std::string first_line(const fs::path& file) {
+  if (access(file.c_str(), R_OK) != 0) return {};
+  const auto text = core::read_if_file(file);
+  return text.substr(0, text.find('\n'));
+}
+
+std::string stamp(const fs::path& file) {
+  struct stat info;
+  if (stat(file.c_str(), &info) != 0) return "none";
+  return std::to_string(info.st_size) + "@" + std::to_string(info.st_mtim.tv_sec) + "." +
+         std::to_string(info.st_mtim.tv_nsec);
+}
+
+/// Returns `3.11` for `/usr/bin/python3.11`.
+std::string version_of_name(const std::string& name) {
+  if (!name.starts_with("python3.")) return {};
+  auto version = name.substr(6);
+  return version.find_first_not_of("0123456789.") == version.npos ? version : "";
+}
+
+/// Adds what identifies a Python besides the executable's file.
+void describe_python(FoundProgram& program, const fs::path& real, const fs::path& root) {
+  program.version = version_of_name(real.filename().string());
+  if (auto bin = program.file.parent_path();
+      bin.filename() == "shims") {  // pyenv's shims are scripts that choose a Python.
+    const char* chosen = std::getenv("PYENV_VERSION");
+    auto choice = chosen ? std::string(chosen) : first_line(root / ".python-version");
+    if (choice.empty()) choice = first_line(bin.parent_path() / "version");
+    program.identity += " pyenv " + choice;
+    if (choice.find_first_not_of("0123456789.") != choice.npos) return;
+    program.version = choice;
+    // The script takes ten times as long to start as the Python that it chooses.
+    auto chosen_file = bin.parent_path() / "versions" / choice / "bin" / program.file.filename();
+    if (!choice.empty() && access(chosen_file.c_str(), X_OK) == 0)
+      program.file = std::move(chosen_file);
+  } else if (auto home = bin.parent_path(); fs::exists(
+                 // Installing packages there changes the folder's time.
+                 home / "pyvenv.cfg")) {
+    program.identity += " venv " + home.string();
+    std::error_code error;
+    for (auto& entry : fs::directory_iterator(home / "lib", error))
+      program.identity += " " + stamp(entry.path() / "site-packages");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> programs_of(const Command& command) {
+  std::vector<std::string> programs;
+  if (command.arguments.empty() || command.arguments[0].parts.empty()) return programs;
+  auto& parts = command.arguments[0].parts;
+  if (!command.shell) {
+    auto* name = std::get_if<std::string>(&parts[0]);
+    if (name && parts.size() == 1 && (name->find('/') == name->npos || name->front() == '/'))
+      programs.push_back(*name);
+    return programs;
+  }
+  std::string line;
+  for (auto& part : parts)
+    line += std::holds_alternative<std::string>(part) ? std::get<std::string>(part) : "\x01";
+  bool first = true;
+  std::string word;
+  auto end_of_word = [&] {
+    if (word.empty()) return;
+    if (first && word.find('=') == word.npos) {
+      if (is_program_word(word) && (word.find('/') == word.npos || word.front() == '/') &&
+          std::find(programs.begin(), programs.end(), word) == programs.end())
+        programs.push_back(word);
+      first = word == "exec" || word == "time" || word == "then" || word == "do" ||
+              word == "else" || word == "if" || word == "while" || word == "until" || word == "!";
+    }
+    word.clear();
+  };
+  for (char c : line) {
+    if (std::string_view(" \t").find(c) != std::string_view::npos) {
+      end_of_word();
+    } else if (std::string_view("\n;&|(){}`").find(c) != std::string_view::npos) {
+      end_of_word();
+      first = true;
+    } else {
+      word += c;
+    }
+  }
+  end_of_word();
+  return programs;
+}
+
+const FoundProgram& Programs::find(const std::string& name) {
+  auto [entry, is_new] = found_.try_emplace(name);
+  auto& program = entry->second;
+  if (!is_new) return program;
+  program.file = find_program(name, path_, root_);
+  if (program.file.empty() && name == "python")
+    program.file = find_program("python3", path_, root_);
+  if (program.file.empty()) {
+    program.identity = "missing";
+    return program;
+  }
+  std::error_code error;
+  auto real = fs::canonical(program.file, error);
+  program.identity = program.file.string() + " " + real.string() + " " + stamp(program.file);
+  if (name.starts_with("python") || fs::path(name).filename().string().starts_with("python"))
+    describe_python(program, real, root_);
+  return program;
+}
+
+std::optional<std::string> python_of_image(std::string_view reference) {
+  auto colon = reference.rfind(':');
+  if (colon == reference.npos) return {};
+  auto name = reference.substr(0, colon), tag = reference.substr(colon + 1);
+  if (name != "python" && !name.ends_with("/python")) return {};
+  auto version = tag.substr(0, tag.find_first_not_of("0123456789."));
+  auto dot = version.find('.');
+  if (dot == version.npos) return {};
+  return std::string(version.substr(0, version.find('.', dot + 1)));
+}
+
+}  // namespace pipeline::orchestrators::processes

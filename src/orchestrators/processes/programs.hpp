@@ -1,0 +1,47 @@
+/// @file
+/// The programs of this machine that a step runs with; they are part of its cache key.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+namespace pipeline::orchestrators::processes {
+
+/// Returns the programs that the command executes by name: its first word, or those of the simple
+/// commands in a shell line, if they are literal.
+std::vector<std::string> programs_of(const Command& command);
+
+/// A program found on PATH.
+struct FoundProgram {
+  std::filesystem::path file;  ///< Empty if it was not found.
+  std::string identity;  ///< Path, size and time of change; for Python also the virtual environment
+                         ///< and pyenv's choice. One line.
+  std::string version;  ///< Version of Python, as far as files show it: `3.11`, `3.11.7`, or empty.
+};
+
+/// Looks each name up once.
+class Programs {
+ public:
+  /// @param root the folder in which pyenv looks for `.python-version`
+  Programs(std::string path, std::filesystem::path root)
+      : path_(std::move(path)), root_(std::move(root)) {}
+  const std::string& path() const { return path_; }
+  /// `python` means `python3` if only that exists.
+  const FoundProgram& find(const std::string& name);
+
+ private:
+  std::string path_;
+  std::filesystem::path root_;
+  std::unordered_map<std::string, FoundProgram> found_;
+};
+
+/// Returns `3.11` for `python:3.11-slim`, if the image is Docker's Python.
+std::optional<std::string> python_of_image(std::string_view reference);
+
+}  // namespace pipeline::orchestrators::processes

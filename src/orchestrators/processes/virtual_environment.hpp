@@ -1,0 +1,113 @@
+/// @file
+/// Virtual environments: one folder each, named by the digest of everything that determines it,
+/// shared by equal steps, runs and `pipe` processes.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "async/gate.hpp"
+#include "async/single_flight.hpp"
+#include "core/cancel.hpp"
+#include "docker/image_plan.hpp"
+#include "file_tree/tar_stream.hpp"
+#include "lockfile/lock_file.hpp"
+#include "orchestrators/processes/process.hpp"
+#include "orchestrators/processes/process_reaper.hpp"
+#include "orchestrators/processes/programs.hpp"
+#include "orchestrators/processes/python_facts.hpp"
+
+namespace pipeline::orchestrators::processes {
+
+/// Everything that determines an environment.
+struct EnvironmentPlan {
+  std::string digest;  ///< Hex digest over what is installed; empty while that is not resolved.
+  FoundProgram python;
+  std::vector<std::string>
+      looked_up;          ///< Names on PATH that determine the choice of Python and installer.
+  bool by_name = true;    ///< Names and versions of packages determine the environment, not files.
+  bool resolves = false;  ///< Versions are chosen when it is made: see python_packages::resolves().
+  python_packages::PythonRequirements asked;
+  std::optional<lockfile::LockRequest> request;  ///< The request to the lock file; unset: its
+                                                 ///< packages are not locked.
+  docker::Locked locked;                         ///< The answer; null: they have to be resolved.
+  bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
+  std::string project_command;  ///< Run in a copy of `project`.
+  std::vector<file_tree::ContextFile> project;
+  std::vector<std::string> notices;
+  /// Returns true if the packages are known, and so the digest.
+  bool is_resolved() const { return !request || locked; }
+  std::string summary() const;  ///< For messages: `scikit-learn==1.7.2 and 3 more`.
+};
+
+class VirtualEnvironments {
+ public:
+  /// @param root the pipeline's folder; relative requirements and the project of a step without
+  /// StepSpec::code_root are resolved against it
+  /// @param state the state folder, no part of a project; empty: none
+  /// @param lock null: packages are not locked
+  /// @param template_dir overrides the embedded templates; empty: none
+  VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root,
+                      std::filesystem::path state, lockfile::LockFile* lock,
+                      std::filesystem::path template_dir);
+  ~VirtualEnvironments();
+
+  static bool wanted(const DockerSettings& settings);
+  /// No side effects. Throws EnvironmentError if there is no Python or a file is missing, and
+  /// InputError: see LockFile::find().
+  EnvironmentPlan plan(const StepSpec& step, Programs& programs);
+  /// Looks the packages of an unresolved plan up again.
+  void look_up(EnvironmentPlan& plan) const;
+  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once.
+  /// Where they cannot be locked, the plan is then one without a request.
+  async::Task<> resolve(EnvironmentPlan& plan, const std::string& step, EventSink& events,
+                        core::CancelSource& cancel);
+  std::filesystem::path folder(const std::string& digest) const {
+    return cache_ / "environments" / digest;
+  }
+  /// False for an empty digest.
+  bool ready(const std::string& digest) const;
+  /// Describes an environment that is not ready, compared with this machine's most similar one.
+  std::string reason_to_make(const EnvironmentPlan& plan) const;
+  /// Returns a digest over the names and versions of what is installed in a ready environment.
+  std::string packages(const std::string& digest) const;
+  /// Creates the environment, or waits for the process or coroutine that is creating it. Throws
+  /// BuildError with the last lines of the installer.
+  async::Task<> make(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
+                     core::CancelSource& cancel);
+
+ private:
+  struct Build {
+    explicit Build(const asio::any_io_executor& executor) : done(executor) {}
+    async::Gate done;
+    std::exception_ptr error;
+  };
+  async::Task<> make_locked(const EnvironmentPlan& plan, const std::string& step, EventSink& events,
+                            core::CancelSource& cancel);
+
+  void add_request(EnvironmentPlan& plan);
+  async::Task<lockfile::LockedEnvironment> resolve_in_process(
+      const EnvironmentPlan& plan, lockfile::LockedEnvironment preferred, bool refresh,
+      std::function<void(const std::string&)> on_line, core::CancelSource& cancel);
+
+  asio::io_context& loop_;
+  ProcessReaper& reaper_;
+  std::filesystem::path root_, state_, cache_, template_dir_;
+  lockfile::LockFile* lock_;
+  std::map<std::string, PythonFacts> facts_;      ///< Keyed by FoundProgram::identity.
+  async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
+  std::map<std::string, std::unique_ptr<Build>> builds_;
+};
+
+/// Returns all variables of the user, for tools that work for the user, not for steps.
+StringMap caller_variables();
+
+}  // namespace pipeline::orchestrators::processes
