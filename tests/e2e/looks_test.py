@@ -23,7 +23,7 @@ from support import NOWHERE, PipeTest, wait_until
 
 FILE = ["pipeline.yaml"]
 # Of the machine, and started without a look into the folder; what stands behind `rustc` is what pip asks the machine about.
-OWN_PROGRAMS = {"python3", "python", "uv", "rustc", "lsb_release", "getopt", "cut", "tr", "uname", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
+OWN_PROGRAMS = {"sbatch", "sinfo", "python3", "python", "uv", "rustc", "lsb_release", "getopt", "cut", "tr", "uname", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
 LOOKS = [["validate", *FILE], ["validate", *FILE, "--output", "json"], ["render", *FILE], ["render", *FILE, "-o", "kubernetes"], ["graph", *FILE], ["plan", *FILE],
          ["plan", *FILE, "-o", "local"], ["plan", *FILE, "-o", "docker"], ["plan", *FILE, "-o", "kubernetes"], ["plan", *FILE, "--profile", "theirs"], ["lock", *FILE, "--check"],
          ["lock", *FILE, "--check", "-o", "local"], ["lock", *FILE, "--diff", "-o", "local"], ["advise"], ["show"], ["why", "one"], ["doctor"], ["schema"], ["runs"], ["logs"],
