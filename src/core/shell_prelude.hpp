@@ -15,10 +15,10 @@ inline constexpr std::string_view shell_prelude =
     "echo \"pipe: line $LINENO ended with exit code $pipe_code$pipe_parts: "
     "${BASH_COMMAND%%[[:cntrl:]]*}\" >&2 ;; esac' ERR; ";
 
-/// The same for a sh without bash's traps, such as busybox's. A sh that counts no lines, such as
-/// Debian's, says nothing.
+/// The same for a sh without traps of bash, such as busybox, which counts the lines of a text from
+/// 0. A sh that counts no lines, such as Debian's, says nothing.
 inline constexpr std::string_view sh_prelude =
-    "[ -z \"$LINENO\" ] || trap 'pipe_code=$?; [ $pipe_code = 0 ] || "
-    "echo \"pipe: line $LINENO ended with exit code $pipe_code\" >&2' EXIT; ";
+    "pipe_line=$LINENO; [ -z \"$pipe_line\" ] || trap 'pipe_code=$?; [ $pipe_code = 0 ] || "
+    "echo \"pipe: line $((LINENO - pipe_line + 1)) ended with exit code $pipe_code\" >&2' EXIT; ";
 
 }  // namespace pipeline::core
