@@ -56,7 +56,7 @@ function drawTimeline(data, into) {
   into.append(legend);
   if (isPacked) { // the waits of thousands would hide all else
     for (const bar of bars) { bar.from = bar.attempt.t; bar.parts = bar.parts.filter(([kind]) => !kind.startsWith("waiting") && kind !== "held back"); }
-    bars = bars.sort((a, b) => (b.to - b.from) - (a.to - a.from)).slice(0, most);
+    if (attempts > most) { const longest = new Set([...bars].sort((a, b) => (b.to - b.from) - (a.to - a.from)).slice(0, most)); bars = bars.filter((bar) => longest.has(bar)); }
     into.append(el("p", { class: "dim" }, (attempts > most ? "The longest " + grouped(most) + " of " : "") + count(attempts, "attempt") + ", those of a step in as few rows as they need, without their waits."));
   }
   const names = placeBars(bars, isPacked), rowCount = names.length, end = Math.max(...bars.map((bar) => bar.to), 1), width = drawingWidth(into, 320), rowHeight = !isPacked ? 20 : rowCount <= 24 ? 16 : rowCount <= 60 ? 10 : 6;
