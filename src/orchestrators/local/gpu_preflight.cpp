@@ -14,8 +14,8 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
   smi.environment = environment;
   smi.folder = "/";
   const auto path = environment.find("PATH");
-  smi.program =
-      find_program("nvidia-smi", path == environment.end() ? std::string() : path->second);
+  smi.program = processes::find_program("nvidia-smi",
+                                        path == environment.end() ? std::string() : path->second);
   if (smi.program.empty()) {
     report.code = 127;
     co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);

@@ -165,7 +165,7 @@ processes::ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt,
     if (gpu.lock >= 0) process.inherited.push_back(gpu.lock);
   if (!process.arguments.empty())
     process.program =
-        find_program(process.arguments[0], process.environment["PATH"], process.folder);
+        processes::find_program(process.arguments[0], process.environment["PATH"], process.folder);
   if (const auto* entered = sandboxes_.of(attempt, workspace, in.programs, process))
     process.sandbox = entered->descriptor();
   return process;
@@ -203,8 +203,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     co_return result;
   }
   if (process.program.empty()) {
-    result.failure =
-        not_found(process.arguments.empty() ? "" : process.arguments[0], path, process.folder);
+    result.failure = processes::not_found(process.arguments.empty() ? "" : process.arguments[0],
+                                          path, process.folder);
     co_return result;
   }
   const auto limits = limits_of(attempt);
