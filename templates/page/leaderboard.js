@@ -102,15 +102,16 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") + (column === sort ? " sorted" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(valueText(value, spread)), spread ? el("span", { class: "dim" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
   };
   // A row begins with its run, its rank or its name, which lead to its page; a rank stands for a name that repeats the parameters beside it.
-  const rowOf = (row, i, { runs, sort, kind, hasCounts }) => {
-    const failed = row.s && row.s !== "succeeded" && row.s !== "cached" && row.step ? [" ", badge(row.s)] : [], to = (text) => { const node = linkTo && href ? linkTo(href(row), text) : name(text); if (kind === "rank" && linkTo && href) node.setAttribute("aria-label", clean(row.step)); return node; };
+  const failedOf = (row) => row.all.filter((one) => one.s === "failed" && one.step).length;
+  const rowOf = (row, i, { runs, sort, kind, hasCounts, failures }) => {
+    const to = (text) => { const node = linkTo && href ? linkTo(href(row), text) : name(text); if (kind === "rank" && linkTo && href) node.setAttribute("aria-label", clean(row.step)); return node; };
     return el("tr", {}, ...(runs.size > 1 ? [el("td", {}, linkTo ? linkTo("/run/" + row.run, row.run) : name(row.run))] : []),
-      ...(kind === "rank" ? [el("td", { class: "rank", title: clean(row.step) }, to(String(i + 1)), ...failed)] : kind === "name" ? [el("td", { class: "name" }, to(row.step || row.run), ...failed)] : []),
-      ...columns.map((column) => cellOf(row, column, sort)), ...(hasCounts ? [el("td", { class: "number" }, String(row.all.length))] : []));
+      ...(kind === "rank" ? [el("td", { class: "rank", title: clean(row.step) }, to(String(i + 1)))] : kind === "name" ? [el("td", { class: "name" }, to(row.step || row.run))] : []),
+      ...columns.map((column) => cellOf(row, column, sort)), ...(failures ? [el("td", {}, ...(failedOf(row) ? [el("span", { class: "s-failed" }, (row.all.length > 1 ? failedOf(row) + " of " + row.all.length + " " : "") + "failed")] : []))] : []), ...(hasCounts ? [el("td", { class: "number" }, String(row.all.length))] : []));
   };
   const draw = () => {
     const { sort, order, runs } = arrange(), differs = columns.some((column) => column.startsWith("p ")), isMean = list.some((row) => row.all.length > 1), sizes = new Set(list.map((row) => row.all.length));
-    const kind = list.length === 1 ? "" : !isMean && !differs ? "name" : !isMean && runs.size < 2 && list[0].step ? "rank" : "", hasCounts = isMean && sizes.size > 1;
+    const kind = list.length === 1 ? "" : !isMean && !differs ? "name" : !isMean && runs.size < 2 && list[0].step ? "rank" : "", hasCounts = isMean && sizes.size > 1, failures = list.some(failedOf);
     for (const row of list) row.label = [runs.size > 1 || !row.step ? row.run : "", ...columns.filter((column) => column.startsWith("p ")).map((column) => column.slice(2) + "=" + textOf(row.values.get(column)))].filter(Boolean).join(", ") || row.step || row.run;
     const focused = head.contains(document.activeElement) && document.activeElement.dataset.sort;
     const heading = (column, text, kind) => {
@@ -124,9 +125,9 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
       head.replaceChildren(el("tr", {}, el("th", { scope: "col" }, name(list[0].step || list[0].run)), el("th", { scope: "col", class: "number" }, "Value")));
       body.replaceChildren(...columns.map((column) => el("tr", {}, el("th", { scope: "row" }, name(column.slice(2))), cellOf(list[0], column, ""))));
     } else {
-      head.replaceChildren(el("tr", {}, ...(runs.size > 1 ? [heading("run", "Run", "")] : []), ...(kind ? [el("th", { scope: "col" }, kind === "rank" ? "#" : list.some((row) => row.step) ? "Instance" : "Run")] : []), ...columns.map((column) => heading(column, column.slice(2), numbersOf(column).length ? "number" : "")), ...(hasCounts ? [el("th", { scope: "col", class: "number" }, "Averaged")] : [])));
+      head.replaceChildren(el("tr", {}, ...(runs.size > 1 ? [heading("run", "Run", "")] : []), ...(kind ? [el("th", { scope: "col" }, kind === "rank" ? "#" : list.some((row) => row.step) ? "Instance" : "Run")] : []), ...columns.map((column) => heading(column, column.slice(2), numbersOf(column).length ? "number" : "")), ...(failures ? [el("th", { scope: "col" }, "Failed")] : []), ...(hasCounts ? [el("th", { scope: "col", class: "number" }, "Averaged")] : [])));
       if (focused) { const node = [...head.querySelectorAll("button")].find((one) => one.dataset.sort === focused); if (node) node.focus(); }
-      body.replaceChildren(...list.slice(0, shown).map((row, i) => rowOf(row, i, { runs, sort, kind, hasCounts })));
+      body.replaceChildren(...list.slice(0, shown).map((row, i) => rowOf(row, i, { runs, sort, kind, hasCounts, failures })));
     }
     // Rows whose metrics are all equal are told in the sentence above.
     const hasMetrics = list.length === 1 || best.size > 0 || columns.some((column) => column.startsWith("m "));
