@@ -3,8 +3,8 @@
 /// exec, the child runs in this process's memory while the parent is suspended. Everything that the
 /// child needs is prepared before, and the child must not allocate memory. All children are started
 /// here: external programs through Boost.Process (net/child.hpp), which uses this launcher, and
-/// steps' processes (orchestrators/processes/process.cpp), which enter a cgroup and are stopped with
-/// their group.
+/// steps' processes (orchestrators/processes/process.cpp), which enter a cgroup and are stopped
+/// with their group.
 #pragma once
 
 #include <signal.h>

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "orchestrators/processes/install_advice.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
+#include "orchestrators/processes/install_advice.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"
