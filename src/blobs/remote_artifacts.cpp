@@ -60,7 +60,8 @@ async::Task<> RemoteArtifacts::probe() {
 
 void RemoteArtifacts::hold_for(std::string run, LeaseTimes times) {
   const auto on_lost = [this](const std::string& key) { stored_.forget(key); };
-  lease_ = std::make_unique<StoreLease>(loop_, store(), std::move(run), on_lost, times);
+  lease_ = std::make_unique<StoreLease>(loop_, open(loop_, settings_, retry_policy_),
+                                        std::move(run), run_, on_lost, times);
 }
 
 async::Task<bool> RemoteArtifacts::use(std::string key) {
@@ -71,8 +72,8 @@ async::Task<bool> RemoteArtifacts::use(std::string key) {
 }
 
 async::Task<> RemoteArtifacts::release() {
-  if (lease_) co_await lease_->end();
-  lease_.reset();
+  const auto lease = std::move(lease_);
+  if (lease) co_await lease->end();
 }
 
 std::string RemoteArtifacts::key_of(const std::string& digest, bool is_tree) {

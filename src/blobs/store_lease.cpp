@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "async/sleep.hpp"
+#include "async/timeout.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/log.hpp"
@@ -46,14 +47,19 @@ LeaseRecord read_lease(const std::string& key, const std::string& text) try {
                                {"look what wrote it, and remove it"});
 }
 
-StoreLease::StoreLease(asio::io_context& loop, BlobStore& store, std::string owner,
-                       std::function<void(const std::string&)> on_lost, LeaseTimes times)
+StoreLease::StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store, std::string owner,
+                       core::CancelSource* run, std::function<void(const std::string&)> on_lost,
+                       LeaseTimes times)
     : loop_(loop),
-      store_(store),
+      store_(std::move(store)),
       owner_(std::move(owner)),
       id_(new_id()),
       on_lost_(std::move(on_lost)),
-      times_(times) {}
+      times_(times) {
+  store_->stop_calls_by(given_up_);
+  if (run)
+    run_.emplace(*run, [this](core::StopLevel) { given_up_.stop(core::StopLevel::immediate); });
+}
 
 async::Task<bool> StoreLease::use(std::string key) {
   co_await begin();
@@ -100,7 +106,7 @@ async::Task<> StoreLease::renew() {
 /// Answers cleanings that have begun since the last look.
 async::Task<> StoreLease::look() {
   const std::string folder = cleanings_folder;
-  const auto keys = co_await store_.list(folder);
+  const auto keys = co_await store_->list(folder);
   std::set<std::string> present;
   for (const auto& key : keys)
     present.insert(key.substr(folder.size(), key.find('/', folder.size()) - folder.size()));
@@ -110,7 +116,7 @@ async::Task<> StoreLease::look() {
 }
 
 async::Task<> StoreLease::answer(std::string id) {
-  const auto text = co_await store_.find_text(keys_of_cleaning(id));
+  const auto text = co_await store_->find_text(keys_of_cleaning(id));
   if (!text) co_return;  // It ends just now.
   Cleaning cleaning{.keys = {}, .kept = {}, .is_closed = false, .seen = SteadyClock::now()};
   try {
@@ -122,7 +128,7 @@ async::Task<> StoreLease::answer(std::string id) {
     if (used_.contains(key)) cleaning.kept.insert(key);
   cleanings_[id] = std::move(cleaning);
   co_await write();
-  const bool is_closed = co_await store_.has(end_of_cleaning(id));
+  const bool is_closed = co_await store_->has(end_of_cleaning(id));
   const auto found = cleanings_.find(id);
   if (!is_closed || found == cleanings_.end()) co_return;
   found->second.is_closed = true;
@@ -135,7 +141,7 @@ async::Task<bool> StoreLease::keep(std::string id, std::string key) {
   if (found == cleanings_.end() || found->second.is_closed) co_return false;
   found->second.kept.insert(key);
   co_await write();
-  const bool is_closed = co_await store_.has(end_of_cleaning(id));
+  const bool is_closed = co_await store_->has(end_of_cleaning(id));
   found = cleanings_.find(id);
   if (!is_closed || found == cleanings_.end()) co_return !is_closed;
   found->second.kept.erase(key);
@@ -146,7 +152,7 @@ async::Task<bool> StoreLease::keep(std::string id, std::string key) {
 async::Task<> StoreLease::wait_for_end(std::string id) {
   const auto latest = SteadyClock::now() + 2 * times_.max_removal;
   while (SteadyClock::now() < latest) {
-    const bool goes_on = co_await store_.has(end_of_cleaning(id));
+    const bool goes_on = co_await store_->has(end_of_cleaning(id));
     if (!goes_on) break;
     co_await async::sleep(times_.renewal / 10, nullptr);
   }
@@ -167,7 +173,7 @@ async::Task<> StoreLease::write() {
   document["needs"] = needs;
   const auto now = SystemClock::now();
   auto body = body_of(document.dump() + "\n");
-  co_await store_.put(leases_folder + id_ + ".json", std::move(body));
+  co_await store_->put(leases_folder + id_ + ".json", std::move(body));
   written_ = now;
 }
 
@@ -180,9 +186,12 @@ void StoreLease::lose_all() {
 async::Task<> StoreLease::end() {
   ended_.stop(core::StopLevel::graceful);
   if (!renewal_) co_return;
+  async::Timeout timeout(loop_.get_executor(),
+                         [this] { given_up_.stop(core::StopLevel::immediate); });
+  timeout.start(times_.max_end);
   co_await renewal_->join();
   renewal_.reset();
-  co_await store_.remove(leases_folder + id_ + ".json");
+  co_await store_->remove(leases_folder + id_ + ".json");
 }
 
 }  // namespace pipeline::blobs

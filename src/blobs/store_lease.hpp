@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ struct LeaseTimes {
   std::chrono::milliseconds lifetime{120'000};  ///< A lease that is as old has no process.
   /// A cleaning begins no removal when `closed` is as old.
   std::chrono::milliseconds max_removal{60'000};
+  std::chrono::milliseconds max_end{2000};  ///< The end of a run waits no longer for the store.
 };
 
 /// A lease as others read it.
@@ -53,16 +55,19 @@ LeaseRecord read_lease(const std::string& key, const std::string& text);
 /// before the destruction.
 class StoreLease {
  public:
-  /// Makes no request before the first use(). @param store outlives this object
+  /// Makes no request before the first use().
+  /// @param store of this object alone, so that its calls can be given up
+  /// @param run its stop gives calls up; the lease then ends by its lifetime. May be null
   /// @param on_lost called with a key in use that others may have removed, since the process was
   /// cut off from the store for too long
-  StoreLease(asio::io_context& loop, BlobStore& store, std::string owner,
-             std::function<void(const std::string& key)> on_lost, LeaseTimes times = {});
+  StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store, std::string owner,
+             core::CancelSource* run, std::function<void(const std::string& key)> on_lost,
+             LeaseTimes times = {});
 
   /// Keeps what the store has under the key, from now on until end(). Returns false if a cleaning
   /// was about to remove the key, and has now ended: what was known of the store may be wrong.
   async::Task<bool> use(std::string key);
-  /// Gives everything up.
+  /// Gives everything up. Waits for the store for a short time only.
   async::Task<> end();
 
  private:
@@ -82,7 +87,9 @@ class StoreLease {
   void lose_all();
 
   asio::io_context& loop_;
-  BlobStore& store_;
+  core::CancelSource given_up_;  ///< Ends the calls of the store.
+  std::optional<core::CancelSource::Listener> run_;
+  const std::unique_ptr<BlobStore> store_;
   const std::string owner_, id_;
   const std::function<void(const std::string&)> on_lost_;
   const LeaseTimes times_;

@@ -13,12 +13,7 @@ namespace {
 remote_cache::CleaningPolicy policy_of(const CleanUp& wanted) {
   remote_cache::CleaningPolicy policy;
   policy.is_dry_run = wanted.dry_run;
-  if (!wanted.keep_storage.empty()) {
-    policy.max_bytes = core::parse_bytes(wanted.keep_storage);
-    if (!policy.max_bytes)
-      throw core::InputError("--keep-storage '" + wanted.keep_storage + "' is not a size",
-                             "write a number and a unit: 200GB, 500MiB");
-  }
+  if (!wanted.keep_storage.empty()) policy.max_bytes = core::parse_bytes(wanted.keep_storage);
   if (!wanted.older_than.empty()) {
     const auto age = core::parse_duration(wanted.older_than);
     if (!age)
