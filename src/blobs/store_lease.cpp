@@ -84,9 +84,16 @@ async::Task<> StoreLease::begin() {
   const async::Permit permit(beginning_);
   if (renewal_ && SystemClock::now() - written_ < times_.lifetime / 2) co_return;
   if (renewal_) lose_all();
+  if (!renewal_) co_await remove_earlier();
   co_await write();
   co_await look();
   if (!renewal_) renewal_ = std::make_unique<async::JoinableTask>(loop_.get_executor(), renew());
+}
+
+/// A run has one driver at a time: the others' leases are those of its dead predecessors.
+async::Task<> StoreLease::remove_earlier() {
+  const auto earlier = co_await store_->list(leases_folder + owner_ + ".");
+  for (const auto& lease : earlier) co_await store_->remove(lease);
 }
 
 async::Task<> StoreLease::renew() {
@@ -173,7 +180,7 @@ async::Task<> StoreLease::write() {
   document["needs"] = needs;
   const auto now = SystemClock::now();
   auto body = body_of(document.dump() + "\n");
-  co_await store_->put(leases_folder + id_ + ".json", std::move(body));
+  co_await store_->put(key(), std::move(body));
   written_ = now;
 }
 
@@ -191,7 +198,7 @@ async::Task<> StoreLease::end() {
   timeout.start(times_.max_end);
   co_await renewal_->join();
   renewal_.reset();
-  co_await store_->remove(leases_folder + id_ + ".json");
+  co_await store_->remove(key());
 }
 
 }  // namespace pipeline::blobs

@@ -2,7 +2,7 @@
 /// The lease of a process on what it uses in a remote store, so that no cleaning on any machine
 /// (remote_cache/store_cleaning.hpp) removes it. Servers need no conditional writes for it.
 ///
-///   leases/ID.json             `owner`; `knows`: the cleanings that the process has seen;
+///   leases/RUN.ID.json         `owner`; `knows`: the cleanings that the process has seen;
 ///                              `needs`: the keys of those cleanings that stay. Written every few
 ///                              seconds, so that a process that was killed is known by its silence
 ///   cleanings/ID/keys.json     the keys that a cleaning is about to remove
@@ -78,6 +78,8 @@ class StoreLease {
     std::chrono::steady_clock::time_point seen{};
   };
   async::Task<> begin();
+  async::Task<> remove_earlier();
+  std::string key() const { return leases_folder + owner_ + "." + id_ + ".json"; }
   async::Task<> renew();
   async::Task<> look();
   async::Task<> answer(std::string id);

@@ -180,6 +180,17 @@ TEST_F(ARemoteStore, keeps_what_a_process_has_leased) {
   EXPECT_THAT(keys(), IsEmpty());
 }
 
+TEST_F(ARemoteStore, forgets_the_driver_whose_run_another_one_continues) {
+  put("leases/run-1.dead.json", R"({"owner": "run-1", "knows": [], "needs": []})");
+  put("leases/run-10.alive.json", R"({"owner": "run-10", "knows": [], "needs": []})");
+  RemoteArtifacts driver{loop, settings()};
+  driver.hold_for("run-1", quick);
+  EXPECT_FALSE(run_task(loop, driver.has(artifact("none"))));
+  EXPECT_EQ(keys("leases/run-1.").size(), 1u);
+  run_task(loop, driver.release());
+  EXPECT_THAT(keys("leases/"), ElementsAre("leases/run-10.alive.json"));
+}
+
 TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
   put(artifact("lonely"), "lonely");
   put("leases/dead.json", R"({"owner": "run-0", "knows": [], "needs": []})");
