@@ -23,4 +23,22 @@ def checkpoint() -> Path:
 def stopping() -> bool:
     """Returns True once the step is asked to end, by Ctrl-C, a timeout or another step's failure."""
 
+def rank() -> int:
+    """Returns the number of this process, from 0, among all of a step with ``nodes``. Results are those of the first process of a node."""
+
+def world_size() -> int:
+    """Returns the number of those processes."""
+
+def local_rank() -> int:
+    """Returns the number of this process among those of its node."""
+
+def node_rank() -> int:
+    """Returns the number of this process's node."""
+
+def addresses() -> List[str]:
+    """Returns the addresses of all nodes, in order; none for a step without ``nodes``."""
+
+def barrier() -> None:
+    """Returns once all processes of the step have called it equally often. The attempt ends with the first that fails."""
+
 def main(words: List[str]) -> int: ...
