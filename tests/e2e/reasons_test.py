@@ -76,10 +76,10 @@ class Reasons(ServeTest):
             if also:
                 browser.open(also)
             browser.wait("document.querySelectorAll('#failed .card').length === 4")
+            browser.wait("document.querySelector('#failed').innerText.includes('CUDA error at')")  # The page reads the first log.
             text = browser.js("document.querySelector('#failed').innerText")
             for reason in ("and 13 more steps", "and 12 more steps", "ValueError: bad rate", "CUDA error at", "hint: 'dos.sh' has Windows line ends"):
                 self.assertIn(reason, text)
-
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_the_page_says_each_reason_first_and_no_metric_before_it(self):
