@@ -89,7 +89,7 @@ class NodesTest(ClusterTest):
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(run, timeout=120).steps()[self.mark], "cancelled")
         self.assertEqual(self.jobs(), [])
-        wait_until(lambda: not self.pods(), "the end of the pods", 60)
+        wait_until(lambda: not self.pods(), "the end of the pods", 180)
 
 
 @needs_cluster

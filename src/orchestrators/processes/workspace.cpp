@@ -138,6 +138,8 @@ Workspace::Workspace(const AttemptSpec& attempt, ShortFolders& short_folders)
   if (!attempt.checkpoint.empty()) layout_.checkpoint = full_path(attempt.checkpoint).string();
   if (const auto& program = attempt.step.program)
     layout_.program = {program->program->executable.string()};
+  if (attempt.step.nodes.restarts > 0)  // Processes that begin again have been here before.
+    for (const auto& before : {layout_.code, layout_.inputs}) core::remove_tree(before);
   if (attempt.code.empty())
     core::make_folders(layout_.code);
   else
