@@ -125,7 +125,7 @@ class RoomTest(_OwnNamespaceTest):
 
         result = self.finish_beside(run, make_room)
         self.assertEqual(result.steps(), {"train": "succeeded"}, result)
-        self.assertRegex(self.output_of("train"), r"\[1\] \[nodes\] rank \d of 2, on node \d, has no node 10 s after another pod of the step had one: all is given back")
+        self.assertRegex(self.output_of("train"), r"\[\d\] \[nodes\] rank \d of 2, on node \d, has no node 10 s after another pod of the step had one: all is given back")
         self.assertEqual(self.output_of("train").count("ends"), 2)
 
 
