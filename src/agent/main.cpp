@@ -1,6 +1,6 @@
 // The first process of a step's container on a cluster. It starts the step's command, forwards
 // signals, reaps orphaned processes, and writes both output streams as frames to the single stream
-// that a cluster keeps, so that they can be separated again (kubernetes_api/log_frames.hpp). Linked
+// that a cluster keeps, so that they can be separated again (agent/frames.hpp). Linked
 // statically, so that it runs in any image.
 //
 // Usage: pipe-agent install FILE

@@ -1,7 +1,6 @@
 #include "kubernetes_api/log_frames.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "core/quantity.hpp"
@@ -11,38 +10,6 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 constexpr std::size_t max_fetch = 1 << 20;
-
-}  // namespace
-
-struct PodLogFrames::Frame {
-  char kind;
-  std::uint64_t place;
-  std::string_view text;
-};
-
-/// Parses a line; returns nothing if it is not a frame. A node that rotates a file in the middle of
-/// a line joins its beginning with a later line; the size is then wrong.
-std::optional<PodLogFrames::Frame> PodLogFrames::frame_of(std::string_view line) {
-  Frame frame{line.front(), 0, {}};
-  std::size_t size = 0;
-  const char* end = line.data() + line.size();
-  const auto place = std::from_chars(line.data() + 1, end, frame.place);
-  if (place.ec != std::errc()) return std::nullopt;
-  if (line.front() == '.') return place.ptr == end ? std::optional(frame) : std::nullopt;
-  if (place.ptr == end || *place.ptr != ' ') return std::nullopt;
-  const auto length = std::from_chars(place.ptr + 1, end, size);
-  if (length.ec != std::errc() || length.ptr == end || *length.ptr != ' ') return std::nullopt;
-  frame.text = line.substr(static_cast<std::size_t>(length.ptr + 1 - line.data()));
-  return frame.text.size() == size ? std::optional(frame) : std::nullopt;
-}
-
-namespace {
-
-/// Returns false for lines of the container runtime, or of a program that ran before the agent.
-bool begins_as_frame(std::string_view line) {
-  return line.size() >= 2 && std::string_view("oOeEuw.").find(line.front()) != line.npos &&
-         line[1] >= '0' && line[1] <= '9';
-}
 
 }  // namespace
 
@@ -81,14 +48,12 @@ void PodLogFrames::report(const Frame& frame, std::size_t size) {
     return;
   }
   has_begun_ = true;
-  std::string text(frame.text);
   if (frame.kind == 'u' || frame.kind == 'w') {
-    (frame.kind == 'u' ? usage_ : waits_) = std::move(text);
+    (frame.kind == 'u' ? usage_ : waits_) = frame.text;
     return;
   }
   waits_.clear();
-  if (frame.kind == 'o' || frame.kind == 'e') text += '\n';
-  on_bytes_(frame.kind == 'e' || frame.kind == 'E', text);
+  pass_output(frame, on_bytes_);
 }
 
 void PodLogFrames::fetch_until(std::uint64_t place) {
@@ -101,7 +66,7 @@ void PodLogFrames::fetch_until(std::uint64_t place) {
     if (bytes.empty() || from - reported_ > max_fetch) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {
-      const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;
+      const auto frame = frame_of(line);
       if (frame && frame->place == reported_) report(*frame, line.size() + 1);
     });
   }

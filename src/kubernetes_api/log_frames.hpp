@@ -1,11 +1,9 @@
 /// @file
 /// Separates a pod's log, as the server sends it with timestamps, into the step's two streams. A
 /// cluster keeps one stream of lines; the agent in the pod writes one frame a line
-/// (agent/main.cpp): `o0 4 TEXT`, `O10 4 TEXT`, `e21 4 TEXT`, `E32 4 TEXT`, `w43 2 ..` with the
-/// waits of a stalled step's processes, and at the end `u43 2 {}` with the step's resource usage,
-/// and `.53`. Each frame has its offset among all bytes of frames, and its size, so that lines that
-/// are read twice after an interruption are reported once, and missing lines are detected: a node
-/// deletes the older part of a growing log, whether or not it has been read.
+/// (agent/frames.hpp), with offset and size, so that lines that are read twice after an
+/// interruption are reported once, and missing lines are detected: a node deletes the older part of
+/// a growing log, whether or not it has been read.
 #pragma once
 
 #include <chrono>
@@ -15,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/frames.hpp"
 #include "core/lines.hpp"
 
 namespace pipeline::kubernetes_api {
@@ -50,8 +49,6 @@ class PodLogFrames {
 
  private:
   void take_line(std::string_view line);
-  struct Frame;
-  static std::optional<Frame> frame_of(std::string_view line);
   void report(const Frame& frame, std::size_t size);
   void fetch_until(std::uint64_t place);
 

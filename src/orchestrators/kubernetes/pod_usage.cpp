@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/reported_usage.hpp"
 #include "core/bounded_json.hpp"
 #include "gpu/smi_samples.hpp"
 #include "kubernetes_api/json.hpp"
@@ -11,16 +12,6 @@ namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
-
-constexpr auto largest_pod_count = std::uint64_t{1}
-                                   << 53U;  // More microseconds than 200 years have.
-
-std::optional<std::uint64_t> pod_count(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
-  const auto count = found->get<std::uint64_t>();
-  return count <= largest_pod_count ? std::optional(count) : std::nullopt;
-}
 
 std::optional<double> pod_share(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -38,11 +29,13 @@ std::string pod_text(const json& object, const char* name) {
 
 void take_pod_gpu(const json& entry, AttemptResult& result) {
   const auto uuid = pod_text(entry, "uuid");
-  const auto mean = pod_count(entry, "mean_memory"), peak = pod_count(entry, "peak_memory"),
-             memory = pod_count(entry, "memory");
+  const auto mean = kubernetes_api::reported_count(entry, "mean_memory"),
+             peak = kubernetes_api::reported_count(entry, "peak_memory"),
+             memory = kubernetes_api::reported_count(entry, "memory");
   if (uuid.empty() || !mean || !peak || !memory || result.usage.of_gpu(uuid)) return;
   constexpr std::uint64_t largest_index = 1000;
-  const auto index = std::min(pod_count(entry, "index").value_or(0), largest_index);
+  const auto index =
+      std::min(kubernetes_api::reported_count(entry, "index").value_or(0), largest_index);
   result.gpus.push_back({uuid, static_cast<unsigned>(index), pod_text(entry, "model")});
   result.usage.gpus.push_back(
       {uuid, pod_share(entry, "mean_load"), pod_share(entry, "peak_load"), *mean, *peak, *memory});
@@ -61,25 +54,11 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
                                                         AttemptResult& result) {
   const auto used = core::parse_json(text);
   if (!used.is_object()) return std::nullopt;
-  const auto take = [&]<class Value>(const char* name, std::optional<Value>& value) {
-    if (const auto count = pod_count(used, name)) value = Value(static_cast<std::int64_t>(*count));
-  };
-  auto& usage = result.usage;
-  take("user_us", usage.user);
-  take("system_us", usage.system);
-  take("peak_memory", usage.peak_memory);
-  take("read", usage.read);
-  take("written", usage.written);
-  take("memory_kills", usage.memory_kills);
   if (const auto gpus = used.find("gpus"); gpus != used.end() && gpus->is_array())
     for (const auto& entry : *gpus)
       if (entry.is_object() && result.gpus.size() < gpu::SmiSamples::max_gpus)
         take_pod_gpu(entry, result);
-  std::optional<std::chrono::milliseconds> running;
-  take("running_ms", running);
-  constexpr auto most = std::chrono::days(3650);
-  if (running && (*running < most.zero() || *running > most)) running.reset();
-  return running;
+  return kubernetes_api::read_reported_usage(used, result.usage);
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

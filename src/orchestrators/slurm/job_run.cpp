@@ -59,7 +59,6 @@ class JobRun {
   async::Task<> watch();
   async::Task<> stop();
   async::Task<> explain_end(JobStatus status);
-  void read_log();
   void note_wait();
   void begin();
   std::optional<Failure> judge(AttemptResult& result);
@@ -214,10 +213,6 @@ void JobRun::note_wait() {
   attempt_.io.log.write(Stream::err, "[slurm] " + text + " (job " + id_ + ")\n");
 }
 
-void JobRun::read_log() {
-  if (!log_.ended()) log_.read();
-}
-
 /// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, and the
 /// agent of another one stops the step, at once if it finds the file `stop`. Where that does not
 /// help, Slurm kills all.
@@ -346,7 +341,7 @@ async::Task<AttemptResult> JobRun::run() {
     if (log_.read()) continue;
     co_await async::sleep(20ms);
   }
-  read_log();
+  if (!log_.ended()) log_.read();
   if (status_) {
     if (status_->not_executed == 0) {
       result.ended = ended_;

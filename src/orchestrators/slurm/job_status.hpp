@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
 
+#include "core/lines.hpp"
 #include "core/usage.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -26,7 +26,7 @@ struct JobStatus {
 /// Returns nothing for a text that is not a status.
 std::optional<JobStatus> parse_status(std::string_view text);
 
-/// Reads the frames of agent/main.cpp from a file that grows.
+/// Reads the frames of an agent (agent/frames.hpp) from a file that grows.
 class JobLog {
  public:
   using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
@@ -38,14 +38,12 @@ class JobLog {
   bool ended() const { return ended_; }
 
  private:
-  void take(std::string_view bytes);
-  /// Reports a whole frame at the beginning of `text`. Returns its size; 0 if it is not whole.
-  std::size_t take_frame(std::string_view text);
+  void take_line(std::string_view line);
 
   std::filesystem::path file_;
   OnBytes on_bytes_;
   std::uint64_t offset_ = 0;
-  std::string rest_;
+  core::Lines lines_;
   bool ended_ = false, is_broken_ = false;
 };
 

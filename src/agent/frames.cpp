@@ -1,0 +1,36 @@
+#include "agent/frames.hpp"
+
+#include <charconv>
+#include <string>
+
+namespace pipeline::kubernetes_api {
+
+bool begins_as_frame(std::string_view line) {
+  return line.size() >= 2 && std::string_view("oOeEuw.").find(line.front()) != line.npos &&
+         line[1] >= '0' && line[1] <= '9';
+}
+
+std::optional<Frame> frame_of(std::string_view line) {
+  if (!begins_as_frame(line)) return std::nullopt;
+  Frame frame{line.front(), 0, {}};
+  std::size_t size = 0;
+  const char* end = line.data() + line.size();
+  const auto place = std::from_chars(line.data() + 1, end, frame.place);
+  if (place.ec != std::errc()) return std::nullopt;
+  if (line.front() == '.') return place.ptr == end ? std::optional(frame) : std::nullopt;
+  if (place.ptr == end || *place.ptr != ' ') return std::nullopt;
+  const auto length = std::from_chars(place.ptr + 1, end, size);
+  if (length.ec != std::errc() || length.ptr == end || *length.ptr != ' ') return std::nullopt;
+  frame.text = line.substr(static_cast<std::size_t>(length.ptr + 1 - line.data()));
+  return frame.text.size() == size ? std::optional(frame) : std::nullopt;
+}
+
+void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes) {
+  const bool is_line = frame.kind == 'o' || frame.kind == 'e';
+  if (!is_line && frame.kind != 'O' && frame.kind != 'E') return;
+  std::string text(frame.text);
+  if (is_line) text += '\n';
+  on_bytes(frame.kind == 'e' || frame.kind == 'E', text);
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,31 @@
+/// @file
+/// The frames that the agent writes for a step's output, one a line (agent/main.cpp): `o0 4 TEXT`,
+/// `e21 4 TEXT` for lines of the two streams, `O10 4 TEXT` and `E32 4 TEXT` for parts without a
+/// line end, `w43 2 ..` with the waits of a stalled step's processes, and at the end `u43 2 {}`
+/// with the step's resource usage, and `.53`. Each has its offset among all bytes of frames, and
+/// the size of its text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+namespace pipeline::kubernetes_api {
+
+struct Frame {
+  char kind;
+  std::uint64_t place;    ///< Offset of the frame.
+  std::string_view text;  ///< Of the line that was parsed.
+};
+
+/// Returns false for lines of the container runtime, or of a program that ran before the agent.
+bool begins_as_frame(std::string_view line);
+/// Parses a line without its end; nothing if it is not a frame. A node that rotates a file in the
+/// middle of a line joins its beginning with a later line; the size is then wrong.
+std::optional<Frame> frame_of(std::string_view line);
+/// Passes the bytes of an output frame on; does nothing for others.
+/// @param on_bytes (is stderr, bytes)
+void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes);
+
+}  // namespace pipeline::kubernetes_api
