@@ -1,6 +1,5 @@
 #include "blobs/store_lease.hpp"
 
-#include <random>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -8,8 +7,8 @@
 #include "async/sleep.hpp"
 #include "async/timeout.hpp"
 #include "core/bounded_json.hpp"
-#include "core/digest.hpp"
 #include "core/log.hpp"
+#include "core/random_name.hpp"
 
 namespace pipeline::blobs {
 namespace {
@@ -19,13 +18,6 @@ using SteadyClock = std::chrono::steady_clock;
 using SystemClock = std::chrono::system_clock;
 
 constexpr int lease_format = 1;
-
-std::string new_id() {
-  std::random_device random;
-  return core::sha256(std::to_string(random()) + "-" + std::to_string(random()))
-      .hex()
-      .substr(0, 16);
-}
 
 std::set<std::string> keys_in(const std::string& text) {
   return core::parse_json(text).at("keys").get<std::set<std::string>>();
@@ -53,7 +45,7 @@ StoreLease::StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store,
     : loop_(loop),
       store_(std::move(store)),
       owner_(std::move(owner)),
-      id_(new_id()),
+      id_(core::random_name()),
       on_lost_(std::move(on_lost)),
       times_(times) {
   store_->stop_calls_by(given_up_);
@@ -125,7 +117,7 @@ async::Task<> StoreLease::look() {
 async::Task<> StoreLease::answer(std::string id) {
   const auto text = co_await store_->find_text(keys_of_cleaning(id));
   if (!text) co_return;  // It ends just now.
-  Cleaning cleaning{.keys = {}, .kept = {}, .is_closed = false, .seen = SteadyClock::now()};
+  Cleaning cleaning{.keys = {}, .kept = {}, .is_closed = false};
   try {
     cleaning.keys = keys_in(*text);
   } catch (const json::exception&) {

@@ -75,7 +75,6 @@ class StoreLease {
     std::set<std::string> keys;
     std::set<std::string> kept;  ///< Keys that are needed, and counted.
     bool is_closed = false;      ///< It was closed before this process had answered.
-    std::chrono::steady_clock::time_point seen{};
   };
   async::Task<> begin();
   async::Task<> remove_earlier();

@@ -10,8 +10,8 @@
 
 #include "async/retry_policy.hpp"
 #include "core/bounded_json.hpp"
-#include "core/digest.hpp"
 #include "core/error.hpp"
+#include "core/random_name.hpp"
 
 namespace pipeline::remote_cache {
 namespace {
@@ -36,13 +36,6 @@ std::string claims_of(const std::string& name) {
   return std::string(names_folder) + name + ".claims/";
 }
 
-std::string new_name() {
-  std::random_device random;
-  return core::sha256(std::to_string(random()) + "-" + std::to_string(random()))
-      .hex()
-      .substr(0, 16);
-}
-
 /// The turn to change a record. Most servers know conditional writes, which `put_if` uses, but not
 /// all. So a process writes a claim first and looks for other claims then: of two processes at
 /// least one sees the other's, because servers list at once what was written. The one whose claim
@@ -60,8 +53,8 @@ class NameTurn {
             "' in the remote store could not be changed for minutes, as if "
             "others changed it without an end: " +
             claims_of(name_));
-      claim_ =
-          claims_of(name_) + new_name();  // Never the same: a claim that stays is a dead one's.
+      claim_ = claims_of(name_) +
+               core::random_name();  // Never the same: a claim that stays is a dead one's.
       began_ = SteadyClock::now();
       auto body = blobs::body_of("a process changes the record of this name\n");
       co_await store_.put(claim_, std::move(body));
@@ -163,7 +156,7 @@ async::Task<> RemoteNames::send(store::PublishedVersion& made) {
 
 async::Task<unsigned> RemoteNames::change(std::string name, Edit edit) {
   auto& store = remote_.store();
-  const auto id = new_name();
+  const auto id = core::random_name();
   NameTurn turn(store, name, SteadyClock::now() + max_wait_);
   std::optional<unsigned> result;
   for (bool is_done = false; !is_done;) {

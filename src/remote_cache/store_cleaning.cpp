@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
+#include "async/finally.hpp"
+#include "async/for_each.hpp"
 #include "async/sleep.hpp"
-#include "async/task_group.hpp"
-#include "core/digest.hpp"
 #include "core/quantity.hpp"
+#include "core/random_name.hpp"
 #include "core/text.hpp"
 #include "remote_cache/record.hpp"
 #include "remote_cache/remote_names.hpp"
@@ -29,28 +29,6 @@ constexpr std::size_t max_requests = 16;      ///< At a time.
 constexpr std::size_t keys_a_round = 10'000;  ///< As many are removed well within max_removal.
 /// The addresses that the pods of a run have are valid for a week.
 constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
-
-/// Calls `work` for each item, some at a time. Throws the first error, once all have ended.
-template <class Items, class Work>
-async::Task<> for_each(Items& items, Work work, core::CancelSource& cancel) {
-  auto next = items.begin();
-  std::exception_ptr failed;
-  async::TaskGroup workers(co_await asio::this_coro::executor,
-                           [&](const std::exception_ptr& error) {
-                             if (error && !failed) failed = error;
-                           });
-  const auto go = [&]() -> async::Task<> {
-    while (next != items.end() && !failed && cancel.level() == core::StopLevel::none) {
-      auto& item = *next++;
-      co_await work(item);
-    }
-  };
-  for (std::size_t i = 0; i < max_requests; ++i) workers.spawn(go());
-  co_await workers.join();
-  if (failed) std::rethrow_exception(failed);
-  if (cancel.level() != core::StopLevel::none)
-    throw core::EnvironmentError("stopped before the cleaning's end");
-}
 
 /// A result's record, and the artifacts that it names.
 struct Result {
@@ -79,13 +57,22 @@ class StoreCleaner {
   void choose_results();
   async::Task<> remove_results();
   async::Task<> remove_artifacts();
-  async::Task<> remove_round(std::vector<const Entry*> round);
+  async::Task<> remove_round(std::string id, std::vector<const Entry*> round);
+  void removed_artifacts(const std::vector<const Entry*>& entries);
   async::Task<> wait_for_leases(const std::string& id);
   async::Task<Keys> needed_by_others(const std::string& id);
   async::Task<> remove_left();
   async::Task<> remove_folders(std::string prefix, std::chrono::seconds min_age, const char* kind);
   async::Task<std::map<std::string, blobs::LeaseRecord>> leases();
 
+  void check_stop() const {
+    if (cancel_.level() != core::StopLevel::none)
+      throw core::EnvironmentError("stopped before the cleaning's end");
+  }
+  async::Task<> remove(const std::string& key) {
+    check_stop();
+    co_await store_.remove(key);
+  }
   bool is_older(const Entry& entry, std::chrono::seconds age) const {
     return entry.modified < now_ - age;
   }
@@ -134,6 +121,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
   auto all = co_await store_.entries(std::move(prefix));
   for (auto& entry : all) results.push_back({std::move(entry)});
   const auto read = [&](Result& result) -> async::Task<> {
+    check_stop();
     const auto text = co_await store_.find_text(result.entry.key, &cancel_);
     if (!text) co_return;  // It has just been removed.
     try {
@@ -150,7 +138,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
       result.is_damaged = true;
     }
   };
-  co_await for_each(results, read, cancel_);
+  co_await async::for_each(results, max_requests, read);
   co_return results;
 }
 
@@ -201,10 +189,8 @@ void StoreCleaner::choose_results() {
 
 async::Task<> StoreCleaner::remove_results() {
   if (old_.empty()) co_return;
-  const auto remove = [&](Result& result) -> async::Task<> {
-    co_await store_.remove(result.entry.key);
-  };
-  if (!policy_.is_dry_run) co_await for_each(old_, remove, cancel_);
+  const auto remove_one = [&](Result& result) { return remove(result.entry.key); };
+  if (!policy_.is_dry_run) co_await async::for_each(old_, max_requests, remove_one);
   std::uint64_t bytes = 0;
   for (const auto& result : old_) bytes += result.entry.size;
   removed("results", core::counted(old_.size(), "record"), bytes);
@@ -214,61 +200,51 @@ async::Task<> StoreCleaner::remove_artifacts() {
   std::vector<const Entry*> unused;
   for (const auto& [key, entry] : artifacts_)
     if (!needed_.contains(key) && is_older(entry, policy_.min_age)) unused.push_back(&entry);
+  if (policy_.is_dry_run) co_return removed_artifacts(unused);
   for (auto begin = unused.begin(); begin != unused.end();) {
     const auto end = begin + std::min<std::ptrdiff_t>(keys_a_round, unused.end() - begin);
     std::vector<const Entry*> round(begin, end);
-    co_await remove_round(std::move(round));
+    const auto id = core::random_name();
+    // Processes that need one of the keys wait until both are gone; the end goes last.
+    const auto withdraw = [&]() -> async::Task<> {
+      co_await store_.remove(blobs::keys_of_cleaning(id));
+      co_await store_.remove(blobs::end_of_cleaning(id));
+    };
+    co_await async::finally(remove_round(id, std::move(round)), withdraw);
     begin = end;
   }
 }
 
-/// Removes the artifacts that nobody needs, in the order that store_lease.hpp describes.
-async::Task<> StoreCleaner::remove_round(std::vector<const Entry*> round) {
-  Keys kept;
-  const auto id =
-      core::sha256(std::to_string(std::random_device{}()) + round.front()->key).hex().substr(0, 16);
-  if (!policy_.is_dry_run) {
-    json document{{"keys", json::array()}};
-    for (const auto* entry : round) document["keys"].push_back(entry->key);
-    auto body = blobs::body_of(document.dump() + "\n");
-    co_await store_.put(blobs::keys_of_cleaning(id), std::move(body));
-  }
-  std::exception_ptr failed;
+void StoreCleaner::removed_artifacts(const std::vector<const Entry*>& entries) {
+  if (entries.empty()) return;
   std::uint64_t bytes = 0;
-  std::size_t count = 0;
-  try {
-    if (!policy_.is_dry_run) {
-      co_await wait_for_leases(id);
-      auto body = blobs::body_of("what is needed has been counted\n");
-      co_await store_.put(blobs::end_of_cleaning(id), std::move(body));
-      const auto closed = SteadyClock::now();
-      kept = co_await needed_by_others(id);
-      std::erase_if(round, [&](const Entry* entry) { return kept.contains(entry->key); });
-      const auto remove = [&](const Entry* entry) -> async::Task<> {
-        if (SteadyClock::now() - closed > policy_.times.max_removal)
-          throw core::EnvironmentError("the removal takes too long, and ends here",
-                                       {"repeat the command: it goes on"});
-        co_await store_.remove(entry->key);
-        bytes += entry->size;
-        ++count;
-      };
-      co_await for_each(round, remove, cancel_);
-    } else {
-      count = round.size();
-      for (const auto* entry : round) bytes += entry->size;
-    }
-  } catch (...) {
-    failed = std::current_exception();
-  }
-  if (!policy_.is_dry_run) {
-    // Whoever needs one of the keys waits for the end, so the keys go first.
-    co_await store_.remove(blobs::keys_of_cleaning(id));
-    co_await store_.remove(blobs::end_of_cleaning(id));
-  }
-  if (count > 0) removed("artifacts", std::to_string(count) + " that nothing needs", bytes);
+  for (const auto* entry : entries) bytes += entry->size;
+  removed("artifacts", std::to_string(entries.size()) + " that nothing needs", bytes);
   report_.bytes_left -= bytes;
-  if (!kept.empty()) on_note_(core::counted(kept.size(), "artifact") + " that a run needs stays");
-  if (failed) std::rethrow_exception(failed);
+}
+
+/// Removes the artifacts that nobody needs, in the order that store_lease.hpp describes.
+async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry*> round) {
+  json document{{"keys", json::array()}};
+  for (const auto* entry : round) document["keys"].push_back(entry->key);
+  auto keys = blobs::body_of(document.dump() + "\n");
+  co_await store_.put(blobs::keys_of_cleaning(id), std::move(keys));
+  co_await wait_for_leases(id);
+  auto end = blobs::body_of("what is needed has been counted\n");
+  co_await store_.put(blobs::end_of_cleaning(id), std::move(end));
+  const auto closed = SteadyClock::now();
+  const auto needed = co_await needed_by_others(id);
+  const auto kept =
+      std::erase_if(round, [&](const Entry* entry) { return needed.contains(entry->key); });
+  if (kept > 0) on_note_(core::counted(kept, "artifact") + " that a run needs stays");
+  const auto remove_one = [&](const Entry* entry) -> async::Task<> {
+    if (SteadyClock::now() - closed > policy_.times.max_removal)
+      throw core::EnvironmentError("the removal takes too long, and ends here",
+                                   {"run the command again: it continues"});
+    co_await remove(entry->key);
+  };
+  co_await async::for_each(round, max_requests, remove_one);
+  removed_artifacts(round);
 }
 
 async::Task<std::map<std::string, blobs::LeaseRecord>> StoreCleaner::leases() {
@@ -310,8 +286,7 @@ async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
               std::chrono::duration_cast<std::chrono::seconds>(policy_.times.lifetime).count()) +
           " s at most");
     co_await async::sleep(policy_.times.renewal / 5, &cancel_);
-    if (cancel_.level() != core::StopLevel::none)
-      throw core::EnvironmentError("stopped before the cleaning's end");
+    check_stop();
   }
 }
 
@@ -364,10 +339,8 @@ async::Task<> StoreCleaner::remove_folders(std::string prefix, std::chrono::seco
   for (const auto& [key, lease] : held) young.insert(lease.owner);
   for (auto& [name, entries] : folders) {
     if (young.contains(name)) continue;
-    const auto remove = [&](const Entry* entry) -> async::Task<> {
-      co_await store_.remove(entry->key);
-    };
-    if (!policy_.is_dry_run) co_await for_each(entries, remove, cancel_);
+    const auto remove_one = [&](const Entry* entry) { return remove(entry->key); };
+    if (!policy_.is_dry_run) co_await async::for_each(entries, max_requests, remove_one);
     std::uint64_t bytes = 0;
     for (const auto* entry : entries) bytes += entry->size;
     removed(kind, name, bytes);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <random>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
+#include "core/random_name.hpp"
 #include "file_tree/tree.hpp"
 #include "store/received_store.hpp"
 
@@ -35,13 +35,6 @@ constexpr std::size_t max_log_objects = 10'000'000;
 
 /// Name of the object that has the run store of one driver.
 std::string store_of(const std::string& writer) { return "pipe-" + writer + ".db"; }
-
-std::string new_writer() {
-  std::random_device random;
-  return core::sha256(std::to_string(random()) + "-" + std::to_string(random()))
-      .hex()
-      .substr(0, 12);
-}
 
 core::EnvironmentError no_sense(const std::string& key) {
   return core::EnvironmentError("the object " + key +
@@ -223,7 +216,7 @@ async::Task<std::vector<std::string>> RunReplica::artifacts() {
 }
 
 async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder) {
-  const auto writer = new_writer();
+  const auto writer = core::random_name();
   for (bool is_mine = false; !is_mine;) {
     const core::TemporaryFolder fetched;
     auto head = co_await fetch_record(fetched.path());

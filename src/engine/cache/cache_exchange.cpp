@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "async/for_each.hpp"
 #include "async/on_pool.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
@@ -66,21 +67,8 @@ async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTa
 }
 
 async::Task<> look_up_all(RemoteCache& from, std::vector<CacheLookup>& lookups) {
-  std::size_t next = 0;
-  std::exception_ptr failed;
-  async::TaskGroup workers(co_await asio::this_coro::executor,
-                           [&](const std::exception_ptr& error) {
-                             if (error && !failed) failed = error;
-                           });
-  const auto work = [&]() -> async::Task<> {
-    while (next < lookups.size() && !failed) {
-      CacheLookup& lookup = lookups[next++];
-      co_await look_up(from, lookup);
-    }
-  };
-  for (auto i = std::min(max_lookups, lookups.size()); i > 0; --i) workers.spawn(work());
-  co_await workers.join();
-  if (failed) std::rethrow_exception(failed);
+  const auto work = [&](CacheLookup& lookup) { return look_up(from, lookup); };
+  co_await async::for_each(lookups, max_lookups, work);
 }
 
 async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const StepSpec& step,
