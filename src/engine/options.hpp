@@ -46,7 +46,7 @@ struct EngineOptions {
   std::function<async::Task<>()> wait_until_persisted = {};
   store::Driver driver = {};  ///< The Lease that this process holds; without one, this process is
                               ///< the driver. With resume, the run may have this driver already.
-  /// Tells people of a step's question, besides the events. Empty: nobody is told.
+  /// Notifies people of a step's question, besides the events. Empty: no notification.
   std::function<async::Task<>(std::string step, std::string question)> tell_question = {};
   /// A run that a fingerprint shows to be unchanged reports its steps one by one.
   bool reports_reused_steps = true;

@@ -13,7 +13,7 @@ namespace pipeline::orchestrators {
 /// Waits until the task `output` has ended. Output in transit arrives without long pauses, so a
 /// stream that is silent for ten seconds is given up; after a stop at once, any is after a second,
 /// because a server may send without end.
-/// @param changed  is told when the task has ended
+/// @param changed  is notified when the task has ended
 /// @param received bytes that the task has received
 /// @param cancel   of the attempt
 /// @param stream   ends the task

@@ -49,7 +49,7 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
 /// Steps by the name of their orchestrator, which cannot run them.
 using StepsByPlace = std::map<std::string, std::vector<const StepSpec*>>;
 
-/// @param before, after what is told of the steps, around the orchestrator's name
+/// @param before, after parts of the message, before and after the orchestrator's name
 void add_by_place(model::Findings& found, const StepsByPlace& places, const char* code,
                   const std::string& before, const std::string& after, const char* advice) {
   for (const auto& [name, steps] : places)

@@ -141,7 +141,8 @@ class KubernetesOrchestrator : public Orchestrator {
     co_return std::vector<std::string>{};
   }
 
-  /// Pods have addresses once they have nodes: their agents are told them then.
+  /// A pod gets its address once it is on a node. The driver then sends the addresses to the
+  /// agents.
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned /*ranks*/) override {
     const auto key = gang_key(attempt);
