@@ -259,4 +259,14 @@ std::vector<std::string> images_used(std::string_view dockerfile, const StringMa
   return images;
 }
 
+std::string last_user(std::string_view dockerfile) {
+  std::string user;
+  for (const auto& instruction : instructions_of(dockerfile)) {
+    const auto verb = core::lower(instruction.text.substr(0, 5));
+    if (verb == "from ") user.clear();
+    if (verb == "user ") user = instruction.text.substr(5);
+  }
+  return user.find('$') == user.npos ? user : "";
+}
+
 }  // namespace pipeline::docker

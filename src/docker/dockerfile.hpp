@@ -54,4 +54,7 @@ struct Instruction {
 };
 std::vector<Instruction> instructions_of(std::string_view dockerfile);
 
+/// Returns USER at the end of a Dockerfile's last stage; empty if not set there, or by a variable.
+std::string last_user(std::string_view dockerfile);
+
 }  // namespace pipeline::docker

@@ -1,6 +1,5 @@
 #include "docker/image_builder.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
@@ -58,19 +57,6 @@ std::string key_of(const StepSpec& step) {
 std::string user_of(const nlohmann::json& image) {
   auto config = image.find("Config");
   return config != image.end() && config->is_object() ? config->value("User", "") : "";
-}
-
-/// Returns USER at the end of a Dockerfile's last stage; empty if not set there.
-std::string last_user(const std::string& dockerfile) {
-  std::string user;
-  for (auto& instruction : instructions_of(dockerfile)) {
-    auto verb = instruction.text.substr(0, 5);
-    std::ranges::transform(verb, verb.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (verb == "from ") user.clear();
-    if (verb == "user ") user = instruction.text.substr(5);
-  }
-  return user.find('$') == user.npos ? user : "";
 }
 
 bool fits_platform(const nlohmann::json& image, const std::string& platform) {

@@ -1,10 +1,6 @@
 #include "engine/run.hpp"
 
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "async/pair_of_threads.hpp"
@@ -26,26 +22,6 @@
 
 namespace pipeline::engine {
 namespace {
-
-/// A cluster has its own queue, but each attempt there costs a connection for its log.
-constexpr unsigned max_remote_attempts = 100;
-
-/// Returns how many attempts at a time the limit of open files allows.
-unsigned most_attempts() {
-  constexpr rlim_t files_of_run = 48, files_of_attempt = 8;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return max_remote_attempts;
-  const auto free = std::max(limit.rlim_cur, files_of_run) - files_of_run;
-  return static_cast<unsigned>(std::clamp<rlim_t>(free / files_of_attempt, 1, 1 << 20));
-}
-
-JobSlots slots_for(unsigned jobs) {
-  const auto slots = [jobs, most = most_attempts()](unsigned preset) {
-    return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, most));
-  };
-  return {.local = slots(std::thread::hardware_concurrency()),
-          .remote = slots(max_remote_attempts)};
-}
 
 /// Carries out the decisions of the walk: starts steps, and records how they end. Events are
 /// persisted before they are published. All coroutines of the run are tasks of `tasks_`; they end

@@ -9,21 +9,12 @@
 #include "engine/attempt/attempt.hpp"
 #include "engine/cache/results.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
+#include "engine/run/job_slots.hpp"
 #include "engine/run/journal.hpp"
 #include "engine/run/step_limits.hpp"
 #include "engine/run/wait_meter.hpp"
 
 namespace pipeline::engine {
-
-/// Job slots: limits of concurrent attempts.
-struct JobSlots {
-  async::Semaphore local;   ///< On this machine.
-  async::Semaphore remote;  ///< On clusters, which have a queue of their own.
-
-  async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
-    return orchestrator.on_this_machine ? local : remote;
-  }
-};
 
 /// A step that is ready to run.
 struct ReadyStep {

@@ -1,0 +1,24 @@
+/// @file
+/// Job slots: how many attempts run at a time.
+#pragma once
+
+#include "async/semaphore.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::engine {
+
+/// Limits of concurrent attempts.
+struct JobSlots {
+  async::Semaphore local;   ///< On this machine.
+  async::Semaphore remote;  ///< On clusters, which have a queue of their own.
+
+  async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
+    return orchestrator.on_this_machine ? local : remote;
+  }
+};
+
+/// @param jobs the limit that the user set for this machine; 0 stands for its number of threads.
+/// Never more than the limit of open files allows.
+JobSlots slots_for(unsigned jobs);
+
+}  // namespace pipeline::engine
