@@ -123,7 +123,8 @@ class BlobStore {
   /// Returns the store's address for messages: `s3://team/pipe`.
   virtual std::string url() const = 0;
   /// Gives calls up that have no source of their own once `run` is stopped at once; probe() at any
-  /// stop. `run` must outlive this object.
+  /// stop. `run` must outlive this object. A second call replaces the source of the first, for the
+  /// calls from then on; none that was given up may still be in progress.
   virtual void stop_calls_by(core::CancelSource& /*run*/) {}
   /// Returns null for a store that pods cannot reach by presigned URLs (Kind::can_presign).
   virtual PodAccess* pod_access() { return nullptr; }

@@ -49,8 +49,11 @@ StoreLease::StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store,
       on_lost_(std::move(on_lost)),
       times_(times) {
   store_->stop_calls_by(given_up_);
-  if (run)
-    run_.emplace(*run, [this](core::StopLevel) { given_up_.stop(core::StopLevel::immediate); });
+  if (!run) return;
+  run_.emplace(*run, [this](core::StopLevel level) {
+    given_up_.stop(core::StopLevel::immediate);
+    if (level == core::StopLevel::immediate) end_given_up_.stop(level);
+  });
 }
 
 async::Task<bool> StoreLease::use(std::string key) {
@@ -185,11 +188,14 @@ void StoreLease::lose_all() {
 async::Task<> StoreLease::end() {
   ended_.stop(core::StopLevel::graceful);
   if (!renewal_) co_return;
-  async::Timeout timeout(loop_.get_executor(),
-                         [this] { given_up_.stop(core::StopLevel::immediate); });
+  async::Timeout timeout(loop_.get_executor(), [this] {
+    given_up_.stop(core::StopLevel::immediate);
+    end_given_up_.stop(core::StopLevel::immediate);
+  });
   timeout.start(times_.max_end);
   co_await renewal_->join();
   renewal_.reset();
+  store_->stop_calls_by(end_given_up_);
   co_await store_->remove(key());
 }
 

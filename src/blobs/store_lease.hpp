@@ -57,7 +57,8 @@ class StoreLease {
  public:
   /// Makes no request before the first use().
   /// @param store of this object alone, so that its calls can be given up
-  /// @param run its stop gives calls up; the lease then ends by its lifetime. May be null
+  /// @param run its stop gives calls up; end() is given up by a stop at once only, and the lease
+  /// then ends by its lifetime. May be null
   /// @param on_lost called with a key in use that others may have removed, since the process was
   /// cut off from the store for too long
   StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store, std::string owner,
@@ -88,7 +89,8 @@ class StoreLease {
   void lose_all();
 
   asio::io_context& loop_;
-  core::CancelSource given_up_;  ///< Ends the calls of the store.
+  core::CancelSource given_up_;      ///< Ends the calls of the store before end().
+  core::CancelSource end_given_up_;  ///< Ends the last one.
   std::optional<core::CancelSource::Listener> run_;
   const std::unique_ptr<BlobStore> store_;
   const std::string owner_, id_;

@@ -166,6 +166,8 @@ core::EnvironmentError Bucket::unreachable(const std::string& what,
 
 void Bucket::stop_calls_by(core::CancelSource& run, core::StopLevel from) {
   run_ = &run;
+  listener_.reset();
+  stopped_.rearm();
   listener_.emplace(run, [this, from](core::StopLevel level) {
     if (level >= from) stopped_.stop(level);
   });
