@@ -99,6 +99,18 @@ class ForeignState(PipeTest):
         self.assertIn("nothing was changed", done.err)
         self.assertEqual(changes, [])
 
+    def test_nothing_is_removed_where_its_links_lead(self):
+        theirs = self.folder / "theirs"
+        for place in ("logs", "failed", "detached", "drivers", "work"):
+            (theirs / place / self.run).mkdir(parents=True)
+            (theirs / place / self.run / "file").write_text("theirs")
+            if (self.state / place).exists():
+                (self.state / place).rename(self.state / f"away-{place}")
+            (self.state / place).symlink_to(theirs / place, target_is_directory=True)
+        for keep in ("1", "0"):
+            self.pipe("clean", "--keep", keep, timeout=60)
+            self.assertEqual(len(list(theirs.glob("**/file"))), 5)
+
     def test_logs_follow_no_link_in_it(self):
         secret = self.write("secret", "hidden\n")
         logs = self.state / "logs" / self.run

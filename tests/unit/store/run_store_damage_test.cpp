@@ -334,6 +334,21 @@ TEST_F(RunStoreTest, of_somebody_else_names_no_file_that_is_removed) {
   EXPECT_TRUE(RunStore(state).runs().find("r"));
 }
 
+TEST_F(RunStoreTest, of_somebody_else_loses_nothing_behind_a_link_with_its_runs) {
+  const auto theirs = folder.path() / "theirs";
+  core::make_folders(theirs / "papers");
+  for (const char* place : {"logs", "failed", "detached", "drivers"}) {
+    RunStore store(state);
+    auto run = run_record("papers");
+    run.status = RunStatus::succeeded;
+    store.runs().add(run);
+    fs::create_directory_symlink(theirs, state / place);
+    EXPECT_THROW(store.remove_run(run.id, false), core::EnvironmentError) << place;
+    EXPECT_TRUE(fs::exists(theirs / "papers")) << place;
+    fs::remove(state / place);
+  }
+}
+
 TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
   fs::create_directory(state);
   if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0)
