@@ -349,6 +349,16 @@ TEST_F(RunStoreTest, of_somebody_else_loses_nothing_behind_a_link_with_its_runs)
   }
 }
 
+TEST_F(RunStoreTest, of_somebody_else_has_no_view_in_the_place_of_a_table) {
+  { RunStore(state).runs().add(run_record("r")); }
+  ASSERT_EQ(sql_of(database,
+                   "PRAGMA foreign_keys=OFF; ALTER TABLE steps RENAME TO kept; CREATE VIEW steps "
+                   "AS SELECT * FROM kept",
+                   checked_vfs()),
+            "");
+  EXPECT_THROW(RunStore(state).runs().steps("r"), core::EnvironmentError);
+}
+
 TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
   fs::create_directory(state);
   if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0)
