@@ -84,6 +84,7 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
 bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& drivers,
                  store::RunRecord run) {
   auto& store = workspace.existing_store();
+  require_own_job(run);
   const auto lease = run.driver.lease;
   kubernetes_api::Client client(workspace.loop(), kubernetes_api::find_cluster(cluster_of(lease)));
   if (workspace.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {

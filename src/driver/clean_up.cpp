@@ -267,7 +267,7 @@ bool Cleaner::make_room(const std::string& failure) {
   };
   if (!is_full(ENOSPC) && !is_full(EDQUOT)) return false;
   const auto logs = std::exchange(old_logs_, {});
-  for (const auto& log : logs) core::remove_tree(log);
+  for (const auto& log : logs) store_->paths().remove(log);
   if (of_old_runs_.empty() || some_run_goes_on()) return !logs.empty();
   const auto unused = std::exchange(of_old_runs_, {});
   const auto freed = workspace_.artifacts().collect(

@@ -33,6 +33,13 @@ kubernetes_api::AccessOptions cluster_of(const store::LeaseId& lease) {
   return {.context = lease.context, .name_space = lease.name_space};
 }
 
+void require_own_job(const store::RunRecord& run) {
+  if (run.driver.lease.name == orchestrators::kubernetes::driver_name(run.id)) return;
+  throw core::InputError("run " + run.id + " names " + name_of(run.driver) +
+                             " as its driver, and no run of this name has such a Job",
+                         "nothing was changed there: somebody may have changed the state folder");
+}
+
 std::string name_of(const store::Driver& driver) {
   if (driver.is_elsewhere())
     return "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space;

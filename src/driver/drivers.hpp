@@ -69,6 +69,10 @@ class Drivers {
 /// Returns how to reach the cluster of the Lease.
 kubernetes_api::AccessOptions cluster_of(const store::LeaseId& lease);
 
+/// Throws InputError if the run's Job is not called as a driver of this run: the record in a folder
+/// that somebody else has made may name any Job of the user's.
+void require_own_job(const store::RunRecord& run);
+
 /// Returns `process 1234`, `process 1234 on the machine m`, or `the Job x in the namespace y`.
 std::string name_of(const store::Driver& driver);
 

@@ -21,7 +21,7 @@ void remove_work(const Workspace& workspace, store::RunStore& store, const std::
   const auto run = store.runs().find(id);
   if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
   try {
-    core::remove_tree(store.paths().work_folder(id));
+    store.paths().remove(store.paths().work_folder(id));
   } catch (const core::EnvironmentError& error) {
     if (is_new) workspace.note(std::string("note: ") + error.what());
   }

@@ -52,6 +52,7 @@ RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& ob
                      .background = background};
   if (!detached || !run.driver.is_elsewhere())
     return RunDriver(again, std::move(request), observer).run();
+  require_own_job(run);
   remote_driver::HeldLease lease(again.driver_context(), cluster_of(again.options()),
                                  run.driver.lease.name);
   drivers.bring_home(run);

@@ -216,6 +216,11 @@ Identity read_user(const Entry& user) {
            "kubelogin): it will use 'exec'");
   identity.token = user.text("token");
   identity.token_file = user.path("tokenFile");
+  if (core::is_in_project(user.file->path) && core::is_outside_project(identity.token_file))
+    throw core::EnvironmentError(
+        user.said("tokenFile") + " in " + user.file->path.string() +
+            " names a file outside of the project, which is not sent to a server of the project",
+        {"keep the kubeconfig outside of the project"});
   identity.username = user.text("username");
   identity.password = user.text("password");
   if (const auto name = user.text("as"); !name.empty())

@@ -44,6 +44,7 @@ std::size_t heap(const std::variant<std::string, Template::Reference>& part) {
 std::size_t heap(const Template& text);
 std::size_t heap(const OutputValue& value);
 std::size_t heap(const InputSpec& input);
+std::size_t heap(const ServiceSpec& service);
 
 template <class T>
 std::size_t heap(const std::vector<T>& values) {
@@ -76,6 +77,11 @@ std::size_t heap(const InputSpec& input) {
   return bytes;
 }
 
+std::size_t heap(const ServiceSpec& service) {
+  return heap(service.image) + heap(service.entrypoint) + heap(service.command) +
+         heap(service.environment) + heap(service.ready.http) + heap(service.ready.command);
+}
+
 }  // namespace
 
 std::size_t memory_of(const std::map<std::string, Json>& parameters) { return heap(parameters); }
@@ -86,13 +92,13 @@ std::size_t memory_of(const std::vector<Json>& values) { return heap(values); }
 std::size_t memory_of(const nlohmann::json& value) { return heap(value); }
 
 std::size_t memory_of(const StepSpec& step) {
-  auto bytes = sizeof step + heap(step.name) + heap(step.description) +
-               heap(step.command.arguments) + heap(step.command.interpreter) +
-               heap(step.parameters) + heap(step.inputs) + heap(step.outputs) + heap(step.after) +
-               heap(step.when) + heap(step.wait) + heap(step.code) + heap(step.code_root) +
-               heap(step.files) + heap(step.environment) + heap(step.secrets) +
-               heap(step.retry.on) + heap(step.retry.never) + heap(step.cache_until) +
-               heap(step.publish_to) + heap(step.publish) + heap(step.version);
+  auto bytes =
+      sizeof step + heap(step.name) + heap(step.description) + heap(step.command.arguments) +
+      heap(step.command.interpreter) + heap(step.parameters) + heap(step.inputs) +
+      heap(step.outputs) + heap(step.after) + heap(step.when) + heap(step.wait) + heap(step.code) +
+      heap(step.code_root) + heap(step.files) + heap(step.environment) + heap(step.secrets) +
+      heap(step.retry.on) + heap(step.retry.never) + heap(step.cache_until) +
+      heap(step.publish_to) + heap(step.publish) + heap(step.version) + heap(step.services);
   if (step.repeat) bytes += sizeof *step.repeat + heap(step.repeat->until);
   for (const auto& [name, units] : step.uses) bytes += sizeof name + node + heap(name);
   return bytes;

@@ -1,6 +1,7 @@
 #include "remote_driver/run_replica.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,11 +53,25 @@ std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t
   return bytes;
 }
 
+/// Opens the folder of a run's logs, and makes it where it is missing. No link below the state
+/// folder is followed: the folder may be somebody else's, and the logs may be anybody's.
+core::Descriptor open_log_folder(const store::StatePaths& paths, const std::string& run) {
+  core::Descriptor folder(::open(paths.folder().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const auto& part : paths.log_file(run).lexically_relative(paths.folder())) {
+    if (!folder) break;
+    ::mkdirat(folder.get(), part.c_str(), 0777);
+    folder = core::Descriptor(
+        ::openat(folder.get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  return folder;
+}
+
 /// Returns false for an offset beyond the end: a log has no gaps.
-bool write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
-  core::make_folders(file.parent_path());
-  const core::Descriptor open(
-      ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+bool write_piece(const core::Descriptor& folder, const fs::path& file, std::uint64_t offset,
+                 std::string_view bytes) {
+  const core::Descriptor open(::openat(folder.get(), file.filename().c_str(),
+                                       O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                       0644));
   const auto size = open ? ::lseek(open.get(), 0, SEEK_END) : -1;
   if (size < 0) throw core::system_error("cannot write " + file.string(), errno);
   if (offset > static_cast<std::uint64_t>(size)) return false;
@@ -299,6 +314,9 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
 }
 
 async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& head) {
+  const auto logs = store.paths().log_file(run_);
+  const auto folder = open_log_folder(store.paths(), run_);
+  if (!folder) throw core::system_error("cannot write into " + logs.string(), errno);
   for (const auto& [writer, count] : head.writers)
     for (auto& next = brought_[writer]; next < count; ++next) {
       const auto object = key(log_name(writer, next));
@@ -312,8 +330,8 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& h
           const auto name = part.at(0).get<std::string>();
           const auto size = core::integer_of<std::uint64_t>(part.at(2));
           if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
-          if (!write_piece(store.paths().log_file(run_ + "/" + name),
-                           core::integer_of<std::uint64_t>(part.at(1)), rest.substr(0, size)))
+          if (!write_piece(folder, logs / name, core::integer_of<std::uint64_t>(part.at(1)),
+                           rest.substr(0, size)))
             throw no_sense(object);
           rest.remove_prefix(size);
         }

@@ -6,6 +6,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <sqlite3.h>
@@ -145,6 +149,40 @@ const sqlite3_io_methods method_names = {
     nullptr,
 };
 
+/// The databases that this process has opened, by their paths.
+class OpenedDatabases {
+ public:
+  void add(const char* name) {
+    const std::scoped_lock lock(mutex_);
+    names_.insert(name);
+  }
+  /// Returns true for a log, a journal or a super-journal of one of them: its name follows the
+  /// database's.
+  bool have(std::string_view file) {
+    const std::scoped_lock lock(mutex_);
+    const auto end = file.rfind('-');
+    return end != file.npos && names_.contains(std::string(file.substr(0, end)));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> names_;
+};
+
+OpenedDatabases& opened_databases() {
+  static OpenedDatabases all;
+  return all;
+}
+
+/// A journal that somebody else has left beside a database may name any file as its super-journal,
+/// which SQLite removes once the journal has been rolled back (section 5.0 of
+/// https://www.sqlite.org/atomiccommit.html).
+int remove_file(sqlite3_vfs* vfs, const char* name, int sync) {
+  if (opened_databases().have(name)) return noted(real(vfs)->xDelete(real(vfs), name, sync));
+  errno = EPERM;
+  return noted(SQLITE_IOERR_DELETE);
+}
+
 int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   auto* checked = reinterpret_cast<CheckedFile*>(file);
   checked->has_checksums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
@@ -154,6 +192,7 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   const int result = is_other
                          ? SQLITE_CANTOPEN
                          : noted(real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags));
+  if (name && (flags & SQLITE_OPEN_MAIN_DB)) opened_databases().add(name);
   // SQLite closes a file whose opening has failed if, and only if, it has methods.
   file->pMethods = real(file)->pMethods ? &method_names : nullptr;
   return result;
@@ -172,9 +211,7 @@ const char* checked_vfs() {
     layer.zName = name_format;
     layer.pAppData = below;
     layer.xOpen = open;
-    layer.xDelete = [](sqlite3_vfs* v, const char* name, int sync) {
-      return noted(real(v)->xDelete(real(v), name, sync));
-    };
+    layer.xDelete = remove_file;
     layer.xAccess = [](sqlite3_vfs* v, const char* name, int flags, int* out) {
       return real(v)->xAccess(real(v), name, flags, out);
     };

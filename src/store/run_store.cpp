@@ -84,7 +84,7 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
   if (is_driven) return false;
   for (const auto& path : {paths().log_file(run), paths().detached_folder(run),
                            paths().failed_folder(run), paths().heartbeat_file(run)})
-    core::remove_tree(path);
+    paths().remove(path);
   return true;
 }
 

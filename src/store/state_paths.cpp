@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::store {
 namespace {
@@ -40,6 +41,19 @@ std::filesystem::path StatePaths::detached_folder(const std::string& run) const 
 
 std::filesystem::path StatePaths::heartbeat_file(const std::string& run) const {
   return folder_ / "drivers" / checked(run);
+}
+
+void StatePaths::remove(const std::filesystem::path& path) const {
+  auto above = folder_;
+  for (const auto& part : path.lexically_relative(folder_).parent_path()) {
+    above /= part;
+    std::error_code error;
+    if (std::filesystem::is_symlink(above, error))
+      throw core::EnvironmentError(
+          "cannot remove " + path.string() + ": " + above.string() + " is a link",
+          {"another user may have changed the state folder: look at it"});
+  }
+  core::remove_tree(path);
 }
 
 }  // namespace pipeline::store

@@ -35,6 +35,10 @@ class StatePaths {
   /// Returns folder/drivers/run, the file that the run's driver writes as its heartbeat.
   std::filesystem::path heartbeat_file(const std::string& run) const;
 
+  /// Removes a file or folder below this folder. Throws EnvironmentError where a link leads there:
+  /// somebody else may have made the state folder, and nothing behind a link is removed.
+  void remove(const std::filesystem::path& path) const;
+
  private:
   std::filesystem::path folder_;
 };

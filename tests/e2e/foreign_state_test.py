@@ -1,8 +1,11 @@
 """Commands that look into a state folder that somebody else has made."""
 
+import http.server
+import json
 import pathlib
 import sqlite3
 import subprocess
+import threading
 import unittest
 
 from support import PipeTest
@@ -65,6 +68,48 @@ class ForeignState(PipeTest):
         self.assertEqual(done.code, 2, done)
         self.assertIn("nothing was stopped", done.err)
         self.assertIsNone(theirs.poll(), done)
+
+    def test_cancel_touches_no_job_that_is_not_its_driver(self):
+        changes = []
+
+        class Cluster(http.server.BaseHTTPRequestHandler):
+            def answer(self):
+                if self.command != "GET":
+                    changes.append((self.command, self.path))
+                body = json.dumps({"metadata": {"name": "nightly", "uid": "1"}, "status": {}}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_PATCH = do_DELETE = do_POST = answer
+
+            def log_message(self, *words):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cluster) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+            config = {"clusters": [cluster], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}
+            kubeconfig = self.write("kubeconfig", json.dumps(config))
+            self.database("UPDATE runs SET status = 0, driver_started = '[\"c\", \"prod\", \"nightly\"]'")
+            done = self.pipe("cancel", self.run, timeout=60, KUBECONFIG=str(kubeconfig))
+            server.shutdown()
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("nothing was changed", done.err)
+        self.assertEqual(changes, [])
+
+    def test_nothing_is_removed_where_its_links_lead(self):
+        theirs = self.folder / "theirs"
+        for place in ("logs", "failed", "detached", "drivers", "work"):
+            (theirs / place / self.run).mkdir(parents=True)
+            (theirs / place / self.run / "file").write_text("theirs")
+            if (self.state / place).exists():
+                (self.state / place).rename(self.state / f"away-{place}")
+            (self.state / place).symlink_to(theirs / place, target_is_directory=True)
+        for keep in ("1", "0"):
+            self.pipe("clean", "--keep", keep, timeout=60)
+            self.assertEqual(len(list(theirs.glob("**/file"))), 5)
 
     def test_logs_follow_no_link_in_it(self):
         secret = self.write("secret", "hidden\n")

@@ -382,6 +382,13 @@ class Files(PipeTest):
             server.settimeout(0.1)
             self.assertRaises(TimeoutError, server.accept)
             server.settimeout(20)
+            self.write("project/profiles.yaml", f"lab: {{artifact_store: {{bucket: s3://bucket/p, path_style: true, region: 'localhost:{server.getsockname()[1]}/'}}}}\n")
+            done = self.look("plan", "-o", "local", "--profile", "lab", **keys)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("is not a region", done.stderr)
+            server.settimeout(0.1)
+            self.assertRaises(TimeoutError, server.accept)
+            server.settimeout(20)
             for name, env in (("lab", {"AWS_ENDPOINT_URL_S3": endpoint}), ("own", {})):
                 self.write("home/.config/pipe/profiles.yaml", f"own: {profile}")
                 asking = subprocess.Popen([self.command, "plan", "-o", "local", "--profile", name], cwd=self.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -389,6 +396,20 @@ class Files(PipeTest):
                 server.accept()[0].close()  # It is asked.
                 asking.kill()
                 asking.wait()
+
+
+    def test_a_token_of_the_users_goes_to_no_server_of_a_kubeconfig_in_the_project(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.declare()
+            user = {"name": "u", "user": {"tokenFile": str(self.secret)}}
+            cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.getsockname()[1]}"}}
+            self.write("project/kubeconfig", json.dumps({"clusters": [cluster], "users": [user], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                                                         "current-context": "c"}))
+            done = self.look("run", "--detach", "-o", "kubernetes", KUBECONFIG="kubeconfig")
+            self.assertEqual(done.returncode, 3, done)
+            self.assertIn("outside of the project", done.stderr)
+            server.settimeout(0.1)
+            self.assertRaises(TimeoutError, server.accept)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,14 @@ namespace pipeline::blobs::s3 {
 
 BucketAddress::BucketAddress(const std::string& endpoint, const std::string& bucket,
                              const std::string& region, std::optional<bool> path_style) {
+  // The region is a part of the name of Amazon's server: it must not name another one.
+  const auto is_of_region = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x80 && std::isalnum(byte)) || c == '-';
+  };
+  if (endpoint.empty() && !std::ranges::all_of(region, is_of_region))
+    throw core::InputError("'" + core::printable(region) + "' is not a region of Amazon",
+                           "a region is a name such as `eu-west-1`; `endpoint` names a server");
   const std::string amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
   const auto url = endpoint.empty() ? "https://s3." + region + amazon : endpoint;
   const auto separator = url.find("://");

@@ -1,7 +1,6 @@
 #include "engine/run/remains.hpp"
 
 #include "core/error.hpp"
-#include "core/file.hpp"
 
 namespace pipeline::engine {
 
@@ -20,7 +19,8 @@ async::Task<> remove_orphans(const RunContext& context) {
 
 std::string remove_work(const RunContext& context, const std::string& run_id) {
   try {
-    core::remove_tree(context.services.store.paths().work_folder(run_id));
+    const auto& paths = context.services.store.paths();
+    paths.remove(paths.work_folder(run_id));
     return {};
   } catch (const core::EnvironmentError& error) {
     return std::string(error.what()) +

@@ -425,5 +425,21 @@ TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {
   EXPECT_FALSE(fs::exists(folder.path() / "home/x"));
 }
 
+TEST_F(ARunInABucket, has_no_logs_where_a_link_in_the_state_folder_leads) {
+  ASSERT_TRUE(take_over(driver, there));
+  log(there, "authorized_keys", "one\n");
+  run_task(loop, driver.save(there));
+  const auto elsewhere = folder.path() / "elsewhere";
+  core::make_folders(elsewhere / id);
+  const auto logs = folder.path() / "home/logs";
+  for (const auto& link : {logs, logs / id}) {
+    core::remove_tree(logs);
+    core::make_folders(link.parent_path());
+    fs::create_directory_symlink(link == logs ? elsewhere : elsewhere / id, link);
+    EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError) << link;
+    EXPECT_TRUE(fs::is_empty(elsewhere / id)) << link;
+  }
+}
+
 }  // namespace
 }  // namespace pipeline::remote_driver

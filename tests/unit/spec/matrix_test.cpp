@@ -191,6 +191,10 @@ TEST(Matrix, copies_of_long_texts_are_refused_before_memory_is_gone) {
               HasSubstr("put long texts into files"));
   EXPECT_THAT(matrix_error("  a: {" + matrix + ", command: [a], environment: {P: " + text + "}}\n"),
               HasSubstr("put long texts into files"));
+  EXPECT_THAT(
+      matrix_error("  a: {" + matrix + ", command: [a], services: {db: {image: i, command: [" +
+                   text + "], ready: {port: 1}}}}\n"),
+      HasSubstr("put long texts into files"));
   EXPECT_THAT(matrix_error("  a: {" + matrix + ", parameters: {p: " + text +
                            "}, command: [a], settings: {docker: {environment: {P: "
                            "\"${params.p}\"}}}}\n"),

@@ -301,6 +301,64 @@ TEST_F(RunStoreTest, of_another_user_can_be_read_and_each_write_is_an_error_with
   EXPECT_THROW(RunStore(folder.path() / "file" / "state"), core::EnvironmentError);
 }
 
+/// A journal of SQLite that changes nothing and names a super-journal, as in section 3 of
+/// https://www.sqlite.org/fileformat.html.
+std::string journal_with(const std::string& super_journal, std::uintmax_t pages) {
+  constexpr std::size_t sector = 512, page = 4096, pending_page = 0x40000000 / page + 1;
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  const auto number = [](std::size_t value) {
+    std::string bytes;
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
+    return bytes;
+  };
+  auto text = magic + number(0) + number(0) + number(pages) + number(sector) + number(page);
+  text.resize(sector);
+  std::size_t sum = 0;
+  for (const char c : super_journal) sum += static_cast<unsigned char>(c);
+  return text + number(pending_page) + super_journal + number(super_journal.size()) + number(sum) +
+         magic;
+}
+
+TEST_F(RunStoreTest, of_somebody_else_names_no_file_that_is_removed) {
+  {
+    RunStore store(state);
+    store.runs().add(run_record("r"));
+    store.share();
+  }
+  const auto precious = folder.path() / "precious";
+  core::write_file_atomically(precious, "a key\n");
+  core::write_file_atomically(database.string() + "-journal",
+                              journal_with(precious, fs::file_size(database) / 4096));
+  EXPECT_THROW(RunStore(state).runs().list(), core::EnvironmentError);
+  EXPECT_TRUE(fs::exists(precious));
+  EXPECT_TRUE(RunStore(state).runs().find("r"));
+}
+
+TEST_F(RunStoreTest, of_somebody_else_loses_nothing_behind_a_link_with_its_runs) {
+  const auto theirs = folder.path() / "theirs";
+  core::make_folders(theirs / "papers");
+  for (const char* place : {"logs", "failed", "detached", "drivers"}) {
+    RunStore store(state);
+    auto run = run_record("papers");
+    run.status = RunStatus::succeeded;
+    store.runs().add(run);
+    fs::create_directory_symlink(theirs, state / place);
+    EXPECT_THROW(store.remove_run(run.id, false), core::EnvironmentError) << place;
+    EXPECT_TRUE(fs::exists(theirs / "papers")) << place;
+    fs::remove(state / place);
+  }
+}
+
+TEST_F(RunStoreTest, of_somebody_else_has_no_view_in_the_place_of_a_table) {
+  { RunStore(state).runs().add(run_record("r")); }
+  ASSERT_EQ(sql_of(database,
+                   "PRAGMA foreign_keys=OFF; ALTER TABLE steps RENAME TO kept; CREATE VIEW steps "
+                   "AS SELECT * FROM kept",
+                   checked_vfs()),
+            "");
+  EXPECT_THROW(RunStore(state).runs().steps("r"), core::EnvironmentError);
+}
+
 TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
   fs::create_directory(state);
   if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0)

@@ -43,6 +43,12 @@ TEST(AnAddress, that_is_none_is_refused) {
     EXPECT_THROW(BucketAddress(bad, "ml", "x", {}), core::InputError) << bad;
 }
 
+TEST(AnAddress, of_amazon_is_led_elsewhere_by_no_region) {
+  for (const char* bad : {"example.org/", "example.org:8443/", "a.example.org", "a/b", "a b"})
+    EXPECT_THROW(BucketAddress("", "ml", bad, {}), core::InputError) << bad;
+  EXPECT_EQ(BucketAddress("https://lab", "ml", "lab.example.org", {}).host(), "lab");
+}
+
 TEST(ABucket, is_read_with_its_prefix_and_kept) {
   BucketSettings store;
   EXPECT_TRUE(read_bucket("s3://ml-team/a/b/", store));
