@@ -30,12 +30,15 @@ class BlobCache final : public engine::RemoteCache {
                                                 core::CancelSource* cancel) override {
     for (;;) {
       std::optional<RemoteResult> result;
-      const auto text = co_await remote_.store().find_text(key_of(key), cancel);
-      if (!text) co_return result;
       try {
+        const auto text = co_await remote_.store().find_text(key_of(key), cancel);
+        if (!text) co_return result;
         result = read_record(*text);
       } catch (const std::invalid_argument&) {
         throw damaged(key);
+      } catch (const blobs::BlobError& error) {
+        if (error.kind() != blobs::BlobError::Kind::unreadable_blob) throw;
+        throw DamagedCacheEntry(error.what());
       }
       bool is_kept = true;
       if (result)
@@ -56,7 +59,9 @@ class BlobCache final : public engine::RemoteCache {
           blobs::RemoteArtifacts::form_of(output.record.is_directory, output.is_executable),
           output.record.bytes, &cancel);
     } catch (const blobs::BlobError& error) {
-      if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
+      using enum blobs::BlobError::Kind;
+      if (error.kind() != missing_blob && error.kind() != unreadable_blob) throw;
+      if (error.kind() == unreadable_blob) invalidate(output);
       trouble = error.what();
     } catch (const blobs::UnusableBlob& error) {
       invalidate(output);
