@@ -36,7 +36,7 @@ class BlobError : public core::EnvironmentError {
   enum class Kind {
     missing_blob,
     missing_upload,
-    unreadable_blob,  ///< This blob cannot be read, and says nothing about others.
+    damaged_blob,  ///< This blob cannot be read or replaced, which says nothing about others.
     other
   };
   BlobError(Kind kind, const std::string& message, std::vector<std::string> advice = {})
@@ -150,7 +150,7 @@ class BlobStore {
                             std::function<void(std::string_view)> on_bytes,
                             core::CancelSource* cancel = nullptr) = 0;
   /// Returns a blob with its tag, or nothing if it does not exist. Throws BlobError
-  /// (unreadable_blob) above 64 MiB. For callers that can do without it: retries for 20 seconds at
+  /// (damaged_blob) above 64 MiB. For callers that can do without it: retries for 20 seconds at
   /// most, and a few times only where no server can be reached.
   virtual async::Task<std::optional<Tagged>> find_tagged(std::string key,
                                                          core::CancelSource* cancel = nullptr) = 0;
@@ -172,7 +172,7 @@ class BlobStore {
 
   /// Returns the keys of entries().
   async::Task<std::vector<std::string>> list(std::string prefix);
-  /// Returns a blob; throws BlobError (unreadable_blob) above 64 MiB.
+  /// Returns a blob; throws BlobError (damaged_blob) above 64 MiB.
   async::Task<std::string> get_text(std::string key);
   /// Returns the text of find_tagged().
   async::Task<std::optional<std::string>> find_text(std::string key,

@@ -33,7 +33,7 @@ async::Task<std::optional<std::string>> find_readable(BlobStore& store, std::str
   try {
     co_return co_await store.find_text(std::move(key));
   } catch (const BlobError& error) {
-    if (error.kind() != BlobError::Kind::unreadable_blob) throw;
+    if (error.kind() != BlobError::Kind::damaged_blob) throw;
   }
   co_return std::nullopt;
 }

@@ -37,7 +37,7 @@ class BlobCache final : public engine::RemoteCache {
       } catch (const std::invalid_argument&) {
         throw damaged(key);
       } catch (const blobs::BlobError& error) {
-        if (error.kind() != blobs::BlobError::Kind::unreadable_blob) throw;
+        if (error.kind() != blobs::BlobError::Kind::damaged_blob) throw;
         throw DamagedCacheEntry(error.what());
       }
       bool is_kept = true;
@@ -60,8 +60,8 @@ class BlobCache final : public engine::RemoteCache {
           output.record.bytes, &cancel);
     } catch (const blobs::BlobError& error) {
       using enum blobs::BlobError::Kind;
-      if (error.kind() != missing_blob && error.kind() != unreadable_blob) throw;
-      if (error.kind() == unreadable_blob) invalidate(output);
+      if (error.kind() != missing_blob && error.kind() != damaged_blob) throw;
+      if (error.kind() == damaged_blob) invalidate(output);
       trouble = error.what();
     } catch (const blobs::UnusableBlob& error) {
       invalidate(output);
@@ -75,6 +75,24 @@ class BlobCache final : public engine::RemoteCache {
   void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }
 
   async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) override {
+    try {
+      co_await write(std::move(entry), cancel);
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::damaged_blob) throw;
+      throw DamagedCacheEntry(error.what(), error.advice());
+    }
+  }
+
+  async::Task<store::PublishedName> find_name(std::string name) override {
+    co_return co_await names_.find(std::move(name));
+  }
+
+  async::Task<> publish_as(std::string name, store::PublishedVersion made) override {
+    co_await names_.publish(std::move(name), std::move(made));
+  }
+
+ private:
+  async::Task<> write(store::CacheEntry entry, core::CancelSource& cancel) {
     json record;
     record["format"] = record_format;
     record["pipe"] = PIPELINE_VERSION;
@@ -98,16 +116,6 @@ class BlobCache final : public engine::RemoteCache {
     auto body = blobs::body_of(record.dump() + "\n");
     co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
   }
-
-  async::Task<store::PublishedName> find_name(std::string name) override {
-    co_return co_await names_.find(std::move(name));
-  }
-
-  async::Task<> publish_as(std::string name, store::PublishedVersion made) override {
-    co_await names_.publish(std::move(name), std::move(made));
-  }
-
- private:
   static std::string blob_of(const RemoteOutput& output) {
     return blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
   }

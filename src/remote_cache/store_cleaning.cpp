@@ -139,7 +139,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
     } catch (const std::invalid_argument&) {
       result.is_damaged = true;
     } catch (const blobs::BlobError& error) {
-      if (error.kind() != blobs::BlobError::Kind::unreadable_blob) throw;
+      if (error.kind() != blobs::BlobError::Kind::damaged_blob) throw;
       result.is_damaged = true;
     }
   };

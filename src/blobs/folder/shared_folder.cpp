@@ -28,8 +28,8 @@ constexpr int max_tries = 100;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-BlobError unreadable(const core::EnvironmentError& why) {
-  return {BlobError::Kind::unreadable_blob, why.what(), why.advice()};
+BlobError damaged(const core::EnvironmentError& why) {
+  return {BlobError::Kind::damaged_blob, why.what(), why.advice()};
 }
 
 /// Leaves errno as it was.
@@ -99,9 +99,9 @@ std::optional<core::Descriptor> SharedFolder::find(const std::string& key) const
   core::Descriptor file;
   if (place.folder) file = core::open_untrusted_file(place.name, place.folder.get());
   if (!file && errno == EINVAL)
-    throw BlobError(BlobError::Kind::unreadable_blob, path_of(key).string() + " is not a file");
+    throw BlobError(BlobError::Kind::damaged_blob, path_of(key).string() + " is not a file");
   if (!file && (errno == ELOOP || (errno == EACCES && can_search(place.folder))))
-    throw unreadable(failure("read " + key + " from", errno));
+    throw damaged(failure("read " + key + " from", errno));
   if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("read " + key + " from", errno);
   if (!file) {
     require();
@@ -276,8 +276,10 @@ int SharedFolder::publish(const NewFile& file, const std::string& key, bool repl
 
 void SharedFolder::replace(const NewFile& file, const std::string& key) const {
   constexpr bool replaces = true;
-  if (const auto error = publish(file, key, replaces); error != 0)
-    throw failure("write " + key + " to", error);
+  const auto error = publish(file, key, replaces);
+  if (error == EISDIR || error == ENOTDIR || error == ELOOP)
+    throw damaged(failure("write " + key + " to", error));
+  if (error != 0) throw failure("write " + key + " to", error);
 }
 
 bool SharedFolder::add(const NewFile& file, const std::string& key) const {

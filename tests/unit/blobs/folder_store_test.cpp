@@ -182,7 +182,7 @@ TEST_F(ASharedFolder, loses_nothing_behind_a_link_that_comes_and_goes) {
   EXPECT_TRUE(fs::exists(home / "mine"));
 }
 
-TEST_F(ASharedFolder, has_blobs_that_cannot_be_read_and_others_that_can) {
+TEST_F(ASharedFolder, has_blobs_that_cannot_be_used_and_others_that_can) {
   fs::create_directories(path / "results");
   put("results/good", "x");
   fs::create_symlink("/etc/passwd", path / "results/link");
@@ -193,9 +193,16 @@ TEST_F(ASharedFolder, has_blobs_that_cannot_be_read_and_others_that_can) {
       run_task(loop, store.find_text(std::string("results/") + name));
       ADD_FAILURE() << name;
     } catch (const BlobError& error) {
-      EXPECT_EQ(error.kind(), BlobError::Kind::unreadable_blob) << error.what();
+      EXPECT_EQ(error.kind(), BlobError::Kind::damaged_blob) << error.what();
     }
   EXPECT_EQ(run_task(loop, store.find_text("results/good")), "x");
+  fs::create_directories(path / "results/folder/inner");
+  try {
+    put("results/folder", "x");
+    ADD_FAILURE() << "written";
+  } catch (const BlobError& error) {
+    EXPECT_EQ(error.kind(), BlobError::Kind::damaged_blob) << error.what();
+  }
 }
 
 TEST_F(ASharedFolder, waits_for_another_machine_that_writes_under_a_condition) {
