@@ -22,6 +22,7 @@ namespace {
 constexpr char begin_line = 'b', stop_line = 's', end_line = 'x';
 constexpr std::size_t max_meeting_line = 512;
 constexpr int connect_seconds = 2;
+constexpr std::size_t max_strangers = 64;  ///< Connections that have not said who they are.
 
 char letter_of(Meeting::State state) {
   return state == Meeting::State::waits ? 'w' : state == Meeting::State::failed ? 'f' : 'e';
@@ -136,6 +137,7 @@ Meeting::Command Meeting::next() {
       peer.file = -1;
       is_broken_ |= node_ > 0 || peer.node > 0;
     }
+  std::erase_if(peers_, [](const Peer& peer) { return peer.file < 0; });
   if (commands_.empty()) return Command::none;
   const auto first = commands_.front();
   commands_.erase(commands_.begin());
@@ -154,8 +156,32 @@ bool Meeting::read(Peer& peer) {
 
 void Meeting::accept_all() {
   if (listener_ < 0) return;
-  for (int file; (file = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
+  for (std::size_t count = 0; count < max_strangers; ++count) {
+    const int file = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (file < 0) return;
+    make_room();
     peers_.push_back({file});
+  }
+}
+
+/// Closes the first stranger where there are many. A node says who it is as soon as it connects.
+void Meeting::make_room() {
+  Peer* first = nullptr;
+  std::size_t strangers = 0;
+  for (auto& peer : peers_) {
+    if (peer.file < 0 || peer.node > 0) continue;
+    if (!first) first = &peer;
+    ++strangers;
+  }
+  if (strangers < max_strangers || (read(*first) && first->node > 0)) return;
+  close(first->file);
+  first->file = -1;
+}
+
+bool Meeting::is_connected_to(unsigned long node) const {
+  for (const auto& peer : peers_)
+    if (peer.node == node) return true;
+  return false;
 }
 
 void Meeting::hear(Peer& peer) {
@@ -173,7 +199,8 @@ void Meeting::hear(Peer& peer) {
     } else {
       const auto space = line.rfind(' ');
       const auto node = space == std::string::npos ? 0 : strtoul(&line[space + 1], nullptr, 10);
-      const bool is_known = node > 0 && node < nodes_ && line.compare(0, space, id_) == 0;
+      const bool is_known = node > 0 && node < nodes_ && line.compare(0, space, id_) == 0 &&
+                            !is_connected_to(node);
       if (is_known)
         peer.node = static_cast<unsigned>(node);
       else

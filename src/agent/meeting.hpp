@@ -11,7 +11,8 @@
 namespace pipeline::kubernetes_api {
 
 /// The agent of node 0 listens, and the others connect to it: no name is looked up. Each tells it
-/// its state, and it answers all once all have the same.
+/// its state, and it answers all once all have the same. Whoever else connects is neither heard nor
+/// keeps anybody out.
 class Meeting {
  public:
   enum class State { waits, failed, has_ended };
@@ -46,7 +47,9 @@ class Meeting {
   };
   bool read(Peer& peer);
   void accept_all();
+  void make_room();
   void hear(Peer& peer);
+  bool is_connected_to(unsigned long node) const;
   void note(unsigned node, State state);
   void tell_all(char command);
 

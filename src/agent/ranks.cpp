@@ -72,6 +72,8 @@ RankOptions read_options(char** words) {
     words += is_node ? 2 : 1;
   }
   options.command = words;
+  if (const char* secret = getenv("PIPE_NODE_SECRET")) options.id += std::string("-") + secret;
+  unsetenv("PIPE_NODE_SECRET");
   return options;
 }
 

@@ -11,7 +11,8 @@ namespace pipeline::kubernetes_api {
 ///     --processes COUNT     of this node
 ///     --addresses A,B,...   of all nodes; `-`: a line of standard input has them
 ///     --port PORT           of node 0's agent
-///     --id ID               of the attempt: agents of other attempts do not know it
+///     --id ID               of the attempt: agents of other attempts do not know it. A variable
+///                           PIPE_NODE_SECRET is added, which no other user of the machine sees
 ///     --fill NAME,...       variables in whose values marks are filled in: {rank}, {local_rank},
 ///                           {gpus}, {restart} (empty, later -1, -2, ...), and {node0}, {node1},
 ///                           ...

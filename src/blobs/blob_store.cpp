@@ -20,6 +20,12 @@ Body body_of(std::string text) {
   return body;
 }
 
+BlobError too_large(const std::string& key, const std::string& url) {
+  return {BlobError::Kind::damaged_blob, "cannot read " + key + " from " + url +
+                                                ": it is larger than " +
+                                                core::format_bytes(core::largest_text)};
+}
+
 async::Task<std::vector<std::string>> BlobStore::list(std::string prefix) {
   auto found = co_await entries(std::move(prefix));
   std::vector<std::string> keys;
@@ -32,9 +38,7 @@ async::Task<std::string> BlobStore::get_text(std::string key) {
   std::string text;
   const auto name = key;
   const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-    if (text.size() + bytes.size() > core::largest_text)
-      throw core::EnvironmentError("cannot read " + name + " from " + url() +
-                                   ": it is larger than " + core::format_bytes(core::largest_text));
+    if (text.size() + bytes.size() > core::largest_text) throw too_large(name, url());
     text += bytes;
   };
   co_await get(std::move(key), Range{}, on_bytes);

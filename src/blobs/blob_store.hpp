@@ -33,7 +33,12 @@ inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::m
 /// The store answered, and refused. A store that does not answer is a plain EnvironmentError.
 class BlobError : public core::EnvironmentError {
  public:
-  enum class Kind { missing_blob, missing_upload, other };
+  enum class Kind {
+    missing_blob,
+    missing_upload,
+    damaged_blob,  ///< This blob cannot be read or replaced, which says nothing about others.
+    other
+  };
   BlobError(Kind kind, const std::string& message, std::vector<std::string> advice = {})
       : core::EnvironmentError(message, std::move(advice)), kind_(kind) {}
   Kind kind() const { return kind_; }
@@ -49,6 +54,9 @@ struct Body {
       read;  ///< Reads at an offset; returns 0 only at the end, throws on failure.
 };
 Body body_of(std::string text);
+
+/// Returns the error of a blob that is read as a text.
+BlobError too_large(const std::string& key, const std::string& url);
 
 /// A part of a blob. A blob that ends earlier has the shorter part.
 struct Range {
@@ -141,9 +149,9 @@ class BlobStore {
   virtual async::Task<> get(std::string key, Range range,
                             std::function<void(std::string_view)> on_bytes,
                             core::CancelSource* cancel = nullptr) = 0;
-  /// Returns a blob of at most 64 MiB with its tag, or nothing if it does not exist. For callers
-  /// that can do without it: retries for 20 seconds at most, and a few times only where no server
-  /// can be reached.
+  /// Returns a blob with its tag, or nothing if it does not exist. Throws BlobError
+  /// (damaged_blob) above 64 MiB. For callers that can do without it: retries for 20 seconds at
+  /// most, and a few times only where no server can be reached.
   virtual async::Task<std::optional<Tagged>> find_tagged(std::string key,
                                                          core::CancelSource* cancel = nullptr) = 0;
   /// Writes a small blob if the present one has this tag; for an empty tag, if there is none. Such
@@ -164,7 +172,7 @@ class BlobStore {
 
   /// Returns the keys of entries().
   async::Task<std::vector<std::string>> list(std::string prefix);
-  /// Returns a blob of at most 64 MiB; throws EnvironmentError for a larger one.
+  /// Returns a blob; throws BlobError (damaged_blob) above 64 MiB.
   async::Task<std::string> get_text(std::string key);
   /// Returns the text of find_tagged().
   async::Task<std::optional<std::string>> find_text(std::string key,

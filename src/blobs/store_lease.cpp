@@ -1,5 +1,6 @@
 #include "blobs/store_lease.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -18,9 +19,23 @@ using SteadyClock = std::chrono::steady_clock;
 using SystemClock = std::chrono::system_clock;
 
 constexpr int lease_format = 1;
+/// Several times what a round of a cleaning has (remote_cache/store_cleaning.cpp), and what its
+/// keys need in leases.
+constexpr std::uint64_t max_cleaning = 4u << 20, max_lease = 64u << 20;
+constexpr std::size_t max_cleanings = 32;
 
 std::set<std::string> keys_in(const std::string& text) {
   return core::parse_json(text).at("keys").get<std::set<std::string>>();
+}
+
+/// Returns a text; none if there is no blob, or one that cannot be read.
+async::Task<std::optional<std::string>> find_readable(BlobStore& store, std::string key) {
+  try {
+    co_return co_await store.find_text(std::move(key));
+  } catch (const BlobError& error) {
+    if (error.kind() != BlobError::Kind::damaged_blob) throw;
+  }
+  co_return std::nullopt;
 }
 
 }  // namespace
@@ -35,8 +50,21 @@ LeaseRecord read_lease(const std::string& key, const std::string& text) try {
   lease.needs = document.at("needs").get<std::set<std::string>>();
   return lease;
 } catch (const json::exception&) {
-  throw core::EnvironmentError(key + " in the remote store is not a lease that pipe wrote",
-                               {"look what wrote it, and remove it"});
+  const std::string_view folder = leases_folder;
+  const auto name = key.substr(std::min(key.size(), folder.size()));
+  return {.owner = name.substr(0, name.find('.')), .knows = {}, .needs = {}, .text = text};
+}
+
+async::Task<std::map<std::string, LeaseRecord>> find_leases(BlobStore& store) {
+  std::map<std::string, LeaseRecord> found;
+  const auto all = co_await store.entries(leases_folder);
+  for (const auto& entry : all) {
+    std::optional<std::string> text;
+    if (entry.size <= max_lease) text = co_await find_readable(store, entry.key);
+    const auto written = entry.modified.time_since_epoch().count();
+    found[entry.key] = read_lease(entry.key, text ? *text : std::to_string(written));
+  }
+  co_return found;
 }
 
 StoreLease::StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store, std::string owner,
@@ -105,21 +133,39 @@ async::Task<> StoreLease::renew() {
   }
 }
 
+/// Returns the cleanings that have not ended. Times are those of the store: this process wrote its
+/// lease a short time ago.
+async::Task<std::set<std::string>> StoreLease::find_cleanings() {
+  const std::string folder = cleanings_folder;
+  std::set<std::string> found;
+  const auto all = co_await store_->entries(folder);
+  if (all.empty()) co_return found;
+  const auto own = co_await store_->entries(key());
+  std::set<std::string> left_out;
+  for (const auto& entry : all) {
+    auto id = entry.key.substr(folder.size());
+    id.resize(std::min(id.find('/'), id.size()));
+    const bool is_over = entry.key == end_of_cleaning(id) && !own.empty() &&
+                         own.front().modified - entry.modified > 5 * times_.max_removal;
+    const bool is_foreign = entry.key == keys_of_cleaning(id) && entry.size > max_cleaning;
+    if (is_over || is_foreign) left_out.insert(id);
+    found.insert(std::move(id));
+  }
+  for (const auto& id : left_out) found.erase(id);
+  co_return found;
+}
+
 /// Answers cleanings that have begun since the last look.
 async::Task<> StoreLease::look() {
-  const std::string folder = cleanings_folder;
-  const auto keys = co_await store_->list(folder);
-  std::set<std::string> present;
-  for (const auto& key : keys)
-    present.insert(key.substr(folder.size(), key.find('/', folder.size()) - folder.size()));
+  const auto present = co_await find_cleanings();
   std::erase_if(cleanings_, [&](const auto& each) { return !present.contains(each.first); });
   for (const auto& id : present)
-    if (!cleanings_.contains(id)) co_await answer(id);
+    if (!cleanings_.contains(id) && cleanings_.size() < max_cleanings) co_await answer(id);
 }
 
 async::Task<> StoreLease::answer(std::string id) {
-  const auto text = co_await store_->find_text(keys_of_cleaning(id));
-  if (!text) co_return;  // It ends just now.
+  const auto text = co_await find_readable(*store_, keys_of_cleaning(id));
+  if (!text) co_return;  // It ends just now, or somebody else wrote it.
   Cleaning cleaning{.keys = {}, .kept = {}, .is_closed = false};
   try {
     cleaning.keys = keys_in(*text);
@@ -158,7 +204,7 @@ async::Task<> StoreLease::wait_for_end(std::string id) {
     if (!goes_on) break;
     co_await async::sleep(times_.renewal / 10, nullptr);
   }
-  cleanings_.erase(id);
+  if (const auto found = cleanings_.find(id); found != cleanings_.end()) found->second.keys.clear();
 }
 
 /// Writes the lease as it is at the moment of the write: of several, the last has everything.

@@ -11,7 +11,10 @@
 /// A cleaning writes its keys, and waits until each lease knows it. A process that needs one of the
 /// keys writes that into its lease, and looks for `closed` then. If `closed` is not there, then the
 /// cleaning reads the lease after that write, and the key stays. Otherwise the process waits until
-/// the cleaning has ended.
+/// the cleaning has ended. A cleaning that was killed has ended some time after it wrote `closed`.
+///
+/// Whoever can write to the store can write there, too: what pipe did not write counts as that of a
+/// process that never answers.
 #pragma once
 
 #include <chrono>
@@ -48,8 +51,10 @@ struct LeaseRecord {
   std::set<std::string> knows, needs;
   std::string text;  ///< Differs after each renewal.
 };
-/// Throws EnvironmentError for a text that is no lease.
+/// Returns a lease that knows nothing for a text that pipe did not write.
 LeaseRecord read_lease(const std::string& key, const std::string& text);
+/// Returns all leases by key.
+async::Task<std::map<std::string, LeaseRecord>> find_leases(BlobStore& store);
 
 /// All functions throw EnvironmentError if the store cannot be reached. The owner awaits end()
 /// before the destruction.
@@ -81,6 +86,7 @@ class StoreLease {
   async::Task<> remove_earlier();
   std::string key() const { return leases_folder + owner_ + "." + id_ + ".json"; }
   async::Task<> renew();
+  async::Task<std::set<std::string>> find_cleanings();
   async::Task<> look();
   async::Task<> answer(std::string id);
   async::Task<> write();

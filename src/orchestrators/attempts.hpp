@@ -98,6 +98,9 @@ struct NodeAddresses {
   std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
   /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
+  /// A word that only the agents have, where other users of the machine see command lines and reach
+  /// the ports of agents; may be empty.
+  std::string secret = {};
   std::size_t gpus = 0;   ///< Of each node, if not the engine has reserved them.
   unsigned restarts = 0;  ///< How often the processes have begun again in this attempt, without an
                           ///< agent that restarts them.

@@ -17,6 +17,8 @@ namespace pipeline::orchestrators {
 /// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents
 /// they are those of all processes of the node, with marks that its agent fills in.
 StringMap node_variables(const AttemptSpec& attempt);
+/// The variable with NodeAddresses::secret, which the agent (agent/ranks.cpp) takes for itself.
+inline constexpr const char* agent_secret_name = "PIPE_NODE_SECRET";
 /// Returns the words before the command of a node whose processes `agent` starts.
 std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::string& agent);
 

@@ -30,12 +30,15 @@ class BlobCache final : public engine::RemoteCache {
                                                 core::CancelSource* cancel) override {
     for (;;) {
       std::optional<RemoteResult> result;
-      const auto text = co_await remote_.store().find_text(key_of(key), cancel);
-      if (!text) co_return result;
       try {
+        const auto text = co_await remote_.store().find_text(key_of(key), cancel);
+        if (!text) co_return result;
         result = read_record(*text);
       } catch (const std::invalid_argument&) {
         throw damaged(key);
+      } catch (const blobs::BlobError& error) {
+        if (error.kind() != blobs::BlobError::Kind::damaged_blob) throw;
+        throw DamagedCacheEntry(error.what());
       }
       bool is_kept = true;
       if (result)
@@ -56,7 +59,9 @@ class BlobCache final : public engine::RemoteCache {
           blobs::RemoteArtifacts::form_of(output.record.is_directory, output.is_executable),
           output.record.bytes, &cancel);
     } catch (const blobs::BlobError& error) {
-      if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
+      using enum blobs::BlobError::Kind;
+      if (error.kind() != missing_blob && error.kind() != damaged_blob) throw;
+      if (error.kind() == damaged_blob) invalidate(output);
       trouble = error.what();
     } catch (const blobs::UnusableBlob& error) {
       invalidate(output);
@@ -70,6 +75,24 @@ class BlobCache final : public engine::RemoteCache {
   void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }
 
   async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) override {
+    try {
+      co_await write(std::move(entry), cancel);
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::damaged_blob) throw;
+      throw DamagedCacheEntry(error.what(), error.advice());
+    }
+  }
+
+  async::Task<store::PublishedName> find_name(std::string name) override {
+    co_return co_await names_.find(std::move(name));
+  }
+
+  async::Task<> publish_as(std::string name, store::PublishedVersion made) override {
+    co_await names_.publish(std::move(name), std::move(made));
+  }
+
+ private:
+  async::Task<> write(store::CacheEntry entry, core::CancelSource& cancel) {
     json record;
     record["format"] = record_format;
     record["pipe"] = PIPELINE_VERSION;
@@ -93,16 +116,6 @@ class BlobCache final : public engine::RemoteCache {
     auto body = blobs::body_of(record.dump() + "\n");
     co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
   }
-
-  async::Task<store::PublishedName> find_name(std::string name) override {
-    co_return co_await names_.find(std::move(name));
-  }
-
-  async::Task<> publish_as(std::string name, store::PublishedVersion made) override {
-    co_await names_.publish(std::move(name), std::move(made));
-  }
-
- private:
   static std::string blob_of(const RemoteOutput& output) {
     return blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
   }

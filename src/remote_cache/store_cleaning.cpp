@@ -29,6 +29,8 @@ constexpr std::size_t max_requests = 16;      ///< At a time.
 constexpr std::size_t keys_a_round = 10'000;  ///< As many are removed well within max_removal.
 /// The addresses that the pods of a run have are valid for a week.
 constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
+/// A cleaning that began longer ago was killed.
+constexpr std::chrono::seconds max_cleaning_time = 48h;
 
 /// A result's record, and the artifacts that it names.
 struct Result {
@@ -63,7 +65,7 @@ class StoreCleaner {
   async::Task<Keys> needed_by_others(const std::string& id);
   async::Task<> remove_left();
   async::Task<> remove_folders(std::string prefix, std::chrono::seconds min_age, const char* kind);
-  async::Task<std::map<std::string, blobs::LeaseRecord>> leases();
+  async::Task<> remove_dead_cleanings();
 
   void check_stop() const {
     if (cancel_.level() != core::StopLevel::none)
@@ -122,9 +124,9 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
   for (auto& entry : all) results.push_back({std::move(entry)});
   const auto read = [&](Result& result) -> async::Task<> {
     check_stop();
-    const auto text = co_await store_.find_text(result.entry.key, &cancel_);
-    if (!text) co_return;  // It has just been removed.
     try {
+      const auto text = co_await store_.find_text(result.entry.key, &cancel_);
+      if (!text) co_return;  // It has just been removed.
       const auto record = read_record(*text);
       if (!record)
         throw core::EnvironmentError(
@@ -135,6 +137,9 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
         result.artifacts.push_back(
             blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory));
     } catch (const std::invalid_argument&) {
+      result.is_damaged = true;
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::damaged_blob) throw;
       result.is_damaged = true;
     }
   };
@@ -201,6 +206,7 @@ async::Task<> StoreCleaner::remove_artifacts() {
   for (const auto& [key, entry] : artifacts_)
     if (!needed_.contains(key) && is_older(entry, policy_.min_age)) unused.push_back(&entry);
   if (policy_.is_dry_run) co_return removed_artifacts(unused);
+  co_await remove_dead_cleanings();
   for (auto begin = unused.begin(); begin != unused.end();) {
     const auto end = begin + std::min<std::ptrdiff_t>(keys_a_round, unused.end() - begin);
     std::vector<const Entry*> round(begin, end);
@@ -213,6 +219,13 @@ async::Task<> StoreCleaner::remove_artifacts() {
     co_await async::finally(remove_round(id, std::move(round)), withdraw);
     begin = end;
   }
+}
+
+/// Removes what cleanings left that were killed.
+async::Task<> StoreCleaner::remove_dead_cleanings() {
+  const auto all = co_await store_.entries(blobs::cleanings_folder);
+  for (const auto& entry : all)
+    if (is_older(entry, max_cleaning_time)) co_await remove(entry.key);
 }
 
 void StoreCleaner::removed_artifacts(const std::vector<const Entry*>& entries) {
@@ -232,29 +245,27 @@ async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry
   co_await wait_for_leases(id);
   auto end = blobs::body_of("what is needed has been counted\n");
   co_await store_.put(blobs::end_of_cleaning(id), std::move(end));
-  const auto closed = SteadyClock::now();
+  // One clock also counts while the machine sleeps, and the other one is never set.
+  const auto is_late = [&, by_calendar = SystemClock::now(), closed = SteadyClock::now()] {
+    return SystemClock::now() - by_calendar > policy_.times.max_removal ||
+           SteadyClock::now() - closed > policy_.times.max_removal;
+  };
+  const bool goes_on = co_await store_.has(blobs::keys_of_cleaning(id));
+  if (!goes_on)
+    throw core::EnvironmentError("another cleaning took this one for dead: it stood still for days",
+                                 {"run the command again"});
   const auto needed = co_await needed_by_others(id);
   const auto kept =
       std::erase_if(round, [&](const Entry* entry) { return needed.contains(entry->key); });
   if (kept > 0) on_note_(core::counted(kept, "artifact") + " that a run needs stays");
   const auto remove_one = [&](const Entry* entry) -> async::Task<> {
-    if (SteadyClock::now() - closed > policy_.times.max_removal)
+    if (is_late())
       throw core::EnvironmentError("the removal takes too long, and ends here",
                                    {"run the command again: it continues"});
     co_await remove(entry->key);
   };
   co_await async::for_each(round, max_requests, remove_one);
   removed_artifacts(round);
-}
-
-async::Task<std::map<std::string, blobs::LeaseRecord>> StoreCleaner::leases() {
-  std::map<std::string, blobs::LeaseRecord> found;
-  const auto keys = co_await store_.list(blobs::leases_folder);
-  for (const auto& key : keys) {
-    const auto text = co_await store_.find_text(key, &cancel_);
-    if (text) found[key] = blobs::read_lease(key, *text);
-  }
-  co_return found;
 }
 
 /// Waits until each process that holds a lease knows the cleaning. Removes the leases of those that
@@ -266,7 +277,7 @@ async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
   };
   std::map<std::string, Seen> silent;
   for (bool is_first = true;; is_first = false) {
-    const auto all = co_await leases();
+    const auto all = co_await blobs::find_leases(store_);
     std::size_t waiting = 0;
     for (const auto& [key, lease] : all) {
       if (lease.knows.contains(id)) continue;
@@ -293,7 +304,7 @@ async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
 /// The leases are read first: a process removes its lease after it has written its results.
 async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
   Keys needed;
-  const auto all = co_await leases();
+  const auto all = co_await blobs::find_leases(store_);
   for (const auto& [key, lease] : all)
     if (lease.knows.contains(id)) needed.insert(lease.needs.begin(), lease.needs.end());
   std::map<std::string, const Result*> known;
@@ -335,7 +346,7 @@ async::Task<> StoreCleaner::remove_folders(std::string prefix, std::chrono::seco
     folders[name].push_back(&entry);
     if (!is_older(entry, min_age)) young.insert(name);
   }
-  const auto held = co_await leases();
+  const auto held = co_await blobs::find_leases(store_);
   for (const auto& [key, lease] : held) young.insert(lease.owner);
   for (auto& [name, entries] : folders) {
     if (young.contains(name)) continue;

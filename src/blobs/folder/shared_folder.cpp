@@ -11,7 +11,6 @@
 
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
-#include "core/quantity.hpp"
 #include "core/regular_file.hpp"
 #include "file_tree/beneath.hpp"
 
@@ -28,6 +27,18 @@ constexpr auto max_write_time = std::chrono::days(7);
 constexpr int max_tries = 100;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+BlobError damaged(const core::EnvironmentError& why) {
+  return {BlobError::Kind::damaged_blob, why.what(), why.advice()};
+}
+
+/// Leaves errno as it was.
+bool can_search(const core::Descriptor& folder) {
+  const auto before = errno;
+  const bool can = folder && ::faccessat(folder.get(), ".", X_OK, AT_EACCESS) == 0;
+  errno = before;
+  return can;
+}
 
 mode_t mode_of(const fs::path& path) {
   struct stat status {};
@@ -88,7 +99,9 @@ std::optional<core::Descriptor> SharedFolder::find(const std::string& key) const
   core::Descriptor file;
   if (place.folder) file = core::open_untrusted_file(place.name, place.folder.get());
   if (!file && errno == EINVAL)
-    throw BlobError(BlobError::Kind::other, path_of(key).string() + " is not a file");
+    throw BlobError(BlobError::Kind::damaged_blob, path_of(key).string() + " is not a file");
+  if (!file && (errno == ELOOP || (errno == EACCES && can_search(place.folder))))
+    throw damaged(failure("read " + key + " from", errno));
   if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("read " + key + " from", errno);
   if (!file) {
     require();
@@ -117,9 +130,7 @@ std::optional<std::string> SharedFolder::find_text(const std::string& key) const
   struct stat status {};
   ::fstat(file->get(), &status);
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size > core::largest_text)
-    throw core::EnvironmentError("cannot read " + key + " from " + url() + ": it is larger than " +
-                                 core::format_bytes(core::largest_text));
+  if (size > core::largest_text) throw too_large(key, url());
   std::string text(size, '\0');
   text.resize(read(*file, key, 0, text));
   return text;
@@ -226,11 +237,15 @@ void SharedFolder::NewFile::sync() {
   file_ = core::Descriptor();
 }
 
+/// Others may put links in place of folders at any moment, so that no path is followed twice.
 void SharedFolder::make_folders(const fs::path& folder) const {
   if (folder == path_) return;
   for (const bool parents_are_made : {false, true}) {
-    if (::mkdir(folder.c_str(), mode_of(path_)) == 0) {
-      ::chmod(folder.c_str(), mode_of(path_));
+    const auto [parent, name] = place_of(folder);
+    if (parent && ::mkdirat(parent.get(), name.c_str(), mode_of(path_)) == 0) {
+      const core::Descriptor made(
+          ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (made) ::fchmod(made.get(), mode_of(path_));  // mkdir() heeds the umask.
       return;
     }
     if (errno == EEXIST || (errno == ENOENT && parents_are_made)) return;
@@ -261,8 +276,10 @@ int SharedFolder::publish(const NewFile& file, const std::string& key, bool repl
 
 void SharedFolder::replace(const NewFile& file, const std::string& key) const {
   constexpr bool replaces = true;
-  if (const auto error = publish(file, key, replaces); error != 0)
-    throw failure("write " + key + " to", error);
+  const auto error = publish(file, key, replaces);
+  if (error == EISDIR || error == ENOTDIR || error == ELOOP)
+    throw damaged(failure("write " + key + " to", error));
+  if (error != 0) throw failure("write " + key + " to", error);
 }
 
 bool SharedFolder::add(const NewFile& file, const std::string& key) const {
@@ -297,11 +314,19 @@ std::optional<core::Descriptor> SharedFolder::try_lock(const std::string& key) c
 }
 
 void SharedFolder::remove_abandoned() const {
-  for (const auto& path : core::entries_of(path_ / ".new")) {
-    std::error_code error;
-    const auto written = fs::last_write_time(path, error);
-    if (!error && fs::file_time_type::clock::now() - written > max_write_time)
-      ::unlink(path.c_str());
+  const auto folder = place_of(path_ / ".new" / ".").folder;
+  if (!folder) return;
+  // The open folder: a link that others put in its place meanwhile leads elsewhere.
+  const fs::path open = "/proc/self/fd/" + std::to_string(folder.get());
+  const auto now = std::chrono::system_clock::now();
+  std::error_code error;
+  for (fs::directory_iterator entry(open, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto name = entry->path().filename();
+    struct stat status {};
+    if (::fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        now - std::chrono::system_clock::from_time_t(status.st_mtime) > max_write_time)
+      ::unlinkat(folder.get(), name.c_str(), 0);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "blobs/error_document.hpp"
 #include "blobs/s3/bucket_call.hpp"
+#include "core/file.hpp"
 #include "core/page_tokens.hpp"
 #include "core/quantity.hpp"
 #include "core/transfer_advance.hpp"
@@ -88,6 +89,12 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
   Call find("read " + key + " from", "GET", key);
   find.may_be_missing = find.is_lookup = true;
   find.cancel = cancel;
+  std::string text;  // Of the last try.
+  find.on_headers = [&](const net::Response&) { text.clear(); };
+  find.on_body = [&](std::string_view bytes) {
+    if (text.size() + bytes.size() > core::largest_text) throw too_large(key, url());
+    text += bytes;
+  };
   const auto what = find.what;
   auto response = co_await call(std::move(find));
   // An object of any status can have any text; that of a 404 is the server's.
@@ -96,7 +103,7 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
     throw refusal(what, answer, where());
   }
   std::optional<Tagged> found;
-  if (response.status < 300) found = Tagged{std::move(response.body), response.header("etag")};
+  if (response.status < 300) found = Tagged{std::move(text), response.header("etag")};
   co_return found;
 }
 

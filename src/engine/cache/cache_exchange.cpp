@@ -123,12 +123,15 @@ async::Task<> CacheExchange::publish(store::CacheEntry entry) {
   const auto turn = ++next_rank_;
   co_await sending_.acquire(turn);
   const async::Permit permit(sending_);
-  std::string why = why_not_;
+  std::string why = cache_takes_ ? "" : why_not_;
   try {
     if (why.empty() && is_stopped()) why = "the run was stopped";
     if (why.empty()) co_await cache_.publish(std::move(entry), context_.user_stop);
+  } catch (const DamagedCacheEntry& error) {
+    why = words_of(error);
   } catch (const core::EnvironmentError& error) {
     why = is_stopped() ? "the run was stopped" : words_of(error);
+    cache_takes_ = false;
   }
   if (why.empty()) co_return;
   not_shared_.push_back(step);

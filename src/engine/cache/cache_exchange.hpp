@@ -87,7 +87,8 @@ class CacheExchange {
   std::set<std::string> downloaded_;  ///< Keys whose results are in the store.
   std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
   bool lacks_names_ = false;
-  std::string why_not_;  ///< The error of the first of them; it is not retried for the others.
+  std::string why_not_;      ///< The error of the first of them.
+  bool cache_takes_ = true;  ///< False after an error that concerns all results.
 };
 
 }  // namespace pipeline::engine

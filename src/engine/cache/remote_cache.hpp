@@ -26,7 +26,7 @@ struct RemoteResult {
   std::vector<RemoteOutput> outputs;
 };
 
-/// One result in the cache is damaged; others can be intact.
+/// One result in the cache cannot be read or replaced; others can be intact.
 class DamagedCacheEntry : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;

@@ -137,6 +137,8 @@ json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
   if (!place.user_name.empty())
     for (const auto* name : {"USER", "LOGNAME"})
       if (!image.contains(name)) variables.try_emplace(name, place.user_name);
+  if (attempt.process && attempt.process->addresses->has_agents)
+    variables[agent_secret_name] = attempt.process->addresses->secret;
   json list = json::array();
   for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
   return list;

@@ -14,6 +14,7 @@
 #include "async/single_flight.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/random_name.hpp"
 #include "core/user_environment.hpp"
 #include "docker/json_text.hpp"
 #include "model/findings.hpp"
@@ -168,6 +169,7 @@ class DockerOrchestrator : public Orchestrator {
       made = co_await make_node_network(engine_, attempt, place, nodes);
     }
     made.has_agents = has_agents;
+    made.secret = core::random_name() + core::random_name();
     co_return made;
   }
 

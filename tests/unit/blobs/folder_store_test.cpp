@@ -1,6 +1,10 @@
 // The shared folder as a remote store.
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -153,6 +157,52 @@ TEST_F(ASharedFolder, forgets_what_killed_processes_were_writing) {
   run_task(loop, store.probe());
   EXPECT_FALSE(fs::exists(path / ".new/dead"));
   EXPECT_TRUE(fs::exists(path / ".new/alive"));
+}
+
+TEST_F(ASharedFolder, loses_nothing_behind_a_link_that_comes_and_goes) {
+  const auto home = parent.path() / "home";
+  fs::create_directories(home);
+  fs::create_directories(path / ".new");
+  fs::create_symlink(home, path / ".link");
+  core::write_file_atomically(home / "mine", "x");
+  fs::last_write_time(home / "mine", fs::file_time_type::clock::now() - std::chrono::days(8));
+  const auto swap = [&] {
+    ::renameat2(AT_FDCWD, (path / ".new").c_str(), AT_FDCWD, (path / ".link").c_str(),
+                RENAME_EXCHANGE);
+  };
+  const SharedFolder folder(path);
+  std::atomic<bool> is_done = false;
+  std::thread other([&] {
+    while (!is_done) swap();
+  });
+  constexpr int tries = 2000;
+  for (int i = 0; i < tries && fs::exists(home / "mine"); ++i) folder.remove_abandoned();
+  is_done = true;
+  other.join();
+  EXPECT_TRUE(fs::exists(home / "mine"));
+}
+
+TEST_F(ASharedFolder, has_blobs_that_cannot_be_used_and_others_that_can) {
+  fs::create_directories(path / "results");
+  put("results/good", "x");
+  fs::create_symlink("/etc/passwd", path / "results/link");
+  ASSERT_EQ(::mkfifo((path / "results/pipe").c_str(), 0666), 0);
+  core::write_file_atomically(path / "results/large", "x");
+  fs::resize_file(path / "results/large", core::largest_text + 1);
+  for (const auto* name : {"link", "pipe", "large"}) try {
+      run_task(loop, store.find_text(std::string("results/") + name));
+      ADD_FAILURE() << name;
+    } catch (const BlobError& error) {
+      EXPECT_EQ(error.kind(), BlobError::Kind::damaged_blob) << error.what();
+    }
+  EXPECT_EQ(run_task(loop, store.find_text("results/good")), "x");
+  fs::create_directories(path / "results/folder/inner");
+  try {
+    put("results/folder", "x");
+    ADD_FAILURE() << "written";
+  } catch (const BlobError& error) {
+    EXPECT_EQ(error.kind(), BlobError::Kind::damaged_blob) << error.what();
+  }
 }
 
 TEST_F(ASharedFolder, waits_for_another_machine_that_writes_under_a_condition) {

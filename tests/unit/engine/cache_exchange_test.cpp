@@ -56,6 +56,7 @@ class Shelf final : public RemoteCache {
 
   async::Task<> publish(store::CacheEntry entry, core::CancelSource&) override {
     co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+    if (entry.step == damaged_step) throw DamagedCacheEntry("cannot replace the record");
     if (!refuses.empty())
       throw core::EnvironmentError("cannot write to the store: " + refuses, {"make room"});
     published.push_back(entry.step);
@@ -78,7 +79,7 @@ class Shelf final : public RemoteCache {
   std::map<core::Digest, std::string> contents;
   std::vector<std::string> published, fetched;
   bool is_closed = false, is_gone = false, is_damaged = false;
-  std::string refuses;
+  std::string refuses, damaged_step;
   int checks = 0, asked = 0, most_at_once = 0;
   store::ArtifactStore* artifacts = nullptr;  ///< Artifacts of the machine that runs.
 
@@ -175,6 +176,13 @@ TEST_F(SharingTest, what_one_machine_has_made_no_other_runs) {
   EXPECT_EQ(shelf.published.size(), 3u) << "what was brought is not sent";
   EXPECT_EQ(run("there").cached, 3u);
   EXPECT_EQ(shelf.asked + shelf.checks, 0) << "it is this machine's by now";
+}
+
+TEST_F(SharingTest, one_result_that_cannot_be_sent_keeps_no_other_one_back) {
+  shelf.damaged_step = "load";
+  EXPECT_EQ(run("here").succeeded, 3u);
+  EXPECT_THAT(shelf.published, UnorderedElementsAre("train", "plot"));
+  EXPECT_THAT(notices(), ElementsAre(HasSubstr("lacks the results of 'load', so")));
 }
 
 TEST_F(SharingTest,

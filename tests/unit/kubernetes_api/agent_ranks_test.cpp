@@ -172,6 +172,44 @@ TEST_F(AgentRanks, do_not_meet_agents_of_other_attempts) {
   EXPECT_TRUE(foreign.get().lines.empty());
 }
 
+TEST_F(AgentRanks, do_not_meet_whoever_has_only_read_their_command_line) {
+  const std::string one = "--processes 1 --addresses 127.0.0.1,127.0.0.1";
+  auto foreign = std::async(std::launch::async, [&] {
+    return run(1, 2, one, "echo foreign", "sleep 0.2; timeout 2 env ");
+  });
+  const auto main = run(0, 2, one, "echo main", "timeout 1 env PIPE_NODE_SECRET=x ");
+  EXPECT_TRUE(main.lines.empty()) << main.lines.front();
+  EXPECT_TRUE(foreign.get().lines.empty());
+}
+
+TEST_F(AgentRanks, share_a_word_that_their_processes_do_not_have) {
+  const auto script = "echo ${PIPE_NODE_SECRET-none}", word = "PIPE_NODE_SECRET=x ";
+  auto other = std::async(std::launch::async, [&] { return run(1, 2, two, script, word); });
+  EXPECT_TRUE(run(0, 2, two, script, word).has("[0] none"));
+  EXPECT_TRUE(other.get().has("[3] none"));
+}
+
+TEST_F(AgentRanks, begin_although_others_keep_connections_open) {
+  auto main = std::async(std::launch::async, [&] {
+    return run(0, 2, two, "echo $RANK", "ulimit -n 100; timeout 20 env ");
+  });
+  std::vector<core::Descriptor> others;
+  constexpr std::size_t more_than_descriptors = 200;
+  while (others.size() < more_than_descriptors) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    core::Descriptor file(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(file.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+      others.push_back(std::move(file));
+    else
+      usleep(10'000);
+  }
+  EXPECT_EQ(run(1, 2, two, "echo $RANK", "timeout 20 env ").code, 0);
+  EXPECT_TRUE(main.get().has("[0] 0"));
+}
+
 TEST_F(AgentRanks, read_the_addresses_that_are_told_later) {
   const auto said = run(0, 1, "--processes 1 --addresses -", "echo $MAIN; read line || echo none",
                         "(sleep 0.2; echo 10.0.0.7; sleep 0.2) | ");

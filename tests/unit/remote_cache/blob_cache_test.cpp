@@ -113,6 +113,11 @@ TEST_F(ResultsInABucket, are_none_where_a_number_is_no_size) {
             "the record results/k.json in s3://team/pipe is not one that pipe wrote");
 }
 
+TEST_F(ResultsInABucket, are_none_where_the_record_cannot_be_read) {
+  EXPECT_EQ(refusal(std::string((std::size_t{64} << 20) + 1, ' ')),
+            "cannot read results/k.json from s3://team/pipe: it is larger than 64 MiB");
+}
+
 TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));

@@ -200,6 +200,45 @@ TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
   EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for the answer of 1 run")));
 }
 
+TEST_F(ARemoteStore, is_cleaned_whatever_others_write_among_its_leases) {
+  put(artifact("lonely"), "lonely");
+  put("results/other.json", std::string((std::size_t{64} << 20) + 1, ' '));
+  put("leases/other", "");
+  put("leases/run-1.x.json", "[");
+  put("leases/run-2.x.json", R"({"owner": 7})");
+  put("leases/run-3.x.json", std::string((std::size_t{64} << 20) + 1, ' '));
+  make_older(1000h);
+  clean({}, short_lived);
+  EXPECT_THAT(keys(), IsEmpty());
+}
+
+TEST_F(ARemoteStore, is_used_whatever_others_write_among_its_cleanings) {
+  put(artifact("used"), "used");
+  put(artifact("lonely"), "lonely");
+  put("cleanings/a", "");
+  put(blobs::keys_of_cleaning("b"), "[");
+  put(blobs::keys_of_cleaning("c"), std::string(std::size_t{5} << 20, ' '));
+  make_older(1000h);
+  RemoteArtifacts driver{loop, settings()};
+  driver.hold_for("run-1", quick);
+  EXPECT_TRUE(run_task(loop, driver.has(artifact("used"))));
+  clean({});
+  EXPECT_THAT(keys("artifacts/"), ElementsAre(artifact("used")));
+  EXPECT_THAT(keys("cleanings/"), IsEmpty());
+  run_task(loop, driver.release());
+}
+
+TEST_F(ARemoteStore, has_no_process_that_waits_for_a_cleaning_that_was_killed) {
+  put(artifact("used"), "used");
+  put(blobs::keys_of_cleaning("c"), R"({"keys": [")" + artifact("used") + R"("]})");
+  put(blobs::end_of_cleaning("c"), "closed");
+  make_older(1000h);
+  RemoteArtifacts driver{loop, settings()};
+  driver.hold_for("run-1", {.renewal = 20ms, .lifetime = 60s, .max_removal = 1h});
+  EXPECT_TRUE(run_task(loop, driver.has(artifact("used"))));
+  run_task(loop, driver.release());
+}
+
 TEST_F(ARemoteStore, that_is_cleaned_makes_a_late_process_wait_and_look_again) {
   put(artifact("gone"), "gone");
   put(blobs::keys_of_cleaning("c"), R"({"keys": [")" + artifact("gone") + R"("]})");
