@@ -65,8 +65,10 @@ class Workflow(PipeTest):
         self.assertEqual(set(self.run_pipe("-p", "lr=0.25", "-p", "seed=2").steps().values()), {"cached"}, "no step has the pipeline's seed")
 
     def test_a_parameter_that_no_step_takes_is_pointed_out(self):
-        self.pipeline({"a": {"command": "true"}}, parameters={"lr": 0.5})
-        self.assertIn("no step takes the parameter 'lr'", self.pipe("validate").err)
+        self.pipeline({"a": {"command": "true", "timeout": "${params.limit}"}}, parameters={"lr": 0.5, "limit": "1m"})
+        said = self.pipe("validate").err
+        self.assertIn("no step takes the parameter 'lr'", said)
+        self.assertNotIn("'limit'", said, "a setting takes it")
 
     def test_values_of_parameters_are_of_the_declared_type(self):
         self.pipeline({"a": {"command": "echo ${params.lr} ${params.fast}"}}, parameters={"lr": 0.5, "fast": True})
