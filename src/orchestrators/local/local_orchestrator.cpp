@@ -16,6 +16,7 @@
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
 #include "orchestrators/processes/workspace.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
