@@ -241,7 +241,10 @@ class Locally(PipeTest):
         self.write("samples.csv", "sample,lane,memory\na,01,256MB\nb,2,512MB\nc,3,1GB\n")
         refused = self.run_pipe(code=2)
         self.assertIn("the data './data/c.txt' does not exist", refused.err)
-
+        for table, said in (("sample,sample\na,b\n", "two columns of 'samples.csv' have the name 'sample'"),
+                            ("sample;lane\na;1\n", "the table 'samples.csv' has one column, 'sample;lane'")):
+            self.write("samples.csv", table)
+            self.assertIn(said, self.run_pipe(code=2).err)
 
     def test_temporary_outputs_go_when_no_step_needs_them(self):
         steps = {
