@@ -260,6 +260,8 @@ struct PipelineSpec {
   std::string description = {};
   /// Parameters of the file, with `--param` applied.
   std::map<std::string, Json> parameters = {};
+  /// Those that settings, times, folders or data name; steps need not take them. Sorted.
+  std::vector<std::string> filled_parameters = {};
   /// In the file's order; acyclic, references valid.
   std::vector<StepSpec> steps = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;

@@ -29,11 +29,27 @@ std::optional<fs::path> repository_top(fs::path folder) {
   }
 }
 
+/// Returns the folders, with `/` at their ends, that a .gitmodules file names.
+std::vector<std::string> submodules_of(const std::string& text) {
+  std::vector<std::string> folders;
+  for (const auto line : core::lines_of(text)) {
+    const auto equals = line.find('=');
+    if (equals == line.npos || core::trimmed(line.substr(0, equals)) != "path") continue;
+    folders.emplace_back(core::trimmed(line.substr(equals + 1))) += '/';
+  }
+  return folders;
+}
+
 }  // namespace
 
 GitRules::GitRules(const fs::path& root) : root_(root) {
   const auto top = repository_top(root);
-  if (!top) return;
+  if (!top) {  // A release as an archive, say: .gitmodules tells what other repositories track.
+    sources_.push_back(root / ".gitmodules");
+    for (auto& folder : submodules_of(core::read_if_file(sources_.back())))
+      submodules_.try_emplace(std::move(folder));
+    return;
+  }
   const fs::path git = named_folder(*top / ".git", "gitdir: ", *top / ".git");
   index_ = git / "index";
   std::error_code error;
@@ -62,18 +78,28 @@ GitRules::GitRules(const fs::path& root) : root_(root) {
 }
 
 void GitRules::add(const std::string& folder, std::string_view rules) {
+  for (auto& [submodule, ignore] : submodules_) {
+    if (!(folder + '/').starts_with(submodule)) continue;
+    return ignore.add(std::string_view(folder).substr(std::min(submodule.size(), folder.size())),
+                      rules);
+  }
   std::string in_repository = prefix_ + folder;
   if (in_repository.ends_with('/')) in_repository.pop_back();
   ignore_.add(in_repository, rules);
 }
 
 bool GitRules::match(const std::string& relative, bool is_folder) const {
+  for (const auto& [submodule, ignore] : submodules_)
+    if (relative.starts_with(submodule))
+      return ignore.ignores(relative.substr(submodule.size()), is_folder);
   return ignore_.ignores(prefix_ + relative, is_folder);
 }
 
 bool GitRules::exclude(const std::string& relative, bool is_folder,
                        std::set<std::string>& looked_at) {
   if (!match(relative, is_folder)) return false;
+  for (const auto& [submodule, ignore] : submodules_)
+    if (submodule.starts_with(relative + '/')) return false;
   if (index_.empty()) return true;
   looked_at.insert(index_.string());
   return !tracks(relative);

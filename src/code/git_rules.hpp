@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -45,6 +46,9 @@ class GitRules {
   std::vector<std::filesystem::path> sources_;
   bool is_sparse_ = false;
   core::GitIgnore ignore_;
+  /// Outside of a repository, the rules within each submodule, to which those around it do not
+  /// apply; keyed by its folder with `/`.
+  std::map<std::string, core::GitIgnore> submodules_;
   std::optional<std::vector<std::string>> tracked_;  ///< Read when a rule first matches.
 };
 

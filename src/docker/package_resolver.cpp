@@ -9,6 +9,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
+#include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/context.hpp"
@@ -151,14 +152,35 @@ lockfile::LockedPackage read_package(const json& from) {
   return package;
 }
 
+/// Returns the arguments with an age under `exclude-newer` as the moment that it means now, since
+/// uv before 0.9.17 knows no ages.
+std::vector<std::string> with_moments(std::vector<std::string> arguments) {
+  constexpr std::string_view option = "--exclude-newer=";
+  for (auto& argument : arguments) {
+    if (!argument.starts_with(option)) continue;
+    const auto age = core::parse_duration(std::string_view(argument).substr(option.size()));
+    if (!age) continue;
+    auto moment = core::format_time(
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()) -
+        std::chrono::milliseconds(*age));
+    std::ranges::replace(moment, ' ', 'T');
+    argument = option;
+    argument += moment;
+  }
+  return arguments;
+}
+
 }  // namespace
 
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
                                bool is_empty, const std::filesystem::path& root) {
-  json request{{"arguments", arguments},      {"refresh", refresh},
-               {"is_empty", is_empty},        {"requirements", preferred.requirements},
-               {"preferred", json::object()}, {"sizes", json::object()}};
+  json request{{"arguments", with_moments(arguments)},
+               {"refresh", refresh},
+               {"is_empty", is_empty},
+               {"requirements", preferred.requirements},
+               {"preferred", json::object()},
+               {"sizes", json::object()}};
   if (!root.empty()) request["root"] = root.string();
   for (const auto& package : preferred.packages) {
     if (package.origin == lockfile::PackageOrigin::index)

@@ -256,7 +256,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
   auto all = check_scripts(steps, resolver);
   std::ranges::move(check_sizes(steps), std::back_inserter(all));
   model::Findings found;
-  std::set<std::string> taken;
+  std::set<std::string> taken(pipeline.filled_parameters.begin(), pipeline.filled_parameters.end());
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
     for (const auto& [name, value] : step.parameters) taken.insert(name);

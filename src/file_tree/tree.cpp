@@ -88,11 +88,17 @@ void check_link(const fs::path& root, const TreeNode& node, const FolderNames& n
 
 std::string relative_target(const std::string& link, const std::string& target,
                             const FolderNames& names) {
-  if (!target.starts_with('/')) return target;
+  if (target.empty()) return target;
+  const fs::path to(target), folder = fs::path(link).parent_path();
+  // `../model/file` leads out of the folder `model` and back into it.
+  if (!to.is_absolute() &&
+      (to != to.lexically_normal() || *(folder / to).lexically_normal().begin() != ".."))
+    return target;
   for (const auto& name : names) {
-    const auto below = fs::path(target).lexically_relative(name);
+    const auto place = to.is_absolute() ? to : (name / folder / to).lexically_normal();
+    const auto below = place.lexically_relative(name);
     if (below.empty() || *below.begin() == "..") continue;
-    return below.lexically_relative(fs::path(link).parent_path()).string();
+    return below.lexically_relative(folder).string();
   }
   return target;
 }

@@ -42,11 +42,27 @@ bool has_form_of_kind(std::string_view text) {
   return core::all(text, [](char c) { return core::is_lower(c) || c == '_'; });
 }
 
+/// Returns the number of `KILL`, `SIGKILL`; 0 for others.
+int signal_named(std::string_view text) {
+  if (text.starts_with("SIG")) text.remove_prefix(3);
+  for (int number = 1; number < NSIG; ++number)
+    if (const char* name = sigabbrev_np(number); name && text == name) return number;
+  return 0;
+}
+
+/// Returns the digits of `exit75`, `exit:75`; empty for others.
+std::string_view misspelt_exit(std::string_view text) {
+  if (!text.starts_with("exit") || text.starts_with("exit ")) return {};
+  text.remove_prefix(std::min(text.find_first_not_of("_:=-", 4), text.size()));
+  return core::all(text, core::is_digit) ? text : std::string_view();
+}
+
 }  // namespace
 
 std::optional<FailurePattern> parse_failure(std::string_view text) {
   if (text.empty() || core::has_control_characters(text) ||
-      core::all(text, [](char c) { return core::is_digit(c); }))
+      core::all(text, [](char c) { return core::is_digit(c); }) || !misspelt_exit(text).empty() ||
+      (text.starts_with("SIG") && signal_named(text) > 0))
     return std::nullopt;
   FailurePattern pattern;
   if (text.starts_with("exit ")) {
@@ -69,11 +85,10 @@ std::optional<FailurePattern> parse_failure(std::string_view text) {
 
 std::string nearest_failure(std::string_view text) {
   if (core::all(text, [](char c) { return core::is_digit(c); })) return "exit " + std::string(text);
+  if (const auto code = misspelt_exit(text); !code.empty()) return "exit " + std::string(code);
+  if (text == "oom") return "out_of_memory";
   if (const auto space = text.find(' '); space != text.npos) text.remove_prefix(space + 1);
-  if (text.starts_with("SIG")) text.remove_prefix(3);
-  for (int number = 1; number < NSIG; ++number)
-    if (const char* name = sigabbrev_np(number); name && text == name)
-      return "signal " + std::to_string(number);
+  if (const auto number = signal_named(text)) return "signal " + std::to_string(number);
   std::vector<std::string> names;
   for (const auto& [name, kind] : kinds) names.emplace_back(name);
   return std::string(core::closest(text, names).value_or(""));

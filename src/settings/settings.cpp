@@ -7,11 +7,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "settings/fields.hpp"
 #include "settings/run_args.hpp"
+#include "settings/snapshot.hpp"
 
 namespace pipeline::settings {
 namespace {
@@ -96,6 +99,12 @@ constexpr OtherName other_resource_names[]{
 template <>
 constexpr std::span<const OtherName> other_names<ResourceSettings>{other_resource_names};
 
+/// Returns true for a date, a moment, or an age with its unit.
+bool is_age_or_date(std::string_view text) {
+  if (text.find('-') != text.npos) return snapshot_id(text).has_value();
+  return core::parse_duration(text) && !core::all(text, core::is_digit);
+}
+
 /// Decodes installer options: true or null for a flag, a scalar, or a list of scalars for a
 /// repeated option.
 JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics) {
@@ -122,6 +131,10 @@ JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics
              "a key of '" + key + "' must be " + formats::installer_option.expected + ", not " +
                  describe(name),
              name.span);
+    } else if (name.scalar == "exclude-newer" &&
+               (member.kind != core::Value::Kind::scalar || !is_age_or_date(member.scalar))) {
+      report_type(diagnostics, name.scalar, "an age such as `7d`, or a date such as `2026-11-20`",
+                  member);
     } else if (member.kind == core::Value::Kind::list) {
       json list = json::array();
       for (const core::Value& item : member.items)

@@ -241,7 +241,7 @@ class MatrixReader {
       settings::report(diagnostics_, "bad-matrix", "the axis '" + name.scalar + "' has no values",
                        list.span, {"step '" + step_.spec.name + "' would not run at all"});
     } else {
-      std::unordered_set<std::string> seen;
+      std::unordered_map<std::string, std::string> seen;  // Texts by values.
       row.reserve(list.items.size());
       for (const core::Value& item : list.items) {
         auto value = read_value(name.scalar, item);
@@ -253,10 +253,15 @@ class MatrixReader {
               "'" + item.scalar + "' is one value of axis '" + name.scalar + "', not a range",
               item.span, {"put it in quotes if it is a text"},
               "did you mean `" + name.scalar + ": [" + values_in(item.scalar) + "]`?");
-        if (!seen.insert((*value)->dump()).second)
-          settings::report(diagnostics_, "bad-matrix",
-                           "the axis '" + name.scalar + "' has the value " + item.scalar + " twice",
-                           item.span);
+        const auto [first, is_new] = seen.try_emplace((*value)->dump(), item.scalar);
+        if (!is_new)
+          settings::report(
+              diagnostics_, "bad-matrix",
+              "the axis '" + name.scalar + "' has the value " + item.scalar + " twice", item.span,
+              {},
+              first->second == item.scalar
+                  ? ""
+                  : "in quotes, '" + first->second + "' and '" + item.scalar + "' are two texts");
         row.push_back(std::move(*value));
       }
     }

@@ -28,6 +28,7 @@
 #include "spec/notify_reader.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/parameter_options.hpp"
+#include "spec/placeholders.hpp"
 #include "spec/references.hpp"
 #include "spec/repeat.hpp"
 #include "spec/step_reader.hpp"
@@ -250,6 +251,9 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
     if (step.is_filled()) step.filled_from = step.spec.parameters;
   keep_named_parameters(steps);
 
+  std::set<std::string> filled_names;
+  for (const FileScope* scope : order) add_filled_names(scope->root, filled_names);
+  pipeline.filled_parameters.assign(filled_names.begin(), filled_names.end());
   std::set<fs::path> sources;
   for (const auto& [scope, reader] : readers)
     sources.insert(reader->sources().begin(), reader->sources().end());

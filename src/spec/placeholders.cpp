@@ -86,6 +86,22 @@ core::Value filled_scalar(const core::Value& scalar, const Parameters& parameter
   return model::plain_value(std::move(result), scalar.span);
 }
 
+/// Adds the names of the parameters that texts of the value name, however deep.
+void add_names(const core::Value& value, std::set<std::string>& names) {
+  const std::string_view text = value.scalar;
+  for (auto at = text.find(opening); at != text.npos; at = text.find(opening, at + 1)) {
+    const auto name = text.substr(at + opening.size());
+    names.emplace(name.substr(0, name.find_first_of(".}")));
+  }
+  for (const auto& item : value.items) add_names(item, names);
+  for (const auto& [key, member] : value.members) add_names(member, names);
+}
+
+void add_filled_names_of_map(const core::Value& map, std::set<std::string>& names) {
+  for (const auto& [key, value] : map.members)
+    if (is_filled_key(key.scalar) || key.scalar == "inputs") add_names(value, names);
+}
+
 /// Copies what the key has set, into the defaults of a file or into a step.
 template <class Target>
 void take(const Defaults& from, std::string_view key, Target& to) {
@@ -111,6 +127,13 @@ bool names_parameters(const core::Value& value) {
   return std::ranges::any_of(value.items, names_parameters) ||
          std::ranges::any_of(value.members,
                              [](const auto& member) { return names_parameters(member.second); });
+}
+
+void add_filled_names(const core::Value& file, std::set<std::string>& names) {
+  add_filled_names_of_map(file, names);
+  const auto* steps = file.find("steps");
+  if (!steps) return;
+  for (const auto& [name, step] : steps->members) add_filled_names_of_map(step, names);
 }
 
 core::Value filled(const core::Value& value, const Parameters& parameters, MemoryBudget& budget,

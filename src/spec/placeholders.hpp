@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,10 @@ bool is_filled_key(std::string_view key);
 
 /// Returns true if a text of the value, however deep, has a `${params.X}`.
 bool names_parameters(const core::Value& value);
+
+/// Adds the names of the parameters that are filled into keys of the file and of its steps, and
+/// into their inputs.
+void add_filled_names(const core::Value& file, std::set<std::string>& names);
 
 /// Returns the value with all parameters filled in; reports those that there are not, and texts for
 /// which the budget does not suffice.

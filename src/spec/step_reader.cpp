@@ -115,8 +115,12 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
           settings::read_text("publish_to", value, settings::formats::path, diagnostics_);
       if (folder) defaults.publish_to = user_path(*folder, root_);
     } else if (key.scalar == "wait") {
-      defaults.wait =
-          settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
+      const auto scalar = settings::scalar_to_json(value);
+      if (!value.quoted && scalar && scalar->is_boolean())
+        settings::report_type(diagnostics_, "wait", "a question, as in `wait: Deploy?`", value);
+      else
+        defaults.wait =
+            settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
     } else if (key.scalar == "services") {
       defaults.services = read_services(value, diagnostics_);
     } else if (key.scalar == "nodes") {

@@ -1,6 +1,7 @@
 #include "spec/table_file.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,7 +72,22 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
     return rows;
   const auto columns = next_row(text, separator);
   std::size_t names = 0;
-  for (const auto& column : columns) names += column.size();
+  if (columns.size() == 1 && columns[0].find_first_of(";\t") != std::string::npos) {
+    settings::report(diagnostics, "bad-matrix",
+                     "the table '" + place.scalar + "' has one column, '" + columns[0] + "'",
+                     place.span, {},
+                     "separate the fields by commas, or in a file NAME.tsv by tabs");
+    return rows;
+  }
+  std::set<std::string_view> seen;
+  for (const auto& column : columns) {
+    names += column.size();
+    if (seen.insert(column).second) continue;
+    settings::report(diagnostics, "bad-matrix",
+                     "two columns of '" + place.scalar + "' have the name '" + column + "'",
+                     place.span);
+    return rows;
+  }
   if (!budget.take(lines, names, maker, place.span)) return rows;
   for (std::size_t line = 2; !text.empty(); ++line) {
     const auto fields = next_row(text, separator);

@@ -37,14 +37,13 @@ void check_all(Value& value, settings::Diagnostics& diagnostics) {
   for (auto& [key, member] : value.members) check_all(member, diagnostics);
 }
 
-/// Checks the texts of services that name no parameters; the others are filled in.
-void check_services_unfilled(Value& value, settings::Diagnostics& diagnostics) {
+/// Checks the texts that name no parameters; the others are filled in.
+void check_unless_filled(Value& value, settings::Diagnostics& diagnostics,
+                         const char* note = "here, ${params.X} is filled in") {
   if (value.kind == Value::Kind::scalar && !names_parameters(value))
-    check_text(value, diagnostics,
-               "`${params.X}` is filled in; an input is at /pipe/inputs/NAME, whose path is in "
-               "PIPE_INPUT_NAME");
-  for (auto& item : value.items) check_services_unfilled(item, diagnostics);
-  for (auto& [key, member] : value.members) check_services_unfilled(member, diagnostics);
+    check_text(value, diagnostics, note);
+  for (auto& item : value.items) check_unless_filled(item, diagnostics, note);
+  for (auto& [key, member] : value.members) check_unless_filled(member, diagnostics, note);
 }
 
 Value* member(Value& map, std::string_view key) { return const_cast<Value*>(map.find(key)); }
@@ -55,13 +54,18 @@ void check_members(Value& map, std::initializer_list<const char*> keys,
     if (auto* value = member(map, key)) check_all(*value, diagnostics);
 }
 
-/// Checks what a shell or Docker would fill in elsewhere; texts that name parameters are filled in.
+/// Checks what a shell or Docker would fill in elsewhere.
 void check_settings_unfilled(Value& settings, settings::Diagnostics& diagnostics) {
   auto* docker = member(settings, "docker");
   if (!docker) return;
-  for (const auto* key : {"environment", "runtime_environment", "parent_image"})
-    if (auto* value = member(*docker, key); value && !names_parameters(*value))
-      check_all(*value, diagnostics);
+  for (const auto* key : {"environment", "runtime_environment", "parent_image", "labels"})
+    if (auto* value = member(*docker, key)) check_unless_filled(*value, diagnostics);
+}
+
+void check_filled_keys(Value& map, settings::Diagnostics& diagnostics) {
+  for (const auto* key : {"publish_to", "wait", "cache"})
+    if (auto* value = member(map, key)) check_unless_filled(*value, diagnostics);
+  if (auto* settings = member(map, "settings")) check_settings_unfilled(*settings, diagnostics);
 }
 
 }  // namespace
@@ -72,13 +76,16 @@ void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
   check_members(file, keys, diagnostics);
   if (auto* included = member(file, "include"))
     for (auto& entry : included->items) check_members(entry, {"parameters"}, diagnostics);
-  if (auto* settings = member(file, "settings")) check_settings_unfilled(*settings, diagnostics);
+  check_filled_keys(file, diagnostics);
   auto* steps = member(file, "steps");
   if (!steps) return;
   for (auto& [name, step] : steps->members) {
     check_members(step, keys, diagnostics);
-    if (auto* settings = member(step, "settings")) check_settings_unfilled(*settings, diagnostics);
-    if (auto* services = member(step, "services")) check_services_unfilled(*services, diagnostics);
+    check_filled_keys(step, diagnostics);
+    if (auto* services = member(step, "services"))
+      check_unless_filled(*services, diagnostics,
+                          "`${params.X}` is filled in; an input is at /pipe/inputs/NAME, whose "
+                          "path is in PIPE_INPUT_NAME");
     if (auto* matrix = member(step, "matrix"))
       for (auto& [axis, values] : matrix->members)
         for (auto& value : values.items) check_all(value, diagnostics);

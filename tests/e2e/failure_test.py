@@ -245,8 +245,11 @@ class FailuresInContainers(PipeTest):
         self.assertEqual(told, {"lines": ["pipe: line 2 ended with exit code 1"], "code": ["pipe: line 2 ended with exit code 4"], "fine": []})
 
     def test_too_little_shared_memory_is_advised(self):
-        self.pipeline({"bus": python("import mmap; f = open('/dev/shm/y', 'w+b'); f.truncate(200 << 20); m = mmap.mmap(f.fileno(), 0); m[:] = bytes(len(m))")})
-        self.assertIn("shm_size: 1GiB", " ".join(self.run_pipe(code=1).failure("bus")["hints"]))
+        self.pipeline({"bus": python("import mmap; f = open('/dev/shm/y', 'w+b'); f.truncate(200 << 20); m = mmap.mmap(f.fileno(), 0); m[:] = bytes(len(m))"),
+                       "worker": python("import sys; sys.exit('RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error')")})
+        result = self.run_pipe(code=1)
+        for step in ("bus", "worker"):
+            self.assertIn("shm_size: 1GiB", " ".join(result.failure(step)["hints"]))
 
 
 class FailuresLocally(Failures):

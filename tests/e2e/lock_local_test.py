@@ -1,6 +1,7 @@
 """pipeline.lock for steps that are processes: virtual environments are made from it, with links to uv's cache."""
 
 import contextlib
+import datetime
 import hashlib
 import json
 import os
@@ -122,6 +123,26 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(self.lock(), before)
         self.lock_command("--upgrade", "base")
         self.assertEqual(self.locked(), {"base": "1.1", "top": "1.0", "other": "1.0"})
+
+    def test_versions_younger_than_exclude_newer_are_not_chosen(self):
+        self.newer_versions()
+        now = datetime.datetime.now(datetime.timezone.utc)
+        for wheel in self.index.folder.glob("simple/*/*.whl"):
+            age = datetime.timedelta(days=1 if "-1.1-" in wheel.name else 30)
+            self.index.uploaded[wheel.name] = (now - age).strftime("%Y-%m-%dT%H:%M:%SZ")
+        week_ago = (now - datetime.timedelta(days=7)).date().isoformat()
+        for value, version in (("7d", "1.0"), (week_ago, "1.0"), ("12h", "1.1")):
+            with self.subTest(value):
+                (self.folder / "pipeline.lock").unlink(missing_ok=True)
+                self.declare("top", python_package_installer_args={"index-url": self.index.url, "exclude-newer": value})
+                locked = self.lock_command()
+                self.assertEqual(locked.code, 0, locked)
+                self.assertEqual(self.locked(), {"base": version, "top": version})
+        self.assertEqual(self.lock_command("--check").code, 0, "the lock stays as time goes by")
+        self.declare("top", python_package_installer_args={"index-url": self.index.url, "exclude-newer": "soon"})
+        refused = self.lock_command()
+        self.assertEqual(refused.code, 2, refused)
+        self.assertRegex(refused.err, r"pipeline.yaml:\d+:\d+: error: 'exclude-newer' must be an age such as `7d`, or a date .*not the text 'soon'.*\n.*exclude-newer.*\n +\^~")
 
     def test_locked_refuses_what_would_change_it_and_says_what(self):
         self.declare("top")

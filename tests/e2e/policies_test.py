@@ -72,25 +72,32 @@ class Locally(PipeTest):
         self.assertEqual((steps["best"], steps["after"]), ("succeeded", "succeeded"), steps)
         self.assertEqual(self.artifact("best.list"), "0-train.n-1\n2-train.n-3\nindex.json\n")
 
-    def test_a_resumed_run_gathers_what_succeeded(self):
+    def test_a_resumed_run_keeps_to_what_is_asked(self):
         gate = self.folder / "gate"
+        self.write("profiles.yaml", json.dumps({"lab": {"limits": {"license": 1}}}))
         self.pipeline({
-            "train": {"matrix": {"n": [1, 2]}, "command": fails_for("2"), "outputs": ["model"], "allow_failure": True},
+            "train": {"matrix": {"n": [1, 2]}, "command": "seq 9 > ${outputs.raw}; " + fails_for("2", "exit 75"), "outputs": {"model": "model", "raw": {"file": "raw", "temp": True}},
+                      "allow_failure": True, "retry": {"on": ["exit 75"], "max_retries": 1}, "cache": {"max_age": "1ms"}, "max_parallel": 1, "uses": {"license": 1},
+                      "publish_to": "./results/${params.n}", "settings": {"resources": {"memory": "${params.size}"}}},
             "slow": {"command": "echo waits; while [ ! -e $GATE ]; do sleep 0.1; done", "environment": {"GATE": str(gate)}, "after": ["train"],
                      "settings": {"docker": {"volumes": [f"{self.folder}:{self.folder}"]}}},
-            "best": {"command": "ls ${inputs.models} > ${outputs.list}", "inputs": {"models": {"from": "train[*].model", "missing": "allow"}}, "outputs": ["list"],
-                     "after": ["slow"]},
-        })
-        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+            "best": {"command": "wc -l < ${inputs.raw}; ls ${inputs.models} > ${outputs.list}", "outputs": ["list"], "after": ["slow"],
+                     "inputs": {"models": {"from": "train[*].model", "missing": "allow"}, "raw": "train[n=1].raw"}},
+        }, parameters={"size": "256MB"})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--profile", "lab", "--output", "json", PIPE_GPU_LOCKS=str(self.folder / "locks"))
         for line in process.stdout:
             if "waits" in line:
                 break
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         gate.touch()
-        resumed = self.pipe("resume", "latest", "--output", "json")
+        (self.folder / "results/1/model").unlink()
+        resumed = self.pipe("resume", "latest", "--output", "json", PIPE_GPU_LOCKS=str(self.folder / "locks"))
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.artifact("best.list"), "0-train.n-1\nindex.json\n")
+        self.assertEqual((self.attempts("train.n-1"), self.attempts("train.n-2")), (1, 3), "what failed is tried again, what the run has made is not too old for it")
+        self.assertEqual((self.folder / "results/1/model").read_text(), "model 1\n")
+        self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
 
     def test_a_result_is_reused_until_its_time_is_up(self):
         self.pipeline({"data": {"command": "date +%s%N > ${outputs.now}", "outputs": ["now"], "cache": {"max_age": "2s"}},
@@ -234,7 +241,10 @@ class Locally(PipeTest):
         self.write("samples.csv", "sample,lane,memory\na,01,256MB\nb,2,512MB\nc,3,1GB\n")
         refused = self.run_pipe(code=2)
         self.assertIn("the data './data/c.txt' does not exist", refused.err)
-
+        for table, said in (("sample,sample\na,b\n", "two columns of 'samples.csv' have the name 'sample'"),
+                            ("sample;lane\na;1\n", "the table 'samples.csv' has one column, 'sample;lane'")):
+            self.write("samples.csv", table)
+            self.assertIn(said, self.run_pipe(code=2).err)
 
     def test_temporary_outputs_go_when_no_step_needs_them(self):
         steps = {

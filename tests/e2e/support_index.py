@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import http.server
+import json
 import pathlib
 import threading
 import time
@@ -39,6 +40,7 @@ class Index:
         self.folder, self.requests = folder, []
         self.yanked, self.python = set(), {}  # Names of files, and what Python they require.
         self.pause = 0.0  # Seconds before each answer.
+        self.uploaded = {}  # Times by the names of files (RFC 3339); with any, projects are JSON (PEP 691).
         self.hash_of = lambda file: hashlib.sha256(file.read_bytes()).hexdigest()  # As links name it; None: they do not.
         (folder / "simple").mkdir(parents=True)
         index = self
@@ -59,8 +61,20 @@ class Index:
             def do_GET(self):
                 index.requests.append(self.path)
                 time.sleep(index.pause)
-                if self.is_allowed():
-                    super().do_GET()
+                if not self.is_allowed():
+                    return
+                project = folder / self.path.strip("/")
+                if index.uploaded and project.parent.name == "simple" and project.is_dir():
+                    return self.answer(index.document(project))
+                super().do_GET()
+
+            def answer(self, document: dict):
+                body = json.dumps(document).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
             def do_HEAD(self):
                 if self.is_allowed():
@@ -98,3 +112,8 @@ class Index:
             marks += f' data-requires-python="{html.escape(requires)}"'
         digest = self.hash_of(file)
         return f'<a href="{file.name}{"#sha256=" + digest if digest else ""}"{marks}>{file.name}</a><br>\n'
+
+    def document(self, project: pathlib.Path) -> dict:
+        files = [{"filename": file.name, "url": file.name, "hashes": {"sha256": self.hash_of(file)}, "size": file.stat().st_size, "upload-time": self.uploaded[file.name]}
+                 for file in sorted(project.glob("*-*"))]
+        return {"meta": {"api-version": "1.1"}, "name": project.name, "files": files}

@@ -65,8 +65,26 @@ class Workflow(PipeTest):
         self.assertEqual(set(self.run_pipe("-p", "lr=0.25", "-p", "seed=2").steps().values()), {"cached"}, "no step has the pipeline's seed")
 
     def test_a_parameter_that_no_step_takes_is_pointed_out(self):
-        self.pipeline({"a": {"command": "true"}}, parameters={"lr": 0.5})
-        self.assertIn("no step takes the parameter 'lr'", self.pipe("validate").err)
+        self.pipeline({"a": {"command": "true", "timeout": "${params.limit}"}}, parameters={"lr": 0.5, "limit": "1m"})
+        said = self.pipe("validate").err
+        self.assertIn("no step takes the parameter 'lr'", said)
+        self.assertNotIn("'limit'", said, "a setting takes it")
+
+    def test_what_is_hardly_meant_is_warned_of(self):
+        for command, resources, said in ((["cat", "<", "x"], {}, "`<` is a word of the program: no shell reads a list"),
+                                         (["X=1", "true"], {}, "`X=1` is a word of the program"),
+                                         ("true", {"memory": 4096}, "`memory: 4096`, which is 4 KiB")):
+            self.pipeline({"a": {"command": command, "settings": {"resources": resources}}})
+            validated = self.pipe("validate")
+            self.assertEqual(validated.code, 0, validated)
+            self.assertIn(said, validated.err)
+
+    def test_a_plan_says_that_a_result_was_removed(self):
+        self.pipeline({"a": {"command": "echo x > ${outputs.o}", "outputs": ["o"]}})
+        self.run_pipe()
+        next(path for path in (self.state / "artifacts").glob("??/*") if path.is_file()).unlink()
+        self.assertRegex(self.plan()["a"]["changes"][0], "^its result of run .* was removed$")
+        self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
 
     def test_values_of_parameters_are_of_the_declared_type(self):
         self.pipeline({"a": {"command": "echo ${params.lr} ${params.fast}"}}, parameters={"lr": 0.5, "fast": True})

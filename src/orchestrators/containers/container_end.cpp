@@ -29,6 +29,14 @@ std::string memory_limit(const AttemptSpec& attempt) {
                 : "it has no limit of its own: the engine's machine ran out of memory";
 }
 
+/// Returns true for what programs print of a full /dev/shm, or of a worker that it has ended.
+bool lacks_shared_memory(std::string_view output) {
+  const auto says = [&](const char* text) { return output.find(text) != output.npos; };
+  return says("Bus error") || says("out of shared memory") ||
+         (says("No space left on device") &&
+          (says("shared memory") || says("/dev/shm") || says("</torch_")));
+}
+
 }  // namespace
 
 std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& attempt,
@@ -112,7 +120,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
   const auto& resources = attempt.step.settings->resources;
-  if (end.exit_code == 128 + SIGBUS && (resources.shm_size || attempt.gpus.empty()))
+  if ((end.exit_code == 128 + SIGBUS || lacks_shared_memory(end.last_output)) &&
+      (resources.shm_size || attempt.gpus.empty()))
     failure.hints.push_back("shared memory that does not fit ends a program so: /dev/shm has " +
                             core::format_bytes(resources.shm_size.value_or(64 << 20)) +
                             ", and `resources: {shm_size: 1GiB}` gives it more");

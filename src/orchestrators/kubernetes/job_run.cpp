@@ -240,7 +240,8 @@ JobView JobRun::view() {
           .shell_left = attempt_.shell && log_ && log_->done() &&
                         Clock::now() - *log_ended_ >= longest_log_silence,
           .room = room_,
-          .refused = refused_};
+          .refused = refused_,
+          .has_begun = frames_.has_begun()};
 }
 
 /// Asks why a pod is not created, or has no node, which no watch reports. The more Jobs a run has,

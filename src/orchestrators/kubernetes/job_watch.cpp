@@ -38,9 +38,13 @@ bool JobWatch::is_lost(const JobView& view, const PodState& state, TimePoint now
 JobAction JobWatch::next(const JobView& view, TimePoint now) {
   auto state = view.pod.is_null() ? job_status_of(view.job, startup_, view.refused)
                                   : pod_state_of(view.pod, startup_, view.room);
-  if (state.phase == Phase::waiting && state.stage != stage_) {
+  if (state.phase == Phase::running && !state.stage.empty() && view.has_begun) {
+    state.stage.clear();
+    state.failure.reset();
+  }
+  if (state.phase != Phase::ended && state.stage != stage_) {
     stage_ = state.stage;
-    stage_since_ = now;
+    if (state.phase == Phase::waiting || !stage_.empty()) stage_since_ = now;
   }
   auto action = act(view, state, now);
   action.state = std::move(state);
@@ -70,9 +74,7 @@ JobAction JobWatch::act(const JobView& view, PodState state, TimePoint now) {
     return having(Kind::remove);
   }
   if (is_lost(view, state, now)) return having(Kind::end);
-  const bool is_waiting = state.phase == Phase::waiting;
-  const bool is_over = is_waiting ? in_stage(now) >= state.limit : state.phase == Phase::running;
-  if (is_left_alone && state.failure && is_over) {
+  if (is_left_alone && state.failure && in_stage(now) >= state.limit) {
     action.failure = std::move(state.failure);
     stop(StopLevel::immediate, now);
     return having(Kind::fail);

@@ -25,6 +25,9 @@ struct JobView {
   bool shell_left = false;    ///< A shell has ended for some time, and its pod has not.
   Room room = Room::not_looked;
   std::string refused;  ///< Message of the Job's last event `FailedCreate`.
+  /// The step's command has begun, so that its services were ready, although the pod's status may
+  /// not say so yet.
+  bool has_begun = false;
 };
 
 struct JobAction {

@@ -304,6 +304,11 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
     state.phase = PodState::Phase::running;
     state.failure = failure_of_service(pod, false);
     if (state.failure) return state;
+    if (auto late = service_to_wait_for(pod)) {
+      state.stage = "services";
+      state.failure = std::move(late->failure);
+      state.limit = late->limit;
+    }
     // The kubelet gives a reason when it revokes readiness; the node controller gives none.
     const auto& ready = condition(pod, "Ready");
     state.node_is_away = text_at(ready, "/status") == "False" && text_at(ready, "/reason").empty();

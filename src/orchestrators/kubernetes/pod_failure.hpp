@@ -21,13 +21,13 @@ inline constexpr const char* restarted_line =
 struct PodState {
   enum class Phase { waiting, running, ended };
   Phase phase = Phase::waiting;
-  std::string
-      stage;  ///< While it waits: the general reason. The time limit restarts with each stage.
+  std::string stage;      ///< While it waits, or runs and its services are not ready: the general
+                          ///< reason. The time limit restarts with each stage.
   std::string waits_for;  ///< The reason of the wait, if the user should know it: the scheduler's
                           ///< message, the missing image, its node.
   std::optional<Failure> failure;  ///< The failure if the wait lasts for `limit`. Unset: a queue,
                                    ///< in which the pod waits for its turn. While it runs: that of
-                                   ///< a service that has ended.
+                                   ///< a service that has ended, with no limit.
   std::chrono::seconds limit{0};
   bool in_quota_queue = false;  ///< The cluster tries again only after growing pauses.
   std::string

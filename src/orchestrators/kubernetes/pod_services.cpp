@@ -157,14 +157,27 @@ bool was_ready_since(const json& pod, std::chrono::system_clock::time_point time
   return false;
 }
 
+std::string title_of(const json& pod, const json& status) {
+  return "its service '" + text_at(status, "/name").substr(service_prefix.size()) + "' (" +
+         text_at(spec_of(pod, status), "/image") + ") ";
+}
+
+LateService late_service(const json& pod, const json& status) {
+  const std::chrono::seconds limit(
+      number_at(spec_of(pod, status), "/startupProbe/failureThreshold"));
+  return {{FailureKind::not_started,
+           title_of(pod, status) + "was not ready within " + core::format_duration(limit),
+           {"`ready: {timeout: 10m}` gives it more time"},
+           {}},
+          limit};
+}
+
 Failure failure_of_service(const json& pod, const json& status, bool step_has_begun) {
-  const auto& spec = spec_of(pod, status);
   const auto& end = at(status, "/state/terminated");
-  const auto name = text_at(status, "/name").substr(service_prefix.size());
-  const auto title = "its service '" + name + "' (" + text_at(spec, "/image") + ") ";
+  const auto title = title_of(pod, status);
   const auto began = parse_time(text_at(end, "/startedAt"));
   const auto ended = parse_time(text_at(end, "/finishedAt"));
-  const std::chrono::seconds timeout(number_at(spec, "/startupProbe/failureThreshold"));
+  auto late = late_service(pod, status);
   const bool was_ready = step_has_begun || (began && was_ready_since(pod, *began));
   const auto kind = was_ready ? FailureKind::exit_code : FailureKind::not_started;
   const std::string when = was_ready ? " while the step ran" : " before it was ready";
@@ -173,11 +186,7 @@ Failure failure_of_service(const json& pod, const json& status, bool step_has_be
             title + "was killed" + when + " because it used too much memory",
             {"raise `resources: {memory: ...}` of the service"},
             {}};
-  if (!was_ready && began && ended && *ended - *began >= timeout)
-    return {kind,
-            title + "was not ready within " + core::format_duration(timeout),
-            {"`ready: {timeout: 10m}` gives it more time"},
-            {}};
+  if (!was_ready && began && ended && *ended - *began >= late.limit) return std::move(late.failure);
   auto message =
       title + "ended with exit code " + std::to_string(number_at(end, "/exitCode")) + when;
   if (const auto why = text_at(end, "/message"); !why.empty()) message += ": " + why;
@@ -215,6 +224,18 @@ bool services_are_ready(const json& pod) {
   for (const auto& status : list_at(pod, "/status/containerStatuses"))
     if (is_service(status) && at(status, "/started") != true) return false;
   return true;
+}
+
+std::optional<LateService> service_to_wait_for(const json& pod) {
+  std::optional<LateService> first;
+  for (const auto& status : list_at(pod, "/status/containerStatuses")) {
+    if (!is_service(status) || !at(status, "/state/running").is_object() ||
+        at(status, "/started") == true)
+      continue;
+    auto late = late_service(pod, status);
+    if (!first || late.limit < first->limit) first = std::move(late);
+  }
+  return first;
 }
 
 std::optional<Failure> failure_of_service(const json& pod, bool step_has_begun) {

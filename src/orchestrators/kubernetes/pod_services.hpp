@@ -2,6 +2,7 @@
 /// The services of a step as further containers of its pod, and what their status says. Pure.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,14 @@ void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const std::st
 const nlohmann::json& waiting_service(const nlohmann::json& pod);
 /// Returns true if all services of the pod have been ready.
 bool services_are_ready(const nlohmann::json& pod);
+/// A service that is not ready yet: its failure if it is not ready within `limit` from its start.
+struct LateService {
+  Failure failure;
+  std::chrono::seconds limit;
+};
+/// Returns the running service that has to be ready first. Its node counts the checks that have
+/// failed, one a second, which takes longer than the limit if checks hang.
+std::optional<LateService> service_to_wait_for(const nlohmann::json& pod);
 /// Returns the failure of the service that has ended before the step.
 /// @param step_has_begun whether the step is known to have begun: a pod's status may leave out that
 /// a service was ready for a short time

@@ -16,6 +16,7 @@
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
 #include "orchestrators/processes/workspace.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
@@ -260,8 +261,10 @@ async::Task<> LocalOrchestrator::remove_orphans(
   if (options_.state.empty()) co_return;
   std::vector<fs::path> locks;
   std::error_code none;
+  const auto own = reaper_lock(options_);  // A run is over, and its reaper is not, at its end.
   for (const auto& entry : fs::directory_iterator(options_.state / reapers_folder, none))
-    if (!is_alive(entry.path().filename().string())) locks.push_back(entry.path());
+    if (entry.path() != own && !is_alive(entry.path().filename().string()))
+      locks.push_back(entry.path());
   constexpr int max_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (const auto& lock : locks)

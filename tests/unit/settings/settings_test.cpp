@@ -361,6 +361,13 @@ TEST(Settings, items_and_keys_are_checked) {
   for (const char* name : {"", "--x", "-x", "x y", "X", "x=y", "x\n"})
     EXPECT_NE(first_error(docker({{"python_package_installer_args", {{name, "x"}}}})), "") << name;
   EXPECT_NE(first_error(docker({{"python_package_installer_args", {{"x", "a\nb"}}}})), "");
+  const auto newer = [](const json& value) {
+    return first_error(docker({{"python_package_installer_args", {{"exclude-newer", value}}}}));
+  };
+  for (const auto& age : json::array({"7d", "1d12h", "2026-11-20", "2026-11-20T08:15:00Z"}))
+    EXPECT_EQ(newer(age), "") << age;
+  for (const auto& bad : json::array({"soon", 7, "7", "2026-13-40", "-3d", "", true, {"7d"}}))
+    EXPECT_NE(newer(bad), "") << bad;
   EXPECT_NE(first_error(docker({{"environment", {{"A", "x\ny"}}}})), "");
   EXPECT_NE(first_error(docker({{"environment", {{"A", nullptr}}}})), "");
 }

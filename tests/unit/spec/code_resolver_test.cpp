@@ -185,6 +185,18 @@ TEST_F(CodeResolving, git_leaves_out_what_rules_above_the_folder_and_info_exclud
   EXPECT_THAT(files("'*.py'"), ElementsAre("a.py"));
 }
 
+TEST_F(CodeResolving, rules_around_a_submodule_do_not_count_in_it_without_a_repository) {
+  write(".gitmodules", "[submodule \"x\"]\n\tpath = vendor/x\n\turl = ../x\n");
+  write(".gitignore", "models/\nvendor/\n");
+  write("vendor/x/.gitignore", "*.log\n");
+  for (const char* path : {"models/a.py", "vendor/b.py", "vendor/x/models/net.py",
+                           "vendor/x/run.py", "vendor/x/run.log", "main.py"})
+    write(path);
+  EXPECT_THAT(code("command: [a], code: ."),
+              ElementsAre(".gitignore", ".gitmodules", "main.py", "vendor/x/.gitignore",
+                          "vendor/x/models/net.py", "vendor/x/run.py"));
+}
+
 TEST_F(CodeResolving, what_git_s_rules_depend_on_is_looked_at) {
   ASSERT_EQ(std::system(("git -C '" + folder_.path().string() + "' init -q").c_str()), 0);
   write("ml/.gitignore", "*.log\n");

@@ -221,11 +221,15 @@ TEST_F(ArtifactStoreTest, absolute_links_into_the_folder_become_relative) {
   fs::create_symlink(tree / "p", tree / "p/q/up");
   fs::create_symlink("p/q/up/l", tree / "chain");
   fs::create_symlink(tree, tree / "self");
+  fs::create_symlink("../../tree/p/q/file", tree / "p/back");
+  fs::create_symlink("../as/p", tree / "again");
   fs::permissions(tree / "p", fs::perms(0555));
   const auto stored = store.path(store.take(tree, {}, "/seen/as").digest);
   EXPECT_EQ(fs::read_symlink(stored / "p/l"), "q/file");
   EXPECT_EQ(fs::read_symlink(stored / "p/q/up"), "..");
   EXPECT_EQ(fs::read_symlink(stored / "self"), ".");
+  EXPECT_EQ(fs::read_symlink(stored / "p/back"), "q/file") << "out of the folder and back";
+  EXPECT_EQ(fs::read_symlink(stored / "again"), "p");
   EXPECT_EQ(fs::file_size(stored / "chain"), 1u);
   EXPECT_TRUE(store.verify(store.all().at(0)));
 }

@@ -157,6 +157,28 @@ TEST(JobWatch, time_in_a_queue_does_not_count_for_what_follows) {
   EXPECT_EQ(watch.next(view, start + 1h + 60s).kind, Kind::fail);
 }
 
+TEST(JobWatch, services_have_their_time_to_be_ready_however_long_their_checks_take) {
+  auto pod = running;
+  pod["spec"]["containers"] = {{{"name", "step"}},
+                               {{"name", "service-db"},
+                                {"image", "postgres:16"},
+                                {"startupProbe", {{"failureThreshold", 30}}}}};
+  pod["status"]["containerStatuses"].push_back(
+      {{"name", "service-db"}, {"state", {{"running", json::object()}}}, {"started", false}});
+  JobWatch watch(startup, grace);
+  const JobWatch::TimePoint start(1h);
+  JobView view{.job = job, .pod = pod};
+  EXPECT_EQ(watch.next(view, start).kind, Kind::wait);
+  EXPECT_TRUE(watch.next(view, start + 29s).is_timed);
+  view.has_begun = true;
+  EXPECT_EQ(watch.next(view, start + 24h).kind, Kind::wait) << "they were ready";
+  view.has_begun = false;
+  EXPECT_EQ(watch.next(view, start + 25h).kind, Kind::wait);
+  const auto late = watch.next(view, start + 25h + 30s);
+  EXPECT_EQ(late.kind, Kind::fail);
+  EXPECT_EQ(late.failure->message, "its service 'db' (postgres:16) was not ready within 30.0s");
+}
+
 TEST(JobWatch, stopped_pod_is_waited_for_until_its_time_is_over) {
   JobWatch watch(startup, grace);
   const JobWatch::TimePoint start(1h);

@@ -300,6 +300,22 @@ TEST_F(Local, a_run_waits_for_the_processes_of_a_dead_driver) {
   EXPECT_FALSE(fs::exists(state / "reapers" / "dead"));
 }
 
+TEST_F(Local, a_resumed_run_does_not_wait_for_its_own_reaper_at_its_end) {
+  AttemptBuilder step(shell("true"));
+  const auto state = root.path() / "state";
+  auto own = make_local_orchestrator(loop, {.root = root.path(), .state = state, .run_id = "own"});
+  run_task(loop, own->run(step.attempt()));
+  ASSERT_TRUE(fs::exists(state / "reapers" / "own"));
+  const std::function<bool(const std::string&)> is_alive = [](const std::string&) { return false; };
+  std::size_t turns = 0;
+  bool has_ended = false;
+  loop.restart();
+  asio::co_spawn(loop, own->remove_orphans(is_alive),
+                 [&](std::exception_ptr) { has_ended = true; });
+  while (!has_ended && loop.run_one() > 0) ++turns;
+  EXPECT_LT(turns, 100u) << "each look at the lock is a turn";
+}
+
 TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
   AttemptBuilder step(shell("echo $$ > $PIPE_OUTPUT_PID; echo ready; exec sleep 1000"));
   step.output("pid", "pid");
