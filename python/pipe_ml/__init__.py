@@ -10,10 +10,9 @@ from ._parts import Outputs, command, notebook, repeat, round_number, when
 from ._pipeline import Pipeline, Step, pipeline, step
 from ._results import LiveRun, Run, RunFailed, StepResult
 from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry
-from .pipe_step import (
-    Codec, FileName, Metrics, Pickle, StepError, addresses, barrier, checkpoint, codec, local_rank, log, metric, node_rank, progress, rank,
-    stopping, world_size,
-)
+from .pipe_runtime import addresses, barrier, checkpoint, local_rank, log, metric, node_rank, progress, rank, stopping, world_size
+from .pipe_types import StepError
+from .pipe_values import Codec, FileName, Metrics, Pickle, codec
 
 __all__ = [
     "Codec", "DockerSettings", "FileName", "KubernetesSettings", "LiveRun", "Metrics", "Outputs", "Pickle",

@@ -7,7 +7,8 @@ import inspect
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ._source import source_of
-from .pipe_types import absent, fields_of, form_of, is_record, name_of, origin_of, read_annotation, sources
+from .pipe_records import absent, fields_of
+from .pipe_types import form_of, is_record, name_of, origin_of, read_annotation, sources
 
 _absent: Dict[Tuple[str, str], type] = {}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, NoReturn, Optional, Sequence
 
 from ._errors import PipelineError, callers_place, did_you_mean
-from .pipe_types import fields_of, is_record, name_of, origin_of
+from .pipe_records import fields_of
+from .pipe_types import is_record, name_of, origin_of
 
 if TYPE_CHECKING:
     from ._trace import Node

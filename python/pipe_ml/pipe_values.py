@@ -7,9 +7,9 @@ import json
 import os
 
 if __package__:
-    from .pipe_types import StepError, fields_of, form_of, is_record, load_json, name_of, origin_of, save_json
+    from .pipe_types import StepError, form_of, is_record, load_json, name_of, origin_of, records, save_json
 else:
-    from pipe_types import StepError, fields_of, form_of, is_record, load_json, name_of, origin_of, save_json
+    from pipe_types import StepError, form_of, is_record, load_json, name_of, origin_of, records, save_json
 
 _own_codecs = {}
 
@@ -247,7 +247,7 @@ def _members(annotation, value=None, path=None):
     if origin is dict:
         names = [*value] if value is not None else sorted(entry.split(".")[0] for entry in os.listdir(path))
         return {name: arguments[1] for name in names}
-    return fields_of(origin)
+    return records().fields_of(origin)
 
 
 def _save_folder(value, path, annotation):
@@ -346,7 +346,7 @@ def codec_of(annotation, inside=()):
     if origin in inside:  # a type that contains itself, as a tree does
         return "json"
     if is_record(origin) or hasattr(origin, "__total__"):
-        return "json" if all(codec_of(kind, (*inside, origin)) == "json" for kind in fields_of(origin).values()) else "folder"
+        return "json" if all(codec_of(kind, (*inside, origin)) == "json" for kind in records().fields_of(origin).values()) else "folder"
     for part in arguments:
         if part is not Ellipsis and part is not type(None) and not isinstance(part, (str, int, list)) and codec_of(part, inside) != "json":
             raise StepError(f"{name_of(annotation)} has no file format: only a type by itself, a list, a dict by name or a dataclass of {name_of(part)} has")
