@@ -137,7 +137,7 @@ class Pipeline(Generic[P]):
         """In another pipeline: adds this one's steps to it. Elsewhere: runs it, as ZenML does."""
         if current() is not None:
             return self._function(*arguments, **named)
-        values = inspect.signature(self._function).bind(*arguments, **named).arguments
+        values = _annotations.signature_of(self._function).bind(*arguments, **named).arguments
         return self.run(**values)
 
     def with_options(self, **options: Unpack[PipelineOptions]) -> Pipeline[P]:

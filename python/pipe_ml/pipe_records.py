@@ -7,9 +7,9 @@ it in a step with such a type.
 import sys
 
 if __package__:
-    from .pipe_types import StepError, a, from_plain, mismatch, name_of, origin_of, read_annotation, sources, to_plain
+    from .pipe_types import StepError, a, annotations_in, from_plain, mismatch, name_of, origin_of, read_annotation, sources, to_plain
 else:
-    from pipe_types import StepError, a, from_plain, mismatch, name_of, origin_of, read_annotation, sources, to_plain
+    from pipe_types import StepError, a, annotations_in, from_plain, mismatch, name_of, origin_of, read_annotation, sources, to_plain
 
 absent = []  # what stands for a class that cannot be imported, as a function of its package and name
 
@@ -30,18 +30,19 @@ class Names(dict):
             if name in known:
                 return known[name]
         for node in ast.walk(ast.parse(sources.get(self.module, ""))):
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
                 for alias in node.names:
                     if (alias.asname or alias.name.split(".")[0]) == name:
-                        return self.imported(node.module, alias.name) if isinstance(node, ast.ImportFrom) else self.imported(alias.name if alias.asname else name, "")
-        raise NameError(name)
+                        if isinstance(node, ast.ImportFrom):
+                            return self.imported("." * node.level + (node.module or ""), alias.name)
+                        return self.imported(alias.name if alias.asname else name, "")
+        raise NameError(f"name '{name}' is not defined")
 
-    @staticmethod
-    def imported(module, name):
+    def imported(self, module, name):
         import importlib
 
         try:
-            made = importlib.import_module(module)
+            made = importlib.import_module(module, self.namespace.get("__package__"))
             return getattr(made, name) if name else made
         except (ImportError, AttributeError):
             if not absent:
@@ -57,6 +58,18 @@ def read_quoted(text, module, namespace):
         return text
 
 
+def read_parts(annotation, module, namespace):
+    """Returns a type such as ``list["Model"]`` with its parts read."""
+    if str(getattr(annotation, "__origin__", "")) == "typing.Literal":
+        return annotation
+    parts = tuple(read_annotation(each, module, namespace) for each in annotation.__args__)
+    if all(part is each for part, each in zip(parts, annotation.__args__)):
+        return annotation
+    if hasattr(annotation, "copy_with"):
+        return annotation.copy_with(parts)
+    return annotation.__origin__[parts]
+
+
 def fields_of(kind):
     """Returns the types of the fields of a dataclass, NamedTuple or TypedDict, by name."""
     import typing
@@ -66,8 +79,9 @@ def fields_of(kind):
     except Exception:  # a name that only a type checker sees
         hints = {}
         for each in reversed(kind.__mro__):
+            own = annotations_in(each) if sys.version_info >= (3, 10) else each.__dict__.get("__annotations__", {})
             namespace = vars(sys.modules[each.__module__]) if each.__module__ in sys.modules else {}
-            hints.update({field: read_annotation(made, each.__module__, namespace) for field, made in each.__dict__.get("__annotations__", {}).items()})
+            hints.update({field: read_annotation(made, each.__module__, namespace) for field, made in own.items()})
     if hasattr(kind, "__dataclass_fields__"):
         names = [name for name, field in kind.__dataclass_fields__.items() if field._field_type.name == "_FIELD" and field.init]
     else:

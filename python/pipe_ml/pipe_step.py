@@ -14,7 +14,7 @@ import json
 import os
 import sys
 
-from pipe_types import StepError, from_plain, load_json, read_annotation, records, save_json, sources
+from pipe_types import StepError, annotations_in, from_plain, load_json, read_annotation, records, save_json, sources
 
 # --- In place of pipe_ml ----------------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ def _load_module(path):
 
 def _hint(function, name):
     """Returns the annotation of an argument, or of the result (``return``); None if only a type checker could read it."""
-    annotation = getattr(function, "__annotations__", {}).get(name)
+    annotation = annotations_in(function).get(name)
     made = read_annotation(annotation, function.__module__, function.__globals__)
     return None if isinstance(made, str) else made
 

@@ -60,15 +60,29 @@ def records():
     return pipe_records
 
 
+def annotations_in(made):
+    """Returns the annotations of a function or class; texts where Python finds not all their names."""
+    try:
+        return made.__annotations__
+    except Exception:
+        if not hasattr(made, "__annotate__"):  # another callable, or a Python before 3.14
+            return {}
+        import annotationlib
+
+        return annotationlib.get_annotations(made, format=annotationlib.Format.STRING)
+
+
 def read_annotation(annotation, module, namespace):
-    """Returns what an annotation in quotes means; the text itself where it cannot be read."""
+    """Returns what an annotation with quotes means; the text itself where it cannot be read."""
     text = getattr(annotation, "__forward_arg__", annotation)
     if not isinstance(text, str):
-        return annotation
+        has_quotes = getattr(annotation, "__args__", None) and "'" in str(annotation)
+        return records().read_parts(annotation, module, namespace) if has_quotes else annotation
     try:
-        return eval(text, namespace)  # code of the user's own module, which is executed already
+        made = eval(text, namespace)  # code of the user's own module, which is executed already
     except Exception:
-        return records().read_quoted(text, module, namespace)
+        made = records().read_quoted(text, module, namespace)
+    return text if isinstance(made, str) and made == text else read_annotation(made, module, namespace)
 
 
 _forms = {}

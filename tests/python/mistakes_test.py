@@ -60,6 +60,7 @@ MISTAKES = {
     "unknown_argument": in_pipeline("train(load(), rat=0.5)"),
     "too_many_arguments": in_pipeline("load(1, 2)"),
     "no_annotation_of_the_result": with_step("@pl.step\ndef step():\n    return 1"),
+    "annotation_that_nothing_defines": with_step("@pl.step\ndef step(rate: 'flaot' = 1.0) -> int:\n    return 1"),
     "no_file_format": with_step("@pl.step\ndef step() -> complex:\n    return 1j"),
     "class_without_a_file_format": with_step("class Tree:\n    pass\n\n@pl.step\ndef step(tree: Tree) -> int:\n    return 1", "step(load())"),
     "lambda": in_pipeline("square(1)", before="square = pl.step(lambda x: x * x)\n"),
