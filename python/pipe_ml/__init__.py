@@ -4,6 +4,8 @@
 processes, in containers or on a cluster; what has not changed is reused. docs/python.md is the guide.
 """
 
+from typing import TYPE_CHECKING
+
 from ._errors import PipelineError
 from ._handles import artifact, data, each, output
 from ._parts import Outputs, command, notebook, repeat, round_number, when
@@ -21,3 +23,12 @@ __all__ = [
     "log", "metric", "node_rank", "notebook", "output", "pipeline", "progress", "rank", "repeat", "round_number", "step",
     "stopping", "when", "world_size",
 ]
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+
+    def __getattr__(name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from ._errors import UnknownName, callers_place, did_you_mean
+
+        raise UnknownName(f"pipe_ml has no '{name}'", callers_place(), did_you_mean(name, __all__))

@@ -344,6 +344,8 @@ def check_function(function: Callable[..., Any], place: Place) -> Callable[..., 
     if not inspect.isfunction(made):
         kind = "class" if inspect.isclass(made) else type(made).__name__
         raise PipelineError(f"a step is a function, and this is a {kind}", place, "write a function at the top of a module that calls it")
+    if inspect.isgeneratorfunction(made) or inspect.isasyncgenfunction(made):
+        raise PipelineError(f"'{made.__name__}' is a generator, whose values exist only while they are taken", place, "return them as a list")
     if made.__name__ == "<lambda>":
         raise PipelineError("a lambda cannot be a step: it has no name to find its code by", place, "write it as a function at the top of the module")
     if made.__closure__:

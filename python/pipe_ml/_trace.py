@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from . import _annotations
 from ._errors import PipelineError, Place, callers_place, did_you_mean
 from ._handles import Artifact, Data, Each, Mapped, Parameter, _Comparable, as_condition
-from .pipe_types import StepError, a, form_of, name_of, to_plain
+from .pipe_types import MAX_DEPTH, StepError, a, form_of, name_of, to_plain
 from .pipe_values import CODECS, FileName, Metrics, codec_of, extension_of
 
 PARQUET = ("pandas", "polars", "arrow")
@@ -145,9 +145,12 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
         plain = to_plain(value, annotation, at)
         str(plain).encode()
     except StepError as error:
-        raise PipelineError(str(error), place) from None
+        hint = f"call it: {value.name}(...)" if hasattr(value, "with_options") else ""
+        raise PipelineError(str(error), place, hint) from None
     except UnicodeEncodeError:
         raise PipelineError(f"{at} holds half of a surrogate pair, which no file of UTF-8 can hold", place) from None
+    except ValueError:  # an int of more than 4300 digits
+        raise PipelineError(f"{at} holds an int that has too many digits for a text", place) from None
     if is_text(annotation, value) or isinstance(plain, (bool, int, float, list, dict)):
         return without_placeholders(plain)
     import json
@@ -179,6 +182,16 @@ def codec_at(annotation: Any, what: str, place: Place) -> str:
         raise PipelineError(f"{what}: {error}", place) from None
     _codecs[id(annotation)] = annotation, codec
     return codec
+
+
+def handle_in(value: Any, depth: int = 0) -> Optional[_Comparable]:
+    """Returns a handle that the value is or holds; None where there is none."""
+    if isinstance(value, _Comparable):
+        return value
+    if depth > MAX_DEPTH:  # a list that contains itself: to_plain() reports it
+        return None
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, set)) else ()
+    return next((found for each in parts if (found := handle_in(each, depth + 1)) is not None), None)
 
 
 class Call:
@@ -234,6 +247,9 @@ class Call:
         if isinstance(value, _Comparable) and not isinstance(value, (Artifact, Parameter)):
             raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is {value._described()}, and a step takes a result as a whole", self.node.place,
                                 "pass the result, and take its member in the step")
+        if (inner := handle_in(value)) is not None and inner is not value:
+            raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is a {type(value).__name__} that holds {inner._described()}, and a step takes each result by itself",
+                                self.node.place, "give each an argument of its own; results of one step by map() are taken together, by an argument that is a list")
         if isinstance(value, Artifact):
             self._artifact(name, value)
         elif isinstance(value, Parameter):

@@ -20,7 +20,7 @@ from pipe_types import StepError, annotations_in, from_plain, load_json, read_an
 
 _OF_VALUES = ("Codec", "FileName", "Metrics", "Pickle", "codec")
 _OF_RUNTIME = ("addresses", "barrier", "checkpoint", "local_rank", "log", "metric", "node_rank", "progress", "rank", "stopping", "world_size")
-__all__ = ["StepError", *_OF_RUNTIME, *_OF_VALUES]
+__all__ = ["StepError", "pipeline", "step", *_OF_RUNTIME, *_OF_VALUES]
 
 
 def step(function=None, **_options):

@@ -354,10 +354,21 @@ def codec_of(annotation, inside=()):
     return "json"
 
 
+_BETTER = {
+    "timedelta": "float, and return its total_seconds()", "object": "Any, or the exact type",
+    "Iterator": "list[...], and return a list", "Generator": "list[...], and return a list", "AsyncIterator": "list[...], and return a list",
+    "range": "list[int]", "float64": "float", "float32": "float", "int64": "int", "int32": "int", "bool_": "bool", "str_": "str", "Timestamp": "datetime.datetime",
+    "LazyFrame": "polars.DataFrame, and return what collect() gives",
+}
+
+
 def _check_json(origin, annotation):
     """Raises where a type has no form as JSON, with the way out."""
     if form_of(annotation)[0]:
         return
+    better = _BETTER.get(getattr(origin, "__name__", ""))
+    if better and getattr(origin, "__module__", "").split(".")[0] in ("builtins", "collections", "datetime", "numpy", "pandas", "polars"):
+        raise StepError(f"there is no file format for {name_of(annotation)}: annotate {better}")
     if not isinstance(origin, type) or origin.__module__ == "builtins":
         raise StepError(f"there is no file format for {name_of(annotation)}")
     hint = f"make it a dataclass, register a codec (@pl.codec({name_of(origin)}, '.ext')), or ask for pickle: pl.Pickle[{name_of(origin)}]"
