@@ -151,11 +151,18 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
         raise PipelineError(f"{at} holds half of a surrogate pair, which no file of UTF-8 can hold", place) from None
     except ValueError:  # an int of more than 4300 digits
         raise PipelineError(f"{at} holds an int that has too many digits for a text", place) from None
-    if is_text(annotation, value) or isinstance(plain, (bool, int, float, list, dict)):
+    if is_text(annotation, value) or (isinstance(plain, (bool, int, float, list, dict)) and not has_large_int(plain)):
         return without_placeholders(plain)
     import json
 
     return without_placeholders(json.dumps(plain))
+
+
+def has_large_int(value: Any) -> bool:
+    """Tells whether a number in the value has more than the 64 bits of a document's."""
+    if isinstance(value, (list, dict)):
+        return any(map(has_large_int, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
 def without_placeholders(value: Any) -> Any:

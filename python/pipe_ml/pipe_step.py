@@ -14,7 +14,7 @@ import json
 import os
 import sys
 
-from pipe_types import StepError, annotations_in, from_plain, load_json, read_annotation, records, save_json, sources
+from pipe_types import StepError, a, annotations_in, from_plain, load_json, read_annotation, records, save_json, sources
 
 # --- In place of pipe_ml ----------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ def _result_types(annotation, count):
 def _store(result, outputs, annotation):
     if not outputs:
         if result is not None:
-            raise StepError(f"the function returned a {type(result).__name__}, and declares no result: annotate it, as `-> {type(result).__name__}`")
+            raise StepError(f"the function returned {a(type(result).__name__)}, and declares no result: annotate it, as `-> {type(result).__name__}`")
         return
     results = (result,) if len(outputs) == 1 else result
     if not isinstance(results, tuple) or len(results) != len(outputs):

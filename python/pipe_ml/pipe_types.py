@@ -166,7 +166,8 @@ def _any_to(value, annotation, origin, _arguments, at, depth):
     if kind is dict and all(type(key) is str for key in value):
         return {key: to_plain(part, None, f"{at}[{key!r}]", depth) for key, part in value.items()}
     why = " with keys that are not texts" if kind is dict else " that is not finite" if kind is float else ""
-    example = "float" if kind is float else "dict[int, float]"
+    inside = "dict[str, {}]" if at.endswith("']") else "list[{}]" if at.endswith("]") else "{}"
+    example = "dict[int, float]" if kind is dict else inside.format(name_of(kind))
     raise StepError(f"{at or 'the value'} is {a(name_of(kind))}{why}, which would not come back as it is: annotate its exact type, such as {example}")
 
 

@@ -158,8 +158,8 @@ class Functions(PythonTest):
             import pipe_ml as pl
 
             @pl.step
-            def same(text: str, items: list[str], by_name: dict[str, str]) -> list:
-                return [text, items, by_name]
+            def same(text: str, items: list[str], by_name: dict[str, str], large: int = 2**70) -> list:
+                return [text, items, by_name, large]
 
             @pl.pipeline
             def digits(p: str = {values[0]!r}):
@@ -172,8 +172,8 @@ class Functions(PythonTest):
         """)
         self.digits("run")
         for i, text in enumerate(values):
-            self.assertEqual(self.json_of(f"same{f'_{i + 1}' if i else ''}.result"), [text, values, {each: each for each in values}])
-        self.assertEqual(self.json_of(f"same_{len(values) + 1}.result"), [values[0], ["x"], {}])
+            self.assertEqual(self.json_of(f"same{f'_{i + 1}' if i else ''}.result"), [text, values, {each: each for each in values}, 2**70])
+        self.assertEqual(self.json_of(f"same_{len(values) + 1}.result"), [values[0], ["x"], {}, 2**70])
 
     def test_annotations_are_read_whatever_is_quoted_and_imported_for_checkers_alone(self):
         self.write("kinds/__init__.py", "")
