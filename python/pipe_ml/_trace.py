@@ -15,6 +15,8 @@ PARQUET = ("pandas", "polars", "arrow")
 
 
 class Input(NamedTuple):
+    """An argument that comes from a file."""
+
     name: str
     source: Any  # as the document has it
     codec: str
@@ -31,6 +33,8 @@ class Value(NamedTuple):
 
 
 class Axis(NamedTuple):
+    """An argument of which each value makes an instance of the step."""
+
     name: str
     values: Any  # a list, or a text as "${split.files[*]}"
     codec: str
@@ -55,7 +59,7 @@ class Node:
         self.matrix: Any = None
         self.outputs: Dict[str, Any] = {}
         self.words: List[str] = []  # of a function's outputs, in the command
-        self.repeat: Any = None
+        self.repeat: Any = None  # the Rounds that the step is in
 
 
 class Rounds:
@@ -70,6 +74,8 @@ class Rounds:
 
 
 class Trace:
+    """The steps of a pipeline, in the order of their calls."""
+
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
         self.options = options
@@ -180,6 +186,7 @@ _codecs: Dict[int, Tuple[Any, str]] = {}  # by the annotation's identity; the an
 
 
 def codec_at(annotation: Any, what: str, place: Place) -> str:
+    """Returns the name of the codec of a type; raises at the place for a type that has none."""
     known = _codecs.get(id(annotation))
     if known is not None:
         return known[1]
@@ -235,7 +242,7 @@ class Call:
                 raise PipelineError(f"step '{self.node.name}' is not given its argument '{each.name}'", self.node.place)
             elif self._is_plain_default(each):
                 self.argument(each.name, each.default)
-        self._clear_variables()
+        self._check_variables()
 
     def _is_plain_default(self, parameter: Any) -> bool:
         """Tells whether a default is shown as a parameter of the step; others stay in the function's code."""
@@ -364,8 +371,8 @@ class Call:
         plain = plain_value(value, annotation, f"the argument '{name}' of step '{self.node.name}'", self.node.place)
         self.node.values.append(Value(name, plain, "text" if is_text(annotation, value) else "json"))
 
-    def _clear_variables(self) -> None:
-        """Two arguments of a step are told apart by the variables that carry them, which are in capitals."""
+    def _check_variables(self) -> None:
+        """Raises for two arguments whose variables, which are in capitals, would be one."""
         seen: Dict[str, str] = {}
         each: Any
         for each in (*self.node.inputs, *self.node.values, *self.node.axes):
@@ -397,7 +404,7 @@ class Call:
         origin = getattr(annotation, "__origin__", annotation)
         if isinstance(origin, type) and issubclass(origin, tuple) and hasattr(origin, "_fields"):
             return origin(*handles)
-        return tuple(handles) if origin is tuple and len(handles) > 1 or len(handles) > 1 else handles[0]
+        return tuple(handles) if len(handles) > 1 else handles[0]
 
 
 class Taken(Artifact):
@@ -421,9 +428,3 @@ def output_file(name: str, annotation: Any, codec: str) -> Any:
     if any(each is Metrics or isinstance(each, Metrics) for each in extras):
         return {"file": file, "metrics": True}
     return file
-
-
-def outputs_of_command(outputs: Any) -> Tuple[Dict[str, Any], List[str]]:
-    if isinstance(outputs, Mapping):
-        return dict(outputs), list(outputs)
-    return {name: name for name in outputs}, list(outputs)
