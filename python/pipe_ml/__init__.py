@@ -4,16 +4,17 @@
 processes, in containers or on a cluster; what has not changed is reused. docs/python.md is the guide.
 """
 
+from typing import TYPE_CHECKING
+
 from ._errors import PipelineError
 from ._handles import artifact, data, each, output
 from ._parts import Outputs, command, notebook, repeat, round_number, when
 from ._pipeline import Pipeline, Step, pipeline, step
 from ._results import LiveRun, Run, RunFailed, StepResult
 from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry
-from .pipe_step import (
-    Codec, FileName, Metrics, Pickle, StepError, addresses, barrier, checkpoint, codec, local_rank, log, metric, node_rank, progress, rank,
-    stopping, world_size,
-)
+from .pipe_runtime import addresses, barrier, checkpoint, local_rank, log, metric, node_rank, progress, rank, stopping, world_size
+from .pipe_types import StepError
+from .pipe_values import Codec, FileName, Metrics, Pickle, codec
 
 __all__ = [
     "Codec", "DockerSettings", "FileName", "KubernetesSettings", "LiveRun", "Metrics", "Outputs", "Pickle",
@@ -22,3 +23,12 @@ __all__ = [
     "log", "metric", "node_rank", "notebook", "output", "pipeline", "progress", "rank", "repeat", "round_number", "step",
     "stopping", "when", "world_size",
 ]
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of these
+
+    def __getattr__(name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from ._errors import UnknownName, callers_place, did_you_mean
+
+        raise UnknownName(f"pipe_ml has no '{name}'", callers_place(), did_you_mean(name, __all__))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
+import re
+import sys
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from ._source import source_of
-from .pipe_types import absent, fields_of, form_of, is_record, name_of, origin_of, read_annotation, sources
+from ._errors import PipelineError, did_you_mean
+from ._source import place_of, source_of
+from .pipe_records import absent, fields_of
+from .pipe_types import annotations_in, form_of, is_record, name_of, origin_of, read_annotation, sources
 
 _absent: Dict[Tuple[str, str], type] = {}
 
@@ -40,11 +45,24 @@ absent.append(_stand_in)
 
 @functools.lru_cache(maxsize=None)
 def annotations_of(function: Callable[..., Any]) -> Dict[str, Any]:
-    """Returns the annotation of each argument and of the result; texts that cannot be read stay texts."""
-    found = dict(getattr(function, "__annotations__", {}))
-    if any(isinstance(each, str) for each in found.values()):
+    """Returns the annotation of each argument and of the result; raises for one whose names nothing defines."""
+    found = annotations_in(function)
+    if any("'" in repr(each) for each in found.values()):
         sources[function.__module__] = source_of(function).text
-    return {name: read_annotation(each, function.__module__, function.__globals__) for name, each in found.items()}
+    read = {name: read_annotation(each, function.__module__, function.__globals__) for name, each in found.items()}
+    for name, each in read.items():
+        if isinstance(each, str):
+            what = "the result" if name == "return" else f"the argument '{name}'"
+            raise PipelineError(f"the annotation of {what} of '{function.__name__}', '{each}', cannot be read", place_of(function), _unread(each, function))
+    return read
+
+
+def _unread(text: str, function: Callable[..., Any]) -> str:
+    """Returns the advice for an annotation that cannot be read."""
+    names = re.findall(r"\w+", text)
+    known = [*function.__globals__, *vars(builtins)]
+    unknown = next((each for each in names if each not in known), "")
+    return did_you_mean(unknown, known) or "define its names at the top of the module, or import them there, below `if TYPE_CHECKING:` if need be"
 
 
 def outputs_of(annotation: Any) -> List[Tuple[str, Any]]:
@@ -116,4 +134,13 @@ def _is_below(a: type, b: type) -> bool:
 @functools.lru_cache(maxsize=None)
 def parameters_of(function: Callable[..., Any]) -> Sequence[Any]:
     """Returns the parameters of a function, as `inspect` has them."""
-    return list(inspect.signature(function).parameters.values())
+    return list(signature_of(function).parameters.values())
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Returns the signature of a function; Python 3.14 would evaluate annotations that only type checkers can read."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return inspect.signature(function, annotation_format=annotationlib.Format.STRING)
+    return inspect.signature(function)

@@ -13,9 +13,9 @@ from ._errors import PipelineError, Place
 from ._handles import Artifact, Mapped, _Comparable, as_condition
 from ._source import module_name, source_of
 from ._trace import Node, Rounds, Trace
+from .pipe_runtime import SHIM
 
 FOLDER = "__pipe__"  # beside the pipeline: the code of its function steps
-SHIM = ("pipe_step.py", "pipe_values.py", "pipe_types.py")
 RESOURCES = ("memory", "cpu_count", "gpu_count", "gpu_class", "gpu_memory", "gpus", "devices", "accelerator", "shm_size", "instance_type", "compute_capability",
              "auto_select_gpus", "placement_constraints", "preflight")
 GROUPS = ("docker", "resources", "kubernetes")

@@ -45,13 +45,33 @@ class PipelineError(Exception):
         return [str(self)]
 
 
+class UnknownName(PipelineError, AttributeError):
+    """A name that pipe_ml does not have."""
+
+
 def _show_uncaught(kind: Type[BaseException], error: BaseException, trace: Optional[types.TracebackType]) -> None:
     """Prints an error of this package without frames: its message has the user's lines."""
     if hasattr(error, "_render_traceback_") and kind.__module__.startswith(__package__ or "pipe_ml"):
         sys.stdout.flush()
         print(error, file=sys.stderr)
     else:
-        _before(kind, error, trace)
+        shown_trace = _without_ours(trace)
+        _before(kind, error.with_traceback(shown_trace), shown_trace)
+
+
+def _without_ours(trace: Optional[types.TracebackType]) -> Optional[types.TracebackType]:
+    """Returns the traceback without the frames of this package, unless the error was raised in one of those."""
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    if not entries or entries[-1].tb_frame.f_code.co_filename.startswith(_HERE):
+        return entries[0] if entries else None
+    kept: Optional[types.TracebackType] = None
+    for each in reversed(entries):
+        if not each.tb_frame.f_code.co_filename.startswith(_HERE):
+            kept = types.TracebackType(kept, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return kept
 
 
 _before = sys.excepthook

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, NoReturn, Optional, Sequence
 
 from ._errors import PipelineError, callers_place, did_you_mean
-from .pipe_types import fields_of, is_record, name_of, origin_of
+from .pipe_records import fields_of
+from .pipe_types import is_record, name_of, origin_of
 
 if TYPE_CHECKING:
     from ._trace import Node
@@ -87,8 +88,11 @@ class _Comparable:
     def _short(self) -> str:
         return "result"
 
-    def __add__(self, _: Any) -> NoReturn:
+    def __add__(self, _: Any = None) -> NoReturn:
         self._refuse("computed with")
+
+    def __format__(self, _: str) -> str:
+        self._refuse("part of a text")
 
     __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = __float__ = __int__ = __add__
 

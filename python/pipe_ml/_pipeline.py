@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, O
 
 from . import _annotations
 from . import _settings
-from ._document import FOLDER, RESOURCES, SHIM, Document, find_option, to_yaml
+from ._document import FOLDER, RESOURCES, Document, find_option, to_yaml
 from ._errors import PipelineError, Place, callers_place, did_you_mean
 from ._handles import Parameter
 from ._source import check_function, check_names, place_of
 from ._trace import Call, Node, current, plain_value, tracing
+from .pipe_runtime import SHIM
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Unpack
@@ -136,7 +137,7 @@ class Pipeline(Generic[P]):
         """In another pipeline: adds this one's steps to it. Elsewhere: runs it, as ZenML does."""
         if current() is not None:
             return self._function(*arguments, **named)
-        values = inspect.signature(self._function).bind(*arguments, **named).arguments
+        values = _annotations.signature_of(self._function).bind(*arguments, **named).arguments
         return self.run(**values)
 
     def with_options(self, **options: Unpack[PipelineOptions]) -> Pipeline[P]:

@@ -170,7 +170,6 @@ class LiveRun:
         self._state = state
         self._parameters = parameters_file(parameters) if parameters else ""
         extra = [*(["--params", self._parameters] if self._parameters else []), *(["--state", state] if state else [])]
-        self._errors = b""
         self._failures: Dict[str, Event] = {}
         self._error: Optional[Event] = None
         self._is_interrupted = False

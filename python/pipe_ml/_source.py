@@ -11,6 +11,7 @@ import ast
 import builtins
 import inspect
 import os
+import re
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -126,12 +127,23 @@ class Statement:
         if isinstance(node, ast.ImportFrom):
             names = [each for each in node.names if self.is_star or self.is_future or (each.asname or each.name) in wanted]
             return f"from {self._absolute(node)} import {', '.join(map(_alias, names))}"
-        end = node.end_lineno or node.lineno
+        body = "\n".join(self._lines())
         if not isinstance(node, (*_Function, ast.ClassDef)):
-            return "\n".join(self.lines[node.lineno - 1:end])
+            return body
         kept = [each for each in node.decorator_list if not self.is_ours(each)]
         decorators = ["@" + "\n".join(self.lines[each.lineno - 1:each.end_lineno]).strip().lstrip("@").strip() for each in kept]
-        return "\n".join([*decorators, *self.lines[node.lineno - 1:end]])
+        return "\n".join([*decorators, body])
+
+    def _lines(self) -> List[str]:
+        """Returns the statement's lines, with absolute imports in place of relative ones: the code lies in another folder."""
+        first = self.node.lineno - 1
+        lines = self.lines[first:self.node.end_lineno]
+        for each in ast.walk(self.node):
+            if isinstance(each, ast.ImportFrom) and each.level:
+                line = self.lines[each.lineno - 1].encode()
+                before, statement = line[:each.col_offset].decode(), line[each.col_offset:].decode()
+                lines[each.lineno - 1 - first] = before + re.sub(r"^from\s*\.[.\s]*[\w.]*?\s*\bimport\b", f"from {self._absolute(each)} import", statement)
+        return lines
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -332,6 +344,8 @@ def check_function(function: Callable[..., Any], place: Place) -> Callable[..., 
     if not inspect.isfunction(made):
         kind = "class" if inspect.isclass(made) else type(made).__name__
         raise PipelineError(f"a step is a function, and this is a {kind}", place, "write a function at the top of a module that calls it")
+    if inspect.isgeneratorfunction(made) or inspect.isasyncgenfunction(made):
+        raise PipelineError(f"'{made.__name__}' is a generator, whose values exist only while they are taken", place, "return them as a list")
     if made.__name__ == "<lambda>":
         raise PipelineError("a lambda cannot be a step: it has no name to find its code by", place, "write it as a function at the top of the module")
     if made.__closure__:

@@ -8,13 +8,15 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from . import _annotations
 from ._errors import PipelineError, Place, callers_place, did_you_mean
 from ._handles import Artifact, Data, Each, Mapped, Parameter, _Comparable, as_condition
-from .pipe_types import StepError, a, form_of, name_of, to_plain
+from .pipe_types import MAX_DEPTH, StepError, a, form_of, name_of, to_plain
 from .pipe_values import CODECS, FileName, Metrics, codec_of, extension_of
 
 PARQUET = ("pandas", "polars", "arrow")
 
 
 class Input(NamedTuple):
+    """An argument that comes from a file."""
+
     name: str
     source: Any  # as the document has it
     codec: str
@@ -31,6 +33,8 @@ class Value(NamedTuple):
 
 
 class Axis(NamedTuple):
+    """An argument of which each value makes an instance of the step."""
+
     name: str
     values: Any  # a list, or a text as "${split.files[*]}"
     codec: str
@@ -55,7 +59,7 @@ class Node:
         self.matrix: Any = None
         self.outputs: Dict[str, Any] = {}
         self.words: List[str] = []  # of a function's outputs, in the command
-        self.repeat: Any = None
+        self.repeat: Any = None  # the Rounds that the step is in
 
 
 class Rounds:
@@ -70,6 +74,8 @@ class Rounds:
 
 
 class Trace:
+    """The steps of a pipeline, in the order of their calls."""
+
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
         self.options = options
@@ -145,14 +151,24 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
         plain = to_plain(value, annotation, at)
         str(plain).encode()
     except StepError as error:
-        raise PipelineError(str(error), place) from None
+        hint = f"call it: {value.name}(...)" if hasattr(value, "with_options") else ""
+        raise PipelineError(str(error), place, hint) from None
     except UnicodeEncodeError:
         raise PipelineError(f"{at} holds half of a surrogate pair, which no file of UTF-8 can hold", place) from None
-    if is_text(annotation, value) or isinstance(plain, (bool, int, float, list, dict)):
+    except ValueError:  # an int of more than 4300 digits
+        raise PipelineError(f"{at} holds an int that has too many digits for a text", place) from None
+    if is_text(annotation, value) or (isinstance(plain, (bool, int, float, list, dict)) and not has_large_int(plain)):
         return without_placeholders(plain)
     import json
 
     return without_placeholders(json.dumps(plain))
+
+
+def has_large_int(value: Any) -> bool:
+    """Tells whether a number in the value has more than the 64 bits of a document's."""
+    if isinstance(value, (list, dict)):
+        return any(map(has_large_int, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
 def without_placeholders(value: Any) -> Any:
@@ -170,6 +186,7 @@ _codecs: Dict[int, Tuple[Any, str]] = {}  # by the annotation's identity; the an
 
 
 def codec_at(annotation: Any, what: str, place: Place) -> str:
+    """Returns the name of the codec of a type; raises at the place for a type that has none."""
     known = _codecs.get(id(annotation))
     if known is not None:
         return known[1]
@@ -179,6 +196,16 @@ def codec_at(annotation: Any, what: str, place: Place) -> str:
         raise PipelineError(f"{what}: {error}", place) from None
     _codecs[id(annotation)] = annotation, codec
     return codec
+
+
+def handle_in(value: Any, depth: int = 0) -> Optional[_Comparable]:
+    """Returns a handle that the value is or holds; None where there is none."""
+    if isinstance(value, _Comparable):
+        return value
+    if depth > MAX_DEPTH:  # a list that contains itself: to_plain() reports it
+        return None
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, set)) else ()
+    return next((found for each in parts if (found := handle_in(each, depth + 1)) is not None), None)
 
 
 class Call:
@@ -215,7 +242,7 @@ class Call:
                 raise PipelineError(f"step '{self.node.name}' is not given its argument '{each.name}'", self.node.place)
             elif self._is_plain_default(each):
                 self.argument(each.name, each.default)
-        self._clear_variables()
+        self._check_variables()
 
     def _is_plain_default(self, parameter: Any) -> bool:
         """Tells whether a default is shown as a parameter of the step; others stay in the function's code."""
@@ -234,6 +261,9 @@ class Call:
         if isinstance(value, _Comparable) and not isinstance(value, (Artifact, Parameter)):
             raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is {value._described()}, and a step takes a result as a whole", self.node.place,
                                 "pass the result, and take its member in the step")
+        if (inner := handle_in(value)) is not None and inner is not value:
+            raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is a {type(value).__name__} that holds {inner._described()}, and a step takes each result by itself",
+                                self.node.place, "give each an argument of its own; results of one step by map() are taken together, by an argument that is a list")
         if isinstance(value, Artifact):
             self._artifact(name, value)
         elif isinstance(value, Parameter):
@@ -341,8 +371,8 @@ class Call:
         plain = plain_value(value, annotation, f"the argument '{name}' of step '{self.node.name}'", self.node.place)
         self.node.values.append(Value(name, plain, "text" if is_text(annotation, value) else "json"))
 
-    def _clear_variables(self) -> None:
-        """Two arguments of a step are told apart by the variables that carry them, which are in capitals."""
+    def _check_variables(self) -> None:
+        """Raises for two arguments whose variables, which are in capitals, would be one."""
         seen: Dict[str, str] = {}
         each: Any
         for each in (*self.node.inputs, *self.node.values, *self.node.axes):
@@ -374,7 +404,7 @@ class Call:
         origin = getattr(annotation, "__origin__", annotation)
         if isinstance(origin, type) and issubclass(origin, tuple) and hasattr(origin, "_fields"):
             return origin(*handles)
-        return tuple(handles) if origin is tuple and len(handles) > 1 or len(handles) > 1 else handles[0]
+        return tuple(handles) if len(handles) > 1 else handles[0]
 
 
 class Taken(Artifact):
@@ -398,9 +428,3 @@ def output_file(name: str, annotation: Any, codec: str) -> Any:
     if any(each is Metrics or isinstance(each, Metrics) for each in extras):
         return {"file": file, "metrics": True}
     return file
-
-
-def outputs_of_command(outputs: Any) -> Tuple[Dict[str, Any], List[str]]:
-    if isinstance(outputs, Mapping):
-        return dict(outputs), list(outputs)
-    return {name: name for name in outputs}, list(outputs)

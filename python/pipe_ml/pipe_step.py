@@ -14,121 +14,13 @@ import json
 import os
 import sys
 
-if __package__:
-    from .pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
-else:
-    from pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
+from pipe_types import StepError, a, annotations_in, from_plain, load_json, read_annotation, records, save_json, sources
 
-__all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "addresses", "barrier", "checkpoint", "codec", "local_rank", "log", "metric",
-           "node_rank", "progress", "rank", "stopping", "world_size"]
+# --- In place of pipe_ml ----------------------------------------------------------------------------------
 
-# --- For code in a step -----------------------------------------------------------------------------------
-
-
-def _line(**fields):
-    for name, value in fields.items():
-        if isinstance(value, float) and not is_finite(value):
-            fields[name] = float_text(value)
-    text = "@pipe " + json.dumps(fields, default=str) + "\n"
-    sys.stderr.flush()
-    os.write(2, text.encode())
-
-
-def log(message, level="info", **fields):
-    """Writes a line with fields to the step's log."""
-    _line(level=level, message=str(message), **({"fields": fields} if fields else {}))
-
-
-def progress(fraction, message=""):
-    """Reports how far the step is, from 0 to 1."""
-    _line(progress=min(1.0, max(0.0, float(fraction))), **({"message": message} if message else {}))
-
-
-def metric(name, value, step=None):
-    """Reports a metric of the run: a number, or a point of a series where ``step`` is given."""
-    _line(metric=str(name), value=float(value), **({} if step is None else {"step": int(step)}))
-
-
-def checkpoint():
-    """Returns the folder that survives the step's attempts until it succeeds."""
-    from pathlib import Path
-
-    if not os.environ.get("PIPE_CHECKPOINT"):
-        raise StepError("this step has no checkpoint folder: declare it with @step(checkpoint=True)")
-    return Path(os.environ["PIPE_CHECKPOINT"])
-
-
-_stop = {"installed": False, "asked": False}
-
-
-def stopping():
-    """Returns True once the step is asked to end, by Ctrl-C, a timeout or another step's failure."""
-    import signal
-
-    if not _stop["installed"]:
-        _stop["installed"] = True
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: _stop.update(asked=True))
-    return _stop["asked"]
-
-
-def _number(name, default):
-    return int(os.environ[name]) if "PIPE_NODE_COUNT" in os.environ else default
-
-
-def rank():
-    """Returns the number of this process, from 0, among all of a step with ``nodes``. Results are those of the first process of a node."""
-    return _number("RANK", 0)
-
-
-def world_size():
-    """Returns the number of those processes."""
-    return _number("WORLD_SIZE", 1)
-
-
-def local_rank():
-    """Returns the number of this process among those of its node."""
-    return _number("LOCAL_RANK", 0)
-
-
-def node_rank():
-    """Returns the number of this process's node."""
-    return _number("PIPE_NODE_RANK", 0)
-
-
-def addresses():
-    """Returns the addresses of all nodes, in order; none for a step without ``nodes``."""
-    return [each for each in os.environ.get("PIPE_NODE_ADDRESSES", "").split(",") if each]
-
-
-_waiting_room = []
-
-
-def barrier():
-    """Returns once all processes of the step have called it equally often. The attempt ends with the first that fails."""
-    import socket
-    import time
-
-    others = world_size() - 1
-    if others == 0:
-        return
-    place = (addresses()[0], int(os.environ["MASTER_PORT"]) + world_size() + 1)
-    if rank() == 0:
-        if not _waiting_room:
-            _waiting_room.append(socket.create_server(("", place[1]), backlog=4096))
-        arrived = [_waiting_room[0].accept()[0] for _ in range(others)]
-        for one in arrived:
-            one.sendall(b".")
-            one.close()
-        return
-    while True:
-        try:
-            with socket.create_connection(place) as one:
-                if one.recv(1):
-                    return
-        except OSError:
-            pass
-        time.sleep(0.05)
+_OF_VALUES = ("Codec", "FileName", "Metrics", "Pickle", "codec")
+_OF_RUNTIME = ("addresses", "barrier", "checkpoint", "local_rank", "log", "metric", "node_rank", "progress", "rank", "stopping", "world_size")
+__all__ = ["StepError", "pipeline", "step", *_OF_RUNTIME, *_OF_VALUES]
 
 
 def step(function=None, **_options):
@@ -141,20 +33,23 @@ pipeline = step
 
 def _values():
     """Returns the module of codecs, which a step that handles JSON alone does not load."""
-    if __package__:
-        from . import pipe_values
-    else:
-        import pipe_values
+    import pipe_values
+
     return pipe_values
 
 
-def __getattr__(name):
-    if name in ("Codec", "FileName", "Metrics", "Pickle", "codec"):
-        return getattr(_values(), name)
-    if name == "DataFrame":
-        import pandas
+def _runtime():
+    """Returns the module of what code in a step calls."""
+    import pipe_runtime
 
-        return pandas.DataFrame
+    return pipe_runtime
+
+
+def __getattr__(name):
+    if name in _OF_VALUES:
+        return getattr(_values(), name)
+    if name in _OF_RUNTIME:
+        return getattr(_runtime(), name)
     raise AttributeError(f"pipe_ml has no {name!r} inside a step")
 
 
@@ -191,7 +86,7 @@ def _load_module(path):
 
 def _hint(function, name):
     """Returns the annotation of an argument, or of the result (``return``); None if only a type checker could read it."""
-    annotation = getattr(function, "__annotations__", {}).get(name)
+    annotation = annotations_in(function).get(name)
     made = read_annotation(annotation, function.__module__, function.__globals__)
     return None if isinstance(made, str) else made
 
@@ -236,14 +131,14 @@ def _result_types(annotation, count):
     if count == 1:
         return [annotation]
     if hasattr(annotation, "_fields"):
-        return list(fields_of(annotation).values())
+        return list(records().fields_of(annotation).values())
     return list(getattr(annotation, "__args__", None) or [None] * count)
 
 
 def _store(result, outputs, annotation):
     if not outputs:
         if result is not None:
-            raise StepError(f"the function returned a {type(result).__name__}, and declares no result: annotate it, as `-> {type(result).__name__}`")
+            raise StepError(f"the function returned {a(type(result).__name__)}, and declares no result: annotate it, as `-> {type(result).__name__}`")
         return
     results = (result,) if len(outputs) == 1 else result
     if not isinstance(results, tuple) or len(results) != len(outputs):
@@ -259,39 +154,11 @@ def _store(result, outputs, annotation):
             raise
 
 
-def _report(error):
-    """Prints the traceback without this file's frames, and tells pipe what was raised."""
-    import traceback
-
-    here = os.path.dirname(os.path.abspath(__file__)) + os.sep + "pipe_"
-    frames = error.__traceback__
-    while frames and os.path.abspath(frames.tb_frame.f_code.co_filename).startswith(here):
-        frames = frames.tb_next
-    sys.stdout.flush()
-    doing = getattr(error, "while_doing", "")
-    if isinstance(error, StepError):
-        print(f"{type(error).__name__}: {error}" + (f" ({doing})" if doing else ""), file=sys.stderr)
-    else:
-        traceback.print_exception(type(error), error, frames)
-    at = [doing] if doing else []
-    if frames:
-        last = [frame for frame in traceback.extract_tb(frames) if os.sep + "lib" + os.sep not in frame.filename][-1:]
-        at += [f"{frame.filename}:{frame.lineno}, in {frame.name}" for frame in last]
-    causes, cause = [], error.__cause__
-    while cause is not None and len(causes) < 20:
-        causes.append({"type": type(cause).__qualname__, "message": str(cause)})
-        cause = cause.__cause__
-    failure = {"type": type(error).__qualname__, "message": str(error), "how": "raised", "where": ", ".join(at), "causes": causes}
-    if path := os.environ.get("PIPE_FAILURE_FILE"):
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(failure, file)
-
-
 def main(words):
     path, words = words[0], words[1:]
     end = words.index("->") if "->" in words else len(words)
     inputs, outputs = [_Word(word) for word in words[:end]], [_Word(word) for word in words[end + 1:]]
-    sys.path.append(sys.path[0])  # where pipe_values is
+    sys.path.append(sys.path[0])  # where the modules beside this file are
     sys.path[0] = os.getcwd()
     sys.modules["pipe_ml"] = sys.modules[__name__]
     try:
@@ -308,12 +175,12 @@ def main(words):
             import asyncio
 
             result = asyncio.run(result)
-        if local_rank() == 0:  # The processes of a node share the folder of its outputs.
+        if "PIPE_NODE_COUNT" not in os.environ or _runtime().local_rank() == 0:  # The processes of a node share the folder of its outputs.
             _store(result, outputs, _hint(function, "return"))
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        _report(error)
+        _runtime().report_failure(error)
         return 1
     sys.stdout.flush()
     return 0

@@ -1,11 +1,11 @@
 """Values of annotated types as JSON and back, for steps that are functions.
 
 A copy of this file travels with the code of each function step, beside pipe_step.py: any Python from 3.8, no
-other package, and ``typing`` only where the step's own code has loaded it.
+other package, and ``typing`` only where the step's own code has loaded it. Each step compiles it anew, so it
+has numbers, texts, lists and maps alone; pipe_records.py has the other types, and is loaded by steps with one.
 """
 
 import json
-import sys
 
 
 class StepError(Exception):
@@ -14,7 +14,6 @@ class StepError(Exception):
 
 MAX_DEPTH = 200
 ANY = ("typing.Any", "Any", "~T")
-RECORD_MEMBERS = ("__dataclass_fields__", "_fields")
 LISTS = ("list", "tuple", "set", "frozenset", "Sequence", "Iterable", "Collection")
 MAPS = ("dict", "Mapping", "MutableMapping")
 TIMES = ("date", "datetime", "time")
@@ -50,71 +49,40 @@ def is_record(kind):
 
 
 sources = {}  # the source of each module that has functions which are steps, by name
-absent = []  # what stands for a class that cannot be imported, as a function of its package and name
 
 
-class Names(dict):
-    """Names of a module: those that it has, and those that it imports for type checkers only."""
+def records():
+    """Returns the module of the types that not each step has."""
+    if __package__:
+        from . import pipe_records
+    else:
+        import pipe_records
+    return pipe_records
 
-    def __init__(self, module, namespace):
-        super().__init__()
-        self.module = module
-        self.namespace = namespace
 
-    def __missing__(self, name):
-        import ast
-        import builtins
+def annotations_in(made):
+    """Returns the annotations of a function or class; texts where Python finds not all their names."""
+    try:
+        return made.__annotations__
+    except Exception:
+        if not hasattr(made, "__annotate__"):  # another callable, or a Python before 3.14
+            return {}
+        import annotationlib
 
-        for known in (self.namespace, vars(builtins)):
-            if name in known:
-                return known[name]
-        for node in ast.walk(ast.parse(sources.get(self.module, ""))):
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0):
-                for alias in node.names:
-                    if (alias.asname or alias.name.split(".")[0]) == name:
-                        return self.imported(node.module, alias.name) if isinstance(node, ast.ImportFrom) else self.imported(alias.name if alias.asname else name, "")
-        raise NameError(name)
-
-    @staticmethod
-    def imported(module, name):
-        import importlib
-
-        try:
-            made = importlib.import_module(module)
-            return getattr(made, name) if name else made
-        except (ImportError, AttributeError):
-            if not absent:
-                raise
-            return absent[0](module, name)
+        return annotationlib.get_annotations(made, format=annotationlib.Format.STRING)
 
 
 def read_annotation(annotation, module, namespace):
-    """Returns what an annotation in quotes means; the text itself where it cannot be read."""
+    """Returns what an annotation with quotes means; the text itself where it cannot be read."""
     text = getattr(annotation, "__forward_arg__", annotation)
     if not isinstance(text, str):
-        return annotation
+        has_quotes = getattr(annotation, "__args__", None) and "'" in str(annotation)
+        return records().read_parts(annotation, module, namespace) if has_quotes else annotation
     try:
-        return eval(text, {}, Names(module, namespace))  # code of the user's own module, which is executed already
+        made = eval(text, namespace)  # code of the user's own module, which is executed already
     except Exception:
-        return text
-
-
-def fields_of(kind):
-    """Returns the types of the fields of a dataclass, NamedTuple or TypedDict, by name."""
-    import typing
-
-    try:
-        hints = typing.get_type_hints(kind, **({"include_extras": True} if sys.version_info >= (3, 9) else {}))
-    except Exception:  # a name that only a type checker sees
-        hints = {}
-        for each in reversed(kind.__mro__):
-            namespace = vars(sys.modules[each.__module__]) if each.__module__ in sys.modules else {}
-            hints.update({field: read_annotation(made, each.__module__, namespace) for field, made in each.__dict__.get("__annotations__", {}).items()})
-    if hasattr(kind, "__dataclass_fields__"):
-        names = [name for name, field in kind.__dataclass_fields__.items() if field._field_type.name == "_FIELD" and field.init]
-    else:
-        names = getattr(kind, "_fields", None) or list(hints)
-    return {name: hints.get(name) for name in names}
+        made = records().read_quoted(text, module, namespace)
+    return text if isinstance(made, str) and made == text else read_annotation(made, module, namespace)
 
 
 _forms = {}
@@ -182,7 +150,8 @@ def to_plain(value, annotation=None, at="", depth=0):
         raise mismatch(at, annotation, value)
     if hasattr(value, "dtype") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0 and form != "any":
         value = value.item()  # a number of NumPy
-    return _TO[form](value, annotation, origin, arguments, at, depth + 1)
+    convert = _TO.get(form) or records().TO[form]
+    return convert(value, annotation, origin, arguments, at, depth + 1)
 
 
 def _any_to(value, annotation, origin, _arguments, at, depth):
@@ -197,59 +166,15 @@ def _any_to(value, annotation, origin, _arguments, at, depth):
     if kind is dict and all(type(key) is str for key in value):
         return {key: to_plain(part, None, f"{at}[{key!r}]", depth) for key, part in value.items()}
     why = " with keys that are not texts" if kind is dict else " that is not finite" if kind is float else ""
-    raise StepError(f"{at or 'the value'} is {a(name_of(kind))}{why}, which would not come back as it is: annotate its exact type, such as dict[int, float]")
-
-
-def _union_to(value, annotation, _origin, arguments, at, depth):
-    return _first(arguments, annotation, value, at, lambda each: to_plain(value, each, at, depth))
-
-
-def _first(arguments, annotation, value, at, convert):
-    # A bool is also an int, and an int is taken for a float: the exact type comes first.
-    for each in sorted(arguments, key=lambda each: type(value) is not origin_of(each)[0]):
-        try:
-            return convert(each)
-        except (StepError, ValueError, TypeError, KeyError):
-            continue
-    raise mismatch(at, annotation, value)
-
-
-def _literal(value, annotation, _origin, arguments, at, _depth=0):
-    if any(type(each) is type(value) and each == value for each in arguments):
-        return value
-    raise mismatch(at, annotation, value)
+    inside = "dict[str, {}]" if at.endswith("']") else "list[{}]" if at.endswith("]") else "{}"
+    example = "dict[int, float]" if kind is dict else inside.format(name_of(kind))
+    raise StepError(f"{at or 'the value'} is {a(name_of(kind))}{why}, which would not come back as it is: annotate its exact type, such as {example}")
 
 
 def _none(value, annotation, _origin, _arguments, at, _depth=0):
     if value is None:
         return None
     raise mismatch(at, annotation, value)
-
-
-def _enum_to(value, annotation, origin, _arguments, at, _depth):
-    if isinstance(value, origin) and value.name in origin.__members__:
-        return value.name
-    raise mismatch(at, annotation, value)
-
-
-def _record_to(value, annotation, origin, _arguments, at, depth):
-    hints = fields_of(origin)
-    if hasattr(origin, "__total__"):
-        if not isinstance(value, dict):
-            raise mismatch(at, annotation, value)
-        _no_others(value, hints, origin, at)
-        return {key: to_plain(part, hints[key], f"{at}[{key!r}]", depth) for key, part in value.items()}
-    if not isinstance(value, origin):
-        raise mismatch(at, annotation, value)
-    if type(value) is not origin:
-        raise StepError(f"{at or 'the value'} is {a(name_of(type(value)))}, and only the fields of {name_of(origin)} would be stored: annotate it as {name_of(type(value))}")
-    return {name: to_plain(getattr(value, name), each, f"{at}.{name}", depth) for name, each in hints.items()}
-
-
-def _no_others(value, hints, origin, at):
-    for key in value:
-        if key not in hints:
-            raise StepError(f"{at or 'the value'} has {key!r}, which {name_of(origin)} lacks")
 
 
 def _scalar_to(value, annotation, origin, _arguments, at, _depth):
@@ -285,20 +210,7 @@ def _map_to(value, annotation, _origin, arguments, at, depth):
     return {text if type(text) is str else json.dumps(text): to_plain(value[key], arguments[1], f"{at}[{key!r}]", depth) for key, text in texts.items()}
 
 
-def _time_to(value, annotation, origin, _arguments, at, _depth):
-    if type(value) is origin:
-        return value.isoformat()
-    raise mismatch(at, annotation, value)
-
-
-def _text_to(value, annotation, origin, _arguments, at, _depth):
-    if isinstance(value, origin):
-        return str(value)
-    raise mismatch(at, annotation, value)
-
-
-_TO = {"any": _any_to, "union": _union_to, "literal": _literal, "none": _none, "enum": _enum_to, "record": _record_to, "scalar": _scalar_to,
-       "list": _list_to, "map": _map_to, "time": _time_to, "text": _text_to}
+_TO = {"any": _any_to, "none": _none, "scalar": _scalar_to, "list": _list_to, "map": _map_to}
 
 
 def from_plain(value, annotation=None, at=""):
@@ -306,35 +218,14 @@ def from_plain(value, annotation=None, at=""):
     form, origin, arguments = form_of(annotation)
     if not form:
         raise mismatch(at, annotation, value)
-    return _FROM[form](value, annotation, origin, arguments, at)
+    convert = _FROM.get(form) or records().FROM[form]
+    return convert(value, annotation, origin, arguments, at)
 
 
 def _any_from(value, annotation, origin, _arguments, at):
     if isinstance(origin, type) and origin in (list, dict) and type(value) is not origin:
         raise mismatch(at, annotation, value)
     return value
-
-
-def _union_from(value, annotation, _origin, arguments, at):
-    return _first(arguments, annotation, value, at, lambda each: from_plain(value, each, at))
-
-
-def _enum_from(value, annotation, origin, _arguments, at):
-    if isinstance(value, str) and value in origin.__members__:
-        return origin[value]
-    raise mismatch(at, annotation, value)
-
-
-def _record_from(value, annotation, origin, _arguments, at):
-    if not isinstance(value, dict):
-        raise mismatch(at, annotation, value)
-    hints = fields_of(origin)
-    _no_others(value, hints, origin, at)
-    parts = {name: from_plain(part, hints[name], f"{at}.{name}") for name, part in value.items()}
-    try:
-        return origin(**parts)
-    except TypeError as error:  # a field without a default is missing
-        raise StepError(f"{at or 'the value'} is not {a(name_of(origin))}: {error}") from error
 
 
 def _scalar_from(value, annotation, origin, _arguments, at):
@@ -373,22 +264,7 @@ def _json_or(text):
         return text
 
 
-def _time_from(value, annotation, origin, _arguments, at):
-    try:
-        return origin.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise mismatch(at, annotation, value) from None
-
-
-def _text_from(value, annotation, origin, _arguments, at):
-    try:
-        return origin(value)
-    except (TypeError, ValueError, ArithmeticError):
-        raise mismatch(at, annotation, value) from None
-
-
-_FROM = {"any": _any_from, "union": _union_from, "literal": _literal, "none": _none, "enum": _enum_from, "record": _record_from, "scalar": _scalar_from,
-         "list": _list_from, "map": _map_from, "time": _time_from, "text": _text_from}
+_FROM = {"any": _any_from, "none": _none, "scalar": _scalar_from, "list": _list_from, "map": _map_from}
 
 
 def save_json(value, path, annotation):

@@ -7,9 +7,9 @@ import json
 import os
 
 if __package__:
-    from .pipe_types import StepError, fields_of, form_of, is_record, load_json, name_of, origin_of, save_json
+    from .pipe_types import StepError, form_of, is_record, load_json, name_of, origin_of, records, save_json
 else:
-    from pipe_types import StepError, fields_of, form_of, is_record, load_json, name_of, origin_of, save_json
+    from pipe_types import StepError, form_of, is_record, load_json, name_of, origin_of, records, save_json
 
 _own_codecs = {}
 
@@ -247,7 +247,7 @@ def _members(annotation, value=None, path=None):
     if origin is dict:
         names = [*value] if value is not None else sorted(entry.split(".")[0] for entry in os.listdir(path))
         return {name: arguments[1] for name in names}
-    return fields_of(origin)
+    return records().fields_of(origin)
 
 
 def _save_folder(value, path, annotation):
@@ -346,7 +346,7 @@ def codec_of(annotation, inside=()):
     if origin in inside:  # a type that contains itself, as a tree does
         return "json"
     if is_record(origin) or hasattr(origin, "__total__"):
-        return "json" if all(codec_of(kind, (*inside, origin)) == "json" for kind in fields_of(origin).values()) else "folder"
+        return "json" if all(codec_of(kind, (*inside, origin)) == "json" for kind in records().fields_of(origin).values()) else "folder"
     for part in arguments:
         if part is not Ellipsis and part is not type(None) and not isinstance(part, (str, int, list)) and codec_of(part, inside) != "json":
             raise StepError(f"{name_of(annotation)} has no file format: only a type by itself, a list, a dict by name or a dataclass of {name_of(part)} has")
@@ -354,10 +354,21 @@ def codec_of(annotation, inside=()):
     return "json"
 
 
+_BETTER = {
+    "timedelta": "float, and return its total_seconds()", "object": "Any, or the exact type",
+    "Iterator": "list[...], and return a list", "Generator": "list[...], and return a list", "AsyncIterator": "list[...], and return a list",
+    "range": "list[int]", "float64": "float", "float32": "float", "int64": "int", "int32": "int", "bool_": "bool", "str_": "str", "Timestamp": "datetime.datetime",
+    "LazyFrame": "polars.DataFrame, and return what collect() gives",
+}
+
+
 def _check_json(origin, annotation):
     """Raises where a type has no form as JSON, with the way out."""
     if form_of(annotation)[0]:
         return
+    better = _BETTER.get(getattr(origin, "__name__", ""))
+    if better and getattr(origin, "__module__", "").split(".")[0] in ("builtins", "collections", "datetime", "numpy", "pandas", "polars"):
+        raise StepError(f"there is no file format for {name_of(annotation)}: annotate {better}")
     if not isinstance(origin, type) or origin.__module__ == "builtins":
         raise StepError(f"there is no file format for {name_of(annotation)}")
     hint = f"make it a dataclass, register a codec (@pl.codec({name_of(origin)}, '.ext')), or ask for pickle: pl.Pickle[{name_of(origin)}]"

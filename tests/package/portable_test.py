@@ -37,6 +37,17 @@ def sums():
 sums.main()
 """
 
+LATE = PROGRAM.replace("""import pipe_ml as pl
+""", """from typing import TYPE_CHECKING
+import pipe_ml as pl
+if TYPE_CHECKING:
+    import numpy as np
+
+@pl.step
+def size(arrays: dict[str, np.ndarray] = {}) -> int:
+    return len(arrays)
+""").replace("    seven()", "    size(), seven()")  # Python 3.14 reads annotations when they are asked for
+
 WHEEL = ("sh", "-ec", """
 "$1" -m venv "$2/venv"
 cd "$2"
@@ -151,13 +162,13 @@ class Portable(unittest.TestCase):
         image = "python:3.14-slim-forky"
         if not has_image(image):
             self.skipTest(f"there is no image {image}: scripts/testbed/base-images {image}")
-        self.check_wheel("python3", self.folder / "in-container", "docker", "run", "--rm", "--network", "none", "-v", f"{self.folder}:{self.folder}", image, *WHEEL)
+        self.check_wheel("python3", self.folder / "in-container", "docker", "run", "--rm", "--network", "none", "-v", f"{self.folder}:{self.folder}", image, *WHEEL, program=LATE)
 
-    def check_wheel(self, python, work, *shell):
+    def check_wheel(self, python, work, *shell, program=PROGRAM):
         """Installs the wheel in a bare environment, uses it as users would, and removes it."""
         work.mkdir()
         (work / "pipeline.yaml").write_text(PIPELINE)
-        (work / "sums.py").write_text(PROGRAM)
+        (work / "sums.py").write_text(program)
         said = run(*shell, python, work, self.wheel, env={**os.environ, "PYENV_VERSION": "", "PYTHONPATH": ""})
         self.assertRegex(said, r"(?m)^Requires: ?$", "no other package comes with it")
         self.assertEqual(said.count(VERSION), 3, said)

@@ -158,8 +158,8 @@ class Functions(PythonTest):
             import pipe_ml as pl
 
             @pl.step
-            def same(text: str, items: list[str], by_name: dict[str, str]) -> list:
-                return [text, items, by_name]
+            def same(text: str, items: list[str], by_name: dict[str, str], large: int = 2**70) -> list:
+                return [text, items, by_name, large]
 
             @pl.pipeline
             def digits(p: str = {values[0]!r}):
@@ -172,8 +172,44 @@ class Functions(PythonTest):
         """)
         self.digits("run")
         for i, text in enumerate(values):
-            self.assertEqual(self.json_of(f"same{f'_{i + 1}' if i else ''}.result"), [text, values, {each: each for each in values}])
-        self.assertEqual(self.json_of(f"same_{len(values) + 1}.result"), [values[0], ["x"], {}])
+            self.assertEqual(self.json_of(f"same{f'_{i + 1}' if i else ''}.result"), [text, values, {each: each for each in values}, 2**70])
+        self.assertEqual(self.json_of(f"same_{len(values) + 1}.result"), [values[0], ["x"], {}, 2**70])
+
+    def test_annotations_are_read_whatever_is_quoted_and_imported_for_checkers_alone(self):
+        self.write("kinds/__init__.py", "")
+        self.write("kinds/of.py", "import dataclasses\n\n@dataclasses.dataclass\nclass Model:\n    weight: float\n")
+        self.write("kinds/steps.py", """from typing import TYPE_CHECKING, Annotated, Dict, List
+import pipe_ml as pl
+if TYPE_CHECKING:
+    from .of import Model
+    import nowhere as no
+
+@pl.step
+def train() -> "Annotated[List['Model'], 'models']":
+    from .of import Model
+    return [Model(1.0)]
+
+@pl.step
+def each(models: 'List["Model"]', array: "Dict[str, 'no.ndarray']") -> int:
+    return 1
+
+@pl.step
+def count(models: List["Model"]) -> Dict[str, "Model"]:
+    return {model.__class__.__name__: model for model in models}
+""")
+        self.program("""
+            import pipe_ml as pl
+            from kinds.steps import train, count
+
+            @pl.pipeline
+            def digits():
+                count(train())
+
+            if __name__ == "__main__":
+                digits.main()
+        """)
+        self.digits("run")
+        self.assertEqual(self.json_of("count.result"), {"Model": {"weight": 1.0}})
 
     def test_modules_of_the_project_travel_and_count(self):
         self.write("helpers/__init__.py", "")

@@ -215,7 +215,7 @@ class Graphs(PythonTest):
         self.assertEqual(self.pipe("validate", "whole.yaml", TOKEN="t", B="b", HOOK="https://example.org").code, 0, exported)
         for line in ("tags: [nightly]", "execution_mode: fail_fast", "cache: false", "timeout: \"90000ms\"", "max_age: \"24h\"", "allow_failure: true", "run_on: always",
                      "max: \"4GiB\"", "checkpoint: true", "description: \"Does it.\"", "publish_to: \"./results\"", "parent_image: \"debian:bookworm-slim\"",
-                     "code: [x.py, __pipe__/digits.one.py, __pipe__/pipe_step.py, __pipe__/pipe_values.py, __pipe__/pipe_types.py]"):
+                     "code: [x.py, __pipe__/digits.one.py, __pipe__/pipe_step.py, __pipe__/pipe_types.py, __pipe__/pipe_records.py, __pipe__/pipe_values.py, __pipe__/pipe_runtime.py]"):
             self.assertIn(line, exported)
 
     def test_a_pipeline_of_a_package_and_steps_of_other_modules(self):

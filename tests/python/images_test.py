@@ -1,4 +1,4 @@
-"""Function steps in images of other Pythons and of another C library: the three files that travel with the code are all that a step needs of pipe."""
+"""Function steps in images of other Pythons and of another C library: the files that travel with the code are all that a step needs of pipe."""
 
 import os
 import pathlib
