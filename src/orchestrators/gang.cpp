@@ -12,6 +12,7 @@
 #include "async/task_group.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/quantity.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/layout.hpp"
 #include "orchestrators/nodes.hpp"
@@ -24,8 +25,6 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 /// Time in which the end of a process that lost its peer may be seen before that of the peer.
 constexpr std::chrono::milliseconds time_to_fail{100};
-
-constexpr int max_pause = 30;  // Seconds.
 
 unsigned processes_of(const NodesSpec& nodes, std::size_t gpus) {
   if (nodes.processes != per_gpu) return nodes.processes;
@@ -110,10 +109,11 @@ Gang::Member::Member(const Attempt& whole, AttemptSpec spec,
       attempt{std::move(spec),
               {.log = log, .cancel = stop, .replace_checkpoint = whole.io.replace_checkpoint}} {}
 
-Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
+Gang::Gang(AttemptRunner& runner, const Attempt& attempt, std::chrono::milliseconds max_pause)
     : runner_(runner),
       attempt_(attempt),
       spec_(attempt.step.nodes),
+      max_pause_(max_pause),
       processes_(processes_of(spec_, attempt.gpus.size())) {}
 
 async::Task<AttemptResult> Gang::run() {
@@ -134,11 +134,11 @@ async::Task<> Gang::give_back(AttemptResult& result) {
   if (result.cleanup) result.cleanup();
   co_await runner_.settle();
   static std::minstd_rand random{std::random_device{}()};
-  const std::chrono::seconds pause(std::uniform_int_distribution<int>(1, max_pause)(random));
+  const auto pause = pause_of(max_pause_, random);
   attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " +
                                          result.failure->message +
                                          ": all is given back, and tried again in " +
-                                         std::to_string(pause.count()) + " s\n");
+                                         core::format_duration(pause) + "\n");
   co_await async::sleep(pause, &attempt_.io.cancel);
 }
 

@@ -3,6 +3,7 @@
 /// one attempt.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <exception>
@@ -43,7 +44,9 @@ class RankLog final : public LogSink {
 class Gang {
  public:
   /// @param attempt of a step with nodes; it and `runner` outlive the gang
-  Gang(AttemptRunner& runner, const Attempt& attempt);
+  /// @param max_pause after everything was given back, see pause_of()
+  Gang(AttemptRunner& runner, const Attempt& attempt,
+       std::chrono::milliseconds max_pause = longest_gang_pause);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
   /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at
@@ -92,6 +95,7 @@ class Gang {
   AttemptRunner& runner_;
   const Attempt& attempt_;
   const NodesSpec& spec_;
+  const std::chrono::milliseconds max_pause_;
   unsigned processes_;  ///< Of each node.
   NodeAddresses addresses_;
   core::CancelSource over_;     ///< Stopped once the others have to end.

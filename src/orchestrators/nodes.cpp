@@ -178,6 +178,13 @@ std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::stri
   return words;
 }
 
+std::chrono::milliseconds pause_of(std::chrono::milliseconds longest, std::minstd_rand& random) {
+  constexpr int shortest_part = 30;
+  std::uniform_int_distribution<std::int64_t> between(longest.count() / shortest_part,
+                                                      longest.count());
+  return std::chrono::milliseconds(between(random));
+}
+
 std::optional<RankEnd> rank_end_of(std::string_view line) {
   if (!line.starts_with('!')) return std::nullopt;
   std::istringstream words{std::string(line.substr(1))};

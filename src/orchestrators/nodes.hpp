@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,12 @@ std::string nodes_text(const StepSpec& step);
 /// kernel gives none of them to connections (ip_local_port_range), and no other call in this
 /// process within a minute returns one of them. Throws EnvironmentError if there are none.
 unsigned free_ports(unsigned count);
+
+/// Pause of a step with nodes that has given everything back: two that did so at the same time try
+/// again at different ones.
+inline constexpr std::chrono::seconds longest_gang_pause{30};
+/// Returns a pause of at most `longest`, and at least a thirtieth of that.
+std::chrono::milliseconds pause_of(std::chrono::milliseconds longest, std::minstd_rand& random);
 
 /// The end of a process, as the agent of its node tells it.
 struct RankEnd {

@@ -78,7 +78,7 @@ struct NodeAgents : testing::Test {
 
   AttemptResult run(NodeRunner& runner) {
     const auto attempt = builder.attempt();
-    Gang gang(runner, attempt);
+    Gang gang(runner, attempt, std::chrono::milliseconds(20));
     auto result = run_task(loop, gang.run());
     failed_rank = gang.failed_rank();
     return result;
