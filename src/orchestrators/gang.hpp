@@ -9,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,7 +65,8 @@ class Gang {
     RankLog log;
     core::CancelSource stop;
     Attempt attempt;
-    std::optional<RankEnd> failed = {};  ///< The first of its processes, as its agent tells.
+    std::optional<RankEnd> failed = {};     ///< The first of its processes, as its agent tells.
+    std::map<unsigned, RankEnd> ends = {};  ///< Of its processes by rank, as its agent tells.
     bool has_begun = false, has_ended = false;
     AttemptResult result = {};
     std::exception_ptr error = {};
@@ -89,6 +91,7 @@ class Gang {
   const Member* first_failed() const;
   AttemptResult result();
   void take_failure(const Member& member, AttemptResult& result);
+  std::vector<ProcessEnd> process_ends() const;
   std::optional<Failure> gather_outputs() const;
   std::optional<Failure> gather(const AttemptOutput& output) const;
 

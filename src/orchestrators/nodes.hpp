@@ -41,6 +41,8 @@ struct RankEnd {
   int code = 0;             ///< Exit code, or 128 plus the number of the signal.
   bool has_failed = false;  ///< By itself, and no restart follows.
   std::chrono::steady_clock::time_point time;
+  std::chrono::microseconds cpu{};
+  std::uint64_t peak_memory = 0;  ///< Bytes.
 };
 /// Returns nothing for a line that is another one.
 std::optional<RankEnd> rank_end_of(std::string_view line);

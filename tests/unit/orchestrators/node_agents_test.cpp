@@ -113,6 +113,13 @@ TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
   });
   const auto result = run(runner);
   EXPECT_EQ(result.failure->message, "rank 3 of 4, on node 1, exited with code 7");
+  ASSERT_EQ(result.processes.size(), 4u);
+  EXPECT_EQ(result.processes[0].exit_code, std::nullopt) << "its agent has told nothing";
+  const auto& third = result.processes[3];
+  EXPECT_TRUE(third.has_failed_first);
+  EXPECT_EQ(third.exit_code, 7);
+  EXPECT_EQ(third.usage.user, std::chrono::microseconds(1000));
+  EXPECT_EQ(third.usage.peak_memory, 2000u * 1024);
   EXPECT_EQ(failed_rank, 3u);
   EXPECT_EQ(stopped[0], core::StopLevel::graceful);
   EXPECT_EQ(stopped[1], core::StopLevel::none) << "the agent ends its node by itself";
