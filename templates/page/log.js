@@ -61,6 +61,8 @@ function logWriter(box, leavesOut = () => false, belongs = null) {
   };
 }
 
+// Says which lines of a step with nodes are of the process.
+const linesOfRank = (rank) => (line) => line.startsWith("[" + rank + "] ");
 const logName = (step, number, what) => "Log of " + (what ? what + ": " : "") + step + ", attempt " + number;
 const logBox = (title) => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": clean(title) });
 

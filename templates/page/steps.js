@@ -6,10 +6,10 @@ const gpuUse = (use) => !use ? "" : ": " + (use[0] === null ? "" : percent(use[0
 // The processes of an attempt with nodes, and a choice of the one whose lines the log shows.
 function ranksOf(attempt, nodes, showLines) {
   const known = (value, shown = String) => value === null ? "" : shown(value);
-  const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? "failed first" : ""];
+  const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? el("span", { class: "worse" }, "failed first") : ""];
   const heads = ["Rank", "Node", "Machine", "Time", "Exit code", "CPU", "Memory", "GPU", ""], row = (tag, cells) => el("tr", {}, ...cells.map((cell) => el(tag, tag === "th" ? { scope: "col" } : {}, cell)));
   const select = el("select", {}, el("option", { value: "" }, "all ranks"), ...attempt.ra.map(([rank]) => el("option", { value: rank }, "rank " + rank)));
-  select.addEventListener("change", () => showLines(select.value ? (text) => text.startsWith("[" + select.value + "] ") : null));
+  select.addEventListener("change", () => showLines(select.value ? linesOfRank(select.value) : null));
   const said = count(attempt.ra.length, "rank") + " on " + count(new Set(attempt.ra.map((one) => one[1])).size, "node") + (attempt.rf === undefined ? "" : "; rank " + attempt.rf + " failed first");
   const table = scroller("Table of ranks", el("table", {}, el("thead", {}, row("th", heads)), el("tbody", {}, ...attempt.ra.map((one) => row("td", line(one))))));
   return el("div", {}, el("details", { class: "gather" }, el("summary", {}, said), table), el("label", {}, "Lines of", select));
