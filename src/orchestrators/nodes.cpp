@@ -198,8 +198,10 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
   std::int64_t cpu = 0;
   std::uint64_t memory = 0;
-  if (words >> cpu >> memory)
-    end.cpu = std::chrono::microseconds(cpu), end.peak_memory = memory * 1024;
+  if (words >> cpu >> memory) {
+    end.cpu = std::chrono::microseconds(cpu);
+    end.peak_memory = memory * 1024;
+  }
   return end;
 }
 
