@@ -97,8 +97,9 @@ void add_end(const RankEnd& told, std::optional<TimePoint> began, ProcessEnd& en
   end.exit_code = told.code;
   end.usage.user = told.cpu;
   end.usage.peak_memory = told.peak_memory;
-  if (began && told.time > *began)
-    end.running = std::chrono::duration_cast<std::chrono::milliseconds>(told.time - *began);
+  const auto time = std::min(told.time, std::chrono::steady_clock::now());  // By another's clock.
+  if (began && time > *began)
+    end.running = std::chrono::duration_cast<std::chrono::milliseconds>(time - *began);
 }
 
 }  // namespace

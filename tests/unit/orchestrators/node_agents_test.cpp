@@ -243,6 +243,13 @@ TEST(RankEnd, is_read_from_the_agents_line) {
   EXPECT_EQ(end->rank, 12u);
   EXPECT_EQ(end->code, 137);
   EXPECT_TRUE(end->has_failed);
+  EXPECT_EQ(end->cpu, std::chrono::microseconds(10));
+  EXPECT_EQ(end->peak_memory, 20u * 1024);
+  for (const auto* line : {"!0 1 failed 1764263453123456 -1 20", "!0 1 failed 1 1 -20",
+                           "!0 1 failed 1 1 99999999999999999999", "!0 1 failed 1"}) {
+    EXPECT_EQ(rank_end_of(line)->peak_memory, 0u) << line;
+    EXPECT_EQ(rank_end_of(line)->cpu, std::chrono::microseconds(0)) << line;
+  }
   EXPECT_FALSE(rank_end_of("!12 143 ended 1764263453123456 10 20")->has_failed);
   for (const auto* line : {"", "!", "!met", "!1 2", "1 2 failed 3 4 5"})
     EXPECT_FALSE(rank_end_of(line)) << line;
