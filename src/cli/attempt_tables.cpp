@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <utility>
 
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
@@ -60,6 +61,37 @@ Table table_of(const std::string& first, const std::vector<NamedAttempt>& attemp
 }
 
 }  // namespace
+
+std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& rest,
+                       const Paint& paint) {
+  constexpr std::size_t max_rows = 64;
+  if (tasks.size() < 2) return {};
+  const auto left_out = tasks.size() - std::min(tasks.size(), max_rows);
+  if (left_out > 0) {
+    std::ranges::stable_sort(tasks, std::greater<>(), [](const store::TaskRecord& task) {
+      return std::pair(task.has_failed_first, task.exit_code.value_or(0) != 0);
+    });
+    tasks.resize(max_rows);
+  }
+  Table table;
+  table.add({"RANK", "NODE", "TIME", "EXIT CODE", "CPU", "MEMORY", "GPU", "MACHINE", ""});
+  for (const auto& task : tasks) {
+    const auto used = usage_cells(task.usage);
+    const auto index_text = [](unsigned index) { return std::to_string(index); };
+    table.add({std::to_string(task.rank),
+               std::to_string(task.node_rank),
+               task.running ? core::format_duration(*task.running) : "",
+               task.exit_code ? std::to_string(*task.exit_code) : "",
+               used.cpu,
+               used.memory,
+               core::joined(task.gpus, ", ", index_text),
+               for_terminal(task.node, false),
+               {task.has_failed_first ? "failed first" : "", Colour::red}});
+  }
+  auto text = "\n" + table.render(paint);
+  if (left_out > 0) text += "and " + counted(left_out, "more rank") + ": " + rest + "\n";
+  return text;
+}
 
 UsageCells usage_cells(const core::Usage& usage) {
   UsageCells cells;

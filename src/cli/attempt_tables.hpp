@@ -29,4 +29,10 @@ Table usage_table(const std::string& first, const std::vector<NamedAttempt>& att
 /// Returns the columns of both tables.
 Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
 
+/// Returns a table of the processes of an attempt with nodes. Of very many, it has those that
+/// failed, and the first; empty for an attempt with one process.
+/// @param rest where all are, for the line below
+std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& rest,
+                       const Paint& paint);
+
 }  // namespace pipeline::cli

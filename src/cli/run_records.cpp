@@ -55,6 +55,23 @@ json attempt_json(const store::RunStore& store, const store::AttemptRecord& atte
   return entry;
 }
 
+/// Returns the processes of an attempt with nodes; empty for one process.
+json ranks_json(const std::vector<store::TaskRecord>& tasks) {
+  auto list = json::array();
+  if (tasks.size() < 2) return list;
+  for (const auto& task : tasks) {
+    json entry{{"rank", task.rank}, {"node_rank", task.node_rank}};
+    if (!task.node.empty()) entry["node"] = task.node;
+    if (!task.gpus.empty()) entry["gpus"] = task.gpus;
+    if (task.exit_code) entry["exit_code"] = *task.exit_code;
+    if (task.running) entry["running_ms"] = task.running->count();
+    if (auto usage = usage_json(task.usage); !usage.is_null()) entry["usage"] = std::move(usage);
+    if (task.has_failed_first) entry["failed_first"] = true;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 }  // namespace
 
 json usage_json(const core::Usage& usage) {
@@ -151,8 +168,11 @@ json step_json(Context& context, store::RunStore& store, const remote_cache::Run
   if (!step.message.empty()) entry["message"] = step.message;
   if (!step.failure.kind.empty()) entry["failure"] = failure_json(step.failure, step.message);
   if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
-  for (const auto& attempt : store.attempts().list(step.run, step.name))
+  for (const auto& attempt : store.attempts().list(step.run, step.name)) {
     entry["attempts"].push_back(attempt_json(store, attempt));
+    if (auto ranks = ranks_json(store.attempts().tasks(attempt)); !ranks.empty())
+      entry["attempts"].back()["ranks"] = std::move(ranks);
+  }
   for (const auto& output : step.outputs)
     entry["outputs"].push_back(output_json(context, outputs, step.name, output));
   return entry;

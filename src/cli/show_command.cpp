@@ -225,7 +225,10 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
   return text + attempts_text(store, {step}, is_running, false, paint) + "\n" +
          phases_table("ATTEMPT", rows).render(paint) + "\n" +
-         usage_table("ATTEMPT", rows).render(paint) + gpus_text(store, {step}, paint);
+         usage_table("ATTEMPT", rows).render(paint) +
+         ranks_text(store.attempts().tasks(rows.back().attempt),
+                    "pipe show " + step.run + " " + step.name + " --output json", paint) +
+         gpus_text(store, {step}, paint);
 }
 
 /// @param status as status_of() returns it

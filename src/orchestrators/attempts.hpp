@@ -171,6 +171,18 @@ struct Attempt : AttemptSpec {
   AttemptIo io;
 };
 
+/// The end of a process of an attempt with nodes.
+struct ProcessEnd {
+  unsigned rank = 0;
+  unsigned node = 0;             ///< Number among the step's nodes.
+  std::string machine;           ///< As AttemptResult::node.
+  std::vector<unsigned> gpus;    ///< Indices of those that it takes.
+  std::optional<int> exit_code;  ///< 128 plus the number of the signal that ended it.
+  core::Usage usage;
+  std::optional<std::chrono::milliseconds> running;  ///< Since the command of its node started.
+  bool has_failed_first = false;                     ///< Its failure is the attempt's.
+};
+
 struct AttemptResult {
   std::optional<Failure> failure;  ///< Unset if the attempt ended with exit code 0.
   std::optional<int> exit_code;
@@ -193,6 +205,8 @@ struct AttemptResult {
   std::vector<event::Gpu> gpus;
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
+  /// By rank, of an attempt with nodes.
+  std::vector<ProcessEnd> processes = {};
 };
 
 /// Used only from the loop's thread.

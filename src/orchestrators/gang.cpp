@@ -12,6 +12,7 @@
 #include "async/task_group.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/quantity.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/layout.hpp"
 #include "orchestrators/nodes.hpp"
@@ -24,8 +25,6 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 /// Time in which the end of a process that lost its peer may be seen before that of the peer.
 constexpr std::chrono::milliseconds time_to_fail{100};
-
-constexpr int max_pause = 30;  // Seconds.
 
 unsigned processes_of(const NodesSpec& nodes, std::size_t gpus) {
   if (nodes.processes != per_gpu) return nodes.processes;
@@ -65,17 +64,42 @@ void add(core::Usage& sum, const core::Usage& usage) {
   add(sum.memory_kills, usage.memory_kills);
 }
 
+/// Returns the indices of the GPUs that a process takes of those that it sees.
+std::vector<unsigned> taken_gpus(const AttemptSpec& spec, unsigned rank) {
+  const auto& process = *spec.process;
+  const bool has_one_of_many = spec.gpus.size() == process.local_ranks && spec.gpus.size() > 1;
+  std::vector<unsigned> indices;
+  for (std::size_t i = 0; i < spec.gpus.size(); ++i)
+    if (!has_one_of_many || i == rank % process.local_ranks) indices.push_back(spec.gpus[i].index);
+  return indices;
+}
+
 /// Returns `rank 3 of 4, on node 1, GPU 5`.
 std::string title_of(const AttemptSpec& spec, unsigned rank) {
   const auto& process = *spec.process;
   std::string title = "rank " + std::to_string(rank) + " of " + std::to_string(process.ranks) +
                       ", on node " + std::to_string(process.node);
-  const auto* gpus = &spec.gpus;
-  const bool has_one_of_many = gpus->size() == process.local_ranks && gpus->size() > 1;
-  for (std::size_t i = 0; i < gpus->size(); ++i)
-    if (!has_one_of_many || i == rank % process.local_ranks)
-      title += ", GPU " + std::to_string((*gpus)[i].index);
+  for (const auto index : taken_gpus(spec, rank)) title += ", GPU " + std::to_string(index);
   return title;
+}
+
+/// Takes the end of a process that is an orchestrator's session itself.
+void add_end(const AttemptResult& result, ProcessEnd& end) {
+  end.exit_code = result.signal > 0 ? 128 + result.signal : result.exit_code;
+  end.usage = result.usage;
+  if (result.began && result.ended)
+    end.running =
+        std::chrono::duration_cast<std::chrono::milliseconds>(*result.ended - *result.began);
+}
+
+/// Takes the end of a process as the agent of its node told it. @param began of the node's command
+void add_end(const RankEnd& told, std::optional<TimePoint> began, ProcessEnd& end) {
+  end.exit_code = told.code;
+  end.usage.user = told.cpu;
+  end.usage.peak_memory = told.peak_memory;
+  const auto time = std::min(told.time, std::chrono::steady_clock::now());  // By another's clock.
+  if (began && time > *began)
+    end.running = std::chrono::duration_cast<std::chrono::milliseconds>(time - *began);
 }
 
 }  // namespace
@@ -110,10 +134,11 @@ Gang::Member::Member(const Attempt& whole, AttemptSpec spec,
       attempt{std::move(spec),
               {.log = log, .cancel = stop, .replace_checkpoint = whole.io.replace_checkpoint}} {}
 
-Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
+Gang::Gang(AttemptRunner& runner, const Attempt& attempt, std::chrono::milliseconds max_pause)
     : runner_(runner),
       attempt_(attempt),
       spec_(attempt.step.nodes),
+      max_pause_(max_pause),
       processes_(processes_of(spec_, attempt.gpus.size())) {}
 
 async::Task<AttemptResult> Gang::run() {
@@ -134,11 +159,11 @@ async::Task<> Gang::give_back(AttemptResult& result) {
   if (result.cleanup) result.cleanup();
   co_await runner_.settle();
   static std::minstd_rand random{std::random_device{}()};
-  const std::chrono::seconds pause(std::uniform_int_distribution<int>(1, max_pause)(random));
+  const auto pause = pause_of(max_pause_, random);
   attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " +
                                          result.failure->message +
                                          ": all is given back, and tried again in " +
-                                         std::to_string(pause.count()) + " s\n");
+                                         core::format_duration(pause) + "\n");
   co_await async::sleep(pause, &attempt_.io.cancel);
 }
 
@@ -314,6 +339,7 @@ void Gang::end(Member& member) {
 }
 
 void Gang::take_end(Member& member, const RankEnd& end) {
+  member.ends.insert_or_assign(end.rank, end);
   if (!end.has_failed || member.failed || member.stop.level() != core::StopLevel::none) return;
   member.failed = end;
   fail(end.rank);
@@ -373,7 +399,30 @@ AttemptResult Gang::result() {
     if (stopped != members_.end()) whole.failure = stopped->result.failure;
   }
   if (!whole.failure) whole.failure = gather_outputs();
+  whole.processes = process_ends();
   return whole;
+}
+
+std::vector<ProcessEnd> Gang::process_ends() const {
+  std::vector<ProcessEnd> ends;
+  for (const auto& member : members_) {
+    const auto& process = *member.attempt.process;
+    const auto count = addresses_.has_agents ? process.local_ranks : 1;
+    for (auto rank = process.rank; rank < process.rank + count; ++rank) {
+      auto& end = ends.emplace_back();
+      end.rank = rank;
+      end.node = process.node;
+      end.machine = member.result.node;
+      end.gpus = taken_gpus(member.attempt, rank);
+      end.has_failed_first = failed_rank_ == rank;
+      const auto found = member.ends.find(rank);
+      if (!addresses_.has_agents)
+        add_end(member.result, end);
+      else if (found != member.ends.end())
+        add_end(found->second, member.result.began, end);
+    }
+  }
+  return ends;
 }
 
 void Gang::take_failure(const Member& member, AttemptResult& result) {

@@ -3,11 +3,13 @@
 /// one attempt.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,7 +45,9 @@ class RankLog final : public LogSink {
 class Gang {
  public:
   /// @param attempt of a step with nodes; it and `runner` outlive the gang
-  Gang(AttemptRunner& runner, const Attempt& attempt);
+  /// @param max_pause after everything was given back, see pause_of()
+  Gang(AttemptRunner& runner, const Attempt& attempt,
+       std::chrono::milliseconds max_pause = longest_gang_pause);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
   /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at
@@ -61,7 +65,8 @@ class Gang {
     RankLog log;
     core::CancelSource stop;
     Attempt attempt;
-    std::optional<RankEnd> failed = {};  ///< The first of its processes, as its agent tells.
+    std::optional<RankEnd> failed = {};     ///< The first of its processes, as its agent tells.
+    std::map<unsigned, RankEnd> ends = {};  ///< Of its processes by rank, as its agent tells.
     bool has_begun = false, has_ended = false;
     AttemptResult result = {};
     std::exception_ptr error = {};
@@ -86,12 +91,14 @@ class Gang {
   const Member* first_failed() const;
   AttemptResult result();
   void take_failure(const Member& member, AttemptResult& result);
+  std::vector<ProcessEnd> process_ends() const;
   std::optional<Failure> gather_outputs() const;
   std::optional<Failure> gather(const AttemptOutput& output) const;
 
   AttemptRunner& runner_;
   const Attempt& attempt_;
   const NodesSpec& spec_;
+  const std::chrono::milliseconds max_pause_;
   unsigned processes_;  ///< Of each node.
   NodeAddresses addresses_;
   core::CancelSource over_;     ///< Stopped once the others have to end.

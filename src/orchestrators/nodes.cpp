@@ -178,6 +178,13 @@ std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::stri
   return words;
 }
 
+std::chrono::milliseconds pause_of(std::chrono::milliseconds longest, std::minstd_rand& random) {
+  constexpr int shortest_part = 30;
+  std::uniform_int_distribution<std::int64_t> between(longest.count() / shortest_part,
+                                                      longest.count());
+  return std::chrono::milliseconds(between(random));
+}
+
 std::optional<RankEnd> rank_end_of(std::string_view line) {
   if (!line.starts_with('!')) return std::nullopt;
   std::istringstream words{std::string(line.substr(1))};
@@ -189,6 +196,13 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   const auto age =
       std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);
   end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
+  // What is larger is not the agent's, and would not be read back from the store.
+  constexpr std::int64_t max_cpu = std::int64_t{1} << 49, max_memory = std::int64_t{1} << 40;
+  std::int64_t cpu = -1, memory = -1;
+  if (words >> cpu >> memory && cpu >= 0 && cpu <= max_cpu && memory >= 0 && memory <= max_memory) {
+    end.cpu = std::chrono::microseconds(cpu);
+    end.peak_memory = static_cast<std::uint64_t>(memory) * 1024;
+  }
   return end;
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,12 +31,20 @@ std::string nodes_text(const StepSpec& step);
 /// process within a minute returns one of them. Throws EnvironmentError if there are none.
 unsigned free_ports(unsigned count);
 
+/// Pause of a step with nodes that has given everything back: two that did so at the same time try
+/// again at different ones.
+inline constexpr std::chrono::seconds longest_gang_pause{30};
+/// Returns a pause of at most `longest`, and at least a thirtieth of that.
+std::chrono::milliseconds pause_of(std::chrono::milliseconds longest, std::minstd_rand& random);
+
 /// The end of a process, as the agent of its node tells it.
 struct RankEnd {
   unsigned rank = 0;
   int code = 0;             ///< Exit code, or 128 plus the number of the signal.
   bool has_failed = false;  ///< By itself, and no restart follows.
   std::chrono::steady_clock::time_point time;
+  std::chrono::microseconds cpu{};
+  std::uint64_t peak_memory = 0;  ///< Bytes.
 };
 /// Returns nothing for a line that is another one.
 std::optional<RankEnd> rank_end_of(std::string_view line);

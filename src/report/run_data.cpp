@@ -17,6 +17,7 @@
 #include "report/notebook_cells.hpp"
 #include "report/picture.hpp"
 #include "report/questions.hpp"
+#include "report/rank_entries.hpp"
 #include "report/run_data.hpp"
 #include "store/failures.hpp"
 
@@ -331,6 +332,9 @@ void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& ent
   }
   if (used.read && *used.read > 0) entry["rd"] = *used.read;
   if (used.written && *used.written > 0) entry["wr"] = *used.written;
+  add_ranks(
+      store_.attempts().tasks(attempt),
+      [this](const std::string& node) { return nodes_.position_of(node); }, entry);
 }
 
 void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {

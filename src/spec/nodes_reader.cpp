@@ -111,22 +111,12 @@ NodesSpec read_nodes(const core::Value& value, settings::Diagnostics& diagnostic
 void check_nodes(const StepSpec& step, const core::Value& written,
                  settings::Diagnostics& diagnostics) {
   check_gpus(step, settings::gpu_request(step.settings->resources), written.span, diagnostics);
-  if (const auto& place = step.orchestrator; !place.empty()) {
-    const auto traits = orchestrators::traits_of(place);
-    if (!traits.runs_nodes)
-      settings::report(diagnostics, "no-nodes",
-                       "step '" + step.name + "' has `nodes`, and the orchestrator '" + place +
-                           "' runs one process for a step",
-                       written.span, {}, "write `orchestrator: local` or `orchestrator: docker`");
-    else if (!traits.runs_processes_of_node && step.nodes.processes != 1)
-      settings::report(diagnostics, "no-nodes",
-                       "step '" + step.name +
-                           "' has several processes on each node, and the orchestrator '" + place +
-                           "' starts one on each",
-                       written.span, {},
-                       "leave `processes` out and let `torchrun` start them: it reads their number "
-                       "from the variables PET_*");
-  }
+  const auto& place = step.orchestrator;
+  if (!place.empty() && !orchestrators::traits_of(place).runs_nodes)
+    settings::report(diagnostics, "no-nodes",
+                     "step '" + step.name + "' has `nodes`, and the orchestrator '" + place +
+                         "' runs one process for a step",
+                     written.span, {}, "write `orchestrator: local` or `orchestrator: docker`");
   if (!step.services.empty())
     settings::report(diagnostics, "contradiction",
                      "step '" + step.name + "' has nodes and services", written.span,

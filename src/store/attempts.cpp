@@ -52,7 +52,7 @@ void Attempts::put(const AttemptRecord& attempt, std::span<const TaskRecord> tas
       .run();
   if (tasks.size() < 2) return;
   for (const auto& task : tasks) {
-    const auto used = write_usage(task.usage);
+    const auto used = write_measured(task);
     database_
         .prepare("INSERT OR REPLACE INTO tasks (" TASK_COLUMNS
                  ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
@@ -80,9 +80,14 @@ std::vector<TaskRecord> Attempts::tasks(const AttemptRecord& attempt) {
       "attempt = ?3 ORDER BY rank");
   row.bind(attempt.run, attempt.step, attempt.number);
   std::vector<TaskRecord> tasks;
-  while (row.step())
-    tasks.push_back({static_cast<unsigned>(row.integer(0)), exit_code_of(row, 1), row.text(2),
-                     row.text(3), read_usage(row.text(4))});
+  while (row.step()) {
+    auto& task = tasks.emplace_back();
+    task.rank = static_cast<unsigned>(row.integer(0));
+    task.exit_code = exit_code_of(row, 1);
+    task.node = row.text(2);
+    task.log = row.text(3);
+    read_measured(row.text(4), task);
+  }
   if (tasks.empty())
     tasks.push_back({0, attempt.exit_code, attempt.node, attempt.log, attempt.usage});
   return tasks;

@@ -41,6 +41,10 @@ struct TaskRecord {
   std::string node;  ///< As in AttemptRecord.
   std::string log;   ///< As in AttemptRecord.
   core::Usage usage;
+  unsigned node_rank = 0;           ///< Number among the step's nodes.
+  std::vector<unsigned> gpus = {};  ///< Indices of the attempt's GPUs that it took.
+  std::optional<std::chrono::milliseconds> running = {};  ///< As in core::Phases.
+  bool has_failed_first = false;                          ///< Its failure is the attempt's.
   bool operator==(const TaskRecord&) const = default;
 };
 

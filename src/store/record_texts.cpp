@@ -94,6 +94,25 @@ std::int64_t measured_in(const nlohmann::json& value) try {
       error.what());
 }
 
+nlohmann::json measured_of(const core::Usage& usage, const core::Phases& phases) {
+  nlohmann::json entry;
+  visit_usage(usage, phases, [&](const char* name, const auto& value) {
+    if constexpr (requires { value->count(); }) {
+      if (value) entry[name] = value->count();
+    } else if (value) {
+      entry[name] = *value;
+    }
+  });
+  for (const auto& [awaited, time] : phases.waits) entry["waits"][awaited] = time.count();
+  if (!usage.gpus.empty()) entry["gpus"] = write_gpu_usage(usage.gpus);
+  return entry;
+}
+
+std::string json_text(const nlohmann::json& entry) {
+  return entry.is_null() ? std::string()
+                         : entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 nlohmann::json list_of(const std::string& text) {
   auto list = core::parse_json(text);
   if (!list.is_array()) throw std::invalid_argument("it is not a list");
@@ -171,21 +190,11 @@ std::vector<event::Gpu> read_gpus(const std::string& text) try {
 }
 
 std::string write_measured(const AttemptRecord& attempt) {
-  nlohmann::json entry;
+  auto entry = measured_of(attempt.usage, attempt.phases);
   visit_texts(attempt, [&](const char* name, const std::string& value) {
     if (!value.empty()) entry[name] = value;
   });
-  visit_usage(attempt.usage, attempt.phases, [&](const char* name, const auto& value) {
-    if constexpr (requires { value->count(); }) {
-      if (value) entry[name] = value->count();
-    } else if (value) {
-      entry[name] = *value;
-    }
-  });
-  for (const auto& [awaited, time] : attempt.phases.waits) entry["waits"][awaited] = time.count();
-  if (!attempt.usage.gpus.empty()) entry["gpus"] = write_gpu_usage(attempt.usage.gpus);
-  return entry.is_null() ? std::string()
-                         : entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(entry);
 }
 
 void read_measured(const std::string& text, AttemptRecord& attempt) {
@@ -219,16 +228,31 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
               });
 }
 
-std::string write_usage(const core::Usage& usage) {
-  AttemptRecord attempt;
-  attempt.usage = usage;
-  return write_measured(attempt);
+std::string write_measured(const TaskRecord& task) {
+  core::Phases phases;
+  phases.running = task.running;
+  auto entry = measured_of(task.usage, phases);
+  if (task.node_rank > 0) entry["node_rank"] = task.node_rank;
+  if (!task.gpus.empty()) entry["gpu_indices"] = task.gpus;
+  if (task.has_failed_first) entry["failed_first"] = true;
+  return json_text(entry);
 }
 
-core::Usage read_usage(const std::string& text) {
+void read_measured(const std::string& text, TaskRecord& task) {
   AttemptRecord attempt;
   read_measured(text, attempt);
-  return std::move(attempt.usage);
+  task.usage = std::move(attempt.usage);
+  task.running = attempt.phases.running;
+  if (text.empty()) return;
+  const auto entry = core::parse_json(text);
+  const auto number = [](const nlohmann::json& value) {
+    return static_cast<unsigned>(measured_in(value));
+  };
+  if (const auto node = entry.find("node_rank"); node != entry.end())
+    task.node_rank = number(*node);
+  if (const auto gpus = entry.find("gpu_indices"); gpus != entry.end())
+    for (const auto& index : *gpus) task.gpus.push_back(number(index));
+  task.has_failed_first = entry.contains("failed_first");
 }
 
 std::string write_failure(const FailureRecord& failure) {

@@ -29,13 +29,12 @@ std::vector<OutputRecord> read_outputs(const std::string& text);
 std::string write_gpus(const std::vector<event::Gpu>& gpus);
 std::vector<event::Gpu> read_gpus(const std::string& text);
 
-/// Serialises the resources that a task used as a JSON object; empty if nothing was measured.
-std::string write_usage(const core::Usage& usage);
-core::Usage read_usage(const std::string& text);
-
 /// Returns usage, phases, code, node and image of an attempt as JSON; empty if none is known.
 std::string write_measured(const AttemptRecord& attempt);
 void read_measured(const std::string& text, AttemptRecord& attempt);
+/// Returns usage, time, GPUs and place of a task as JSON; empty if none is known.
+std::string write_measured(const TaskRecord& task);
+void read_measured(const std::string& text, TaskRecord& task);
 
 /// Serialises hints and details as a JSON object, at most 40 lines of 2,000 bytes each; empty if
 /// there are none.

@@ -1,6 +1,6 @@
 // A log with its colours, in one piece or while it grows (no library: src/report/README.md).
-// `leavesOut(line)` says which lines are not shown.
-function logWriter(box, leavesOut = () => false) {
+// `leavesOut(line)` says which lines are not shown, `belongs(line)` which whole lines are, if it is there.
+function logWriter(box, leavesOut = () => false, belongs = null) {
   // Sequences of a terminal: colours count, all others are left out. One that is cut at the end waits for its rest.
   const sequence = /\u001b(?:\[([0-9;]*)([ -/]*[@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;
   const longestLine = 65536;
@@ -41,6 +41,7 @@ function logWriter(box, leavesOut = () => false) {
     }
     put(text.slice(at));
   };
+  const own = (text) => belongs ? text.split("\n").filter((line) => !line || belongs(line)).join("\n") : text;
   return {
     /// Appends text; the last line may go on later. Returns the node of the lines that are whole.
     put(text) {
@@ -48,26 +49,28 @@ function logWriter(box, leavesOut = () => false) {
       style = styleBefore;
       const all = unfinished + text, end = all.length - (all.lastIndexOf("\n") + 1) > longestLine ? all.length : all.lastIndexOf("\n") + 1;
       const whole = document.createElement("span");
-      render(all.slice(0, end), whole);
+      render(own(all.slice(0, end)), whole);
       box.append(whole);
       unfinished = all.slice(end);
       styleBefore = style;
       shown = document.createElement("span");
-      render(unfinished, shown);
+      render(own(unfinished), shown);
       box.append(shown);
       return whole;
     },
   };
 }
 
+// Says which lines of a step with nodes are of the process.
+const linesOfRank = (rank) => (line) => line.startsWith("[" + rank + "] ");
 const logName = (step, number, what) => "Log of " + (what ? what + ": " : "") + step + ", attempt " + number;
 const logBox = (title) => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": clean(title) });
 
 /// A log of which all that is shown is known.
-function wholeLog(title, text, leftOut, leavesOut) {
+function wholeLog(title, text, leftOut, leavesOut, belongs) {
   const box = logBox(title);
   if (leftOut) box.append(el("span", { class: "dim" }, "\u2026 " + bytes(leftOut) + " before this\n"));
-  logWriter(box, leavesOut).put(text);
+  logWriter(box, leavesOut, belongs).put(text);
   requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its end says what happened
   return box;
 }

@@ -3,6 +3,17 @@ const lastAttempt = (step) => step.a && step.a[step.a.length - 1];
 const percent = (share) => Math.round(share * 100) + " %";
 // Of an attempt's GPU: its load, mean and most, and its memory.
 const gpuUse = (use) => !use ? "" : ": " + (use[0] === null ? "" : percent(use[0]) + " busy, at most " + percent(use[1]) + ", ") + bytes(use[3]) + " of " + bytes(use[4]) + " memory";
+// The processes of an attempt with nodes, and a choice of the one whose lines the log shows.
+function ranksOf(attempt, nodes, showLines) {
+  const known = (value, shown = String) => value === null ? "" : shown(value);
+  const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? el("span", { class: "worse" }, "failed first") : ""];
+  const heads = ["Rank", "Node", "Machine", "Time", "Exit code", "CPU", "Memory", "GPU", ""], row = (tag, cells) => el("tr", {}, ...cells.map((cell) => el(tag, tag === "th" ? { scope: "col" } : {}, cell)));
+  const select = el("select", {}, el("option", { value: "" }, "all ranks"), ...attempt.ra.map(([rank]) => el("option", { value: rank }, "rank " + rank)));
+  select.addEventListener("change", () => showLines(select.value ? linesOfRank(select.value) : null));
+  const said = count(attempt.ra.length, "rank") + " on " + count(new Set(attempt.ra.map((one) => one[1])).size, "node") + (attempt.rf === undefined ? "" : "; rank " + attempt.rf + " failed first");
+  const table = scroller("Table of ranks", el("table", {}, el("thead", {}, row("th", heads)), el("tbody", {}, ...attempt.ra.map((one) => row("td", line(one))))));
+  return el("div", {}, el("details", { class: "gather" }, el("summary", {}, said), table), el("label", {}, "Lines of", select));
+}
 
 function stepTable(into, options) {
   const page = 200, rows = new Map();
@@ -38,13 +49,14 @@ function stepTable(into, options) {
   };
   // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.
   const details = (step) => {
-    const facts = el("div", {}), attempts = el("div", {}), known = [];
+    const facts = el("div", {}), attempts = el("div", {}), known = [], logs = [], ranks = [];
     let asked = 0;
     const update = (now) => {
       (now.a || []).forEach((attempt, i) => {
         if (known[i]) return;
         known[i] = el("div", {}, name(attemptFacts(attempt, data)));
-        attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], options.log(now, attempt, i + 1));
+        logs[i] = options.log(now, attempt, i + 1);
+        attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], logs[i]);
       });
       if (!options.details) { fillIn({ step: now, images: data.images, nodes: data.nodes, gathers: data.gathers }); return; }
       const question = ++asked; // only the answer to the last one counts
@@ -62,7 +74,15 @@ function stepTable(into, options) {
       const outputs = (now.o || []).map((output) => options.output ? options.output(output) : name(output[0] + " (" + output[1] + ", " + bytes(output[2]) + ", " + output[3] + ")"));
       add("Outputs", outputs.length && el("span", {}, ...outputs.flatMap((one, i) => i ? [", ", one] : [one])));
       facts.replaceChildren(shownFacts);
-      (now.a || []).forEach((attempt, i) => { if (known[i]) known[i].replaceChildren(name(attemptFacts(attempt, { nodes, images })), ...(attempt.m ? [el("div", {}, name(attempt.m))] : [])); });
+      (now.a || []).forEach((attempt, i) => {
+        if (!known[i]) return;
+        if (attempt.ra && !ranks[i]) ranks[i] = ranksOf(attempt, nodes, (belongs) => {
+          const log = options.log(now, attempt, i + 1, undefined, belongs);
+          logs[i].replaceWith(log);
+          logs[i] = log;
+        });
+        known[i].replaceChildren(name(attemptFacts(attempt, { nodes, images })), ...(attempt.m ? [el("div", {}, name(attempt.m))] : []), ...(ranks[i] ? [ranks[i]] : []));
+      });
     };
     update(step);
     return { line: el("tr", { class: "details" }, el("td", { colspan: heads.length }, facts, attempts)), update };

@@ -1,12 +1,12 @@
 // A log of any size: its end at first, earlier parts when they are asked for, and what is printed meanwhile.
-function liveLog(runId, step, number, title, isOpen, leavesOut) {
+function liveLog(runId, step, number, title, isOpen, leavesOut, belongs) {
   const most = 131072, mostShown = 2097152, mostBehind = 524288;
   const where = { run: runId, step, attempt: number };
   const box = logBox(title), said = el("span", { role: "status" });
   const button = (text, act) => { const node = el("button", { class: "plain", type: "button" }, text); node.addEventListener("click", act); return node; };
   let writer = null, from = 0, to = 0, size = 0, isOver = false;
 
-  const reset = () => { box.replaceChildren(); writer = logWriter(box, leavesOut); };
+  const reset = () => { box.replaceChildren(); writer = logWriter(box, leavesOut, belongs); };
   const say = () => {
     beginning.disabled = earlier.disabled = from === 0;
     later.disabled = to >= size;

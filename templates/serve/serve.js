@@ -83,7 +83,7 @@ function runPage(id) {
   const view = runView(head, main, {
     isLive: true,
     run: (other) => /^\d{8}-\d{6}-[0-9a-f]+$/.test(other) ? link("/run/" + other, other) : name(other),
-    log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status), what && isOnlyMetric),
+    log: (step, attempt, number, what, belongs) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status), what && isOnlyMetric, belongs),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
       isFolder ? name(file) : el("a", { href: dataAddress("/api/artifact", { digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
     question: (question, done) => questionForm({ run: id, ...question }, localStorage.getItem("token"), done),

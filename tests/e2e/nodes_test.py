@@ -48,6 +48,12 @@ time.sleep(600)
 WAIT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9))); print('waits', flush=True); time.sleep(600)"
 
 
+def ranks_of(test) -> list[tuple]:
+    """Rank, node, exit code, and whether it failed first, of each process of the latest run's `train`."""
+    step = json.loads(test.pipe("show", "latest", "train", "--output", "json").out)
+    return [(one["rank"], one["node_rank"], one["exit_code"], one.get("failed_first", False)) for one in step["attempts"][-1]["ranks"]]
+
+
 class Local(PipeTest):
     orchestrator = "local"
 
@@ -87,6 +93,8 @@ class Local(PipeTest):
         log = self.log("train").splitlines()
         for line in ("[0] told to end", "[1] told to end", "[2] no such batch"):
             self.assertIn(line, log)
+        self.assertEqual(ranks_of(self), [(0, 0, 9, False), (1, 1, 9, False), (2, 2, 3, True)])
+        self.assertRegex(self.pipe("show", "latest", "train").out, r"(?m)^2 +2 .* 3 .*failed first$")
 
     def test_a_rank_that_is_killed_is_named_and_none_outlives_it(self):
         self.write("train.py", "import os\nprint('pid', os.getpid(), flush=True)\n" + WAIT)
@@ -204,6 +212,7 @@ class Docker(PipeTest):
         log = self.pipe("logs", "latest", "train").out
         for rank in range(3):
             self.assertIn(f"[{rank}] told to end", log)
+        self.assertEqual(ranks_of(self), [(0, 0, 9, False), (1, 0, 9, False), (2, 1, 9, False), (3, 1, 3, True)])
 
     def test_a_program_that_is_not_there_is_told(self):
         self.pipeline({"train": {"command": ["trane"], "nodes": {"count": 2, "processes": 2}}})

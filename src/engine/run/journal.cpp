@@ -11,6 +11,25 @@
 #include "engine/run/declared.hpp"
 
 namespace pipeline::engine {
+namespace {
+
+/// Returns the records of the processes of an attempt with nodes; their lines are in one log.
+std::vector<store::TaskRecord> tasks_of(const AttemptOutcome& outcome, const std::string& log) {
+  std::vector<store::TaskRecord> tasks;
+  for (const auto& process : outcome.result.processes)
+    tasks.push_back({.rank = process.rank,
+                     .exit_code = process.exit_code,
+                     .node = process.machine,
+                     .log = log,
+                     .usage = process.usage,
+                     .node_rank = process.node,
+                     .gpus = process.gpus,
+                     .running = process.running,
+                     .has_failed_first = process.has_failed_first});
+  return tasks;
+}
+
+}  // namespace
 
 Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
                  const PipelineSpec& pipeline, const EngineOptions& options)
@@ -83,8 +102,8 @@ void Journal::put(const Reuse& reuse) {
 }
 
 void Journal::put(const Success& success) {
-  const auto& [step, attempt, parts, origins, spec, key_lock] = success;
-  store_.attempts().put(attempt);
+  const auto& [step, attempt, tasks, parts, origins, spec, key_lock] = success;
+  store_.attempts().put(attempt, tasks);
   store_.runs().put_step(step);
   store_.cache().add({step.key, record_.id, step.name, step.outputs}, record_.pipeline, parts);
   for (const auto& [input, pieces] : origins.gathered)
@@ -248,7 +267,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
     record.hints = failure->hints;
     record.details = failure->details;
     record.details.insert(record.details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
-    store_.attempts().put(record);
+    store_.transaction([&] { store_.attempts().put(record, tasks_of(outcome, record.log)); });
   }
   return record;
 }
@@ -276,8 +295,8 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  ended_.push_back(Success{std::move(record), outcome.record, key.parts, std::move(origins), &step,
-                           outcome.key_lock});
+  ended_.push_back(Success{std::move(record), outcome.record, tasks_of(outcome, outcome.record.log),
+                           key.parts, std::move(origins), &step, outcome.key_lock});
   ++summary_.succeeded;
 }
 

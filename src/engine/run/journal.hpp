@@ -97,6 +97,7 @@ class Journal {
   struct Success {
     store::StepRecord step;
     store::AttemptRecord attempt;
+    std::vector<store::TaskRecord> tasks;
     std::vector<store::KeyPart> parts;
     InputOrigins origins;
     const StepSpec* spec;

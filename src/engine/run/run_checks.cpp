@@ -77,23 +77,16 @@ std::vector<core::Diagnostic> check_services(const RunContext& context,
 /// Reports steps with nodes whose orchestrator cannot run so many processes as one step.
 std::vector<core::Diagnostic> check_nodes(const RunContext& context,
                                           const std::vector<const StepSpec*>& steps) {
-  StepsByPlace without, with_one;
+  StepsByPlace without;
   for (const auto* step : steps) {
     if (!step->nodes) continue;
     const auto& place = context.services.routes.capabilities_of(*step);
-    if (!place.traits.runs_nodes)
-      without[place.name].push_back(step);
-    else if (!place.traits.runs_processes_of_node && step->nodes.processes != 1)
-      with_one[place.name].push_back(step);
+    if (!place.traits.runs_nodes) without[place.name].push_back(step);
   }
   model::Findings found;
   add_by_place(found, without, "no-nodes", "has `nodes`", "runs one process for a step",
                "run it with `--orchestrator local` or `--orchestrator docker`, or leave `nodes` "
                "out");
-  add_by_place(found, with_one, "no-nodes", "has several processes on each node",
-               "starts one on each",
-               "leave `processes` out and let `torchrun train.py` start them: it reads their "
-               "number and the addresses from PET_* (docs/nodes.md)");
   return found.all();
 }
 

@@ -45,7 +45,6 @@ struct Traits {
       false;                ///< `render` prints the objects that would be created for a step.
   bool can_detach = false;  ///< A run's driver can be started there, beside the run's steps.
   bool runs_nodes = false;  ///< Steps may have nodes (AttemptSpec::process).
-  bool runs_processes_of_node = false;  ///< Also several processes on each.
 };
 
 struct Entry {

@@ -9,8 +9,7 @@ Entry docker_entry() {
           .traits = {.uses_images = true,
                      .needs_engine = true,
                      .runs_on_engine = true,
-                     .runs_nodes = true,
-                     .runs_processes_of_node = true},
+                     .runs_nodes = true},
           .setting_outside_key = [](const StepSpec& step) -> std::string {
             return step.settings->docker.volumes.items().empty() ? "" : "docker.volumes";
           }};

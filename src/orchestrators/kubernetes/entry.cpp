@@ -30,8 +30,7 @@ Entry kubernetes_entry() {
                  .evaluates_constraints = true,
                  .renders_manifests = true,
                  .can_detach = true,
-                 .runs_nodes = true,
-                 .runs_processes_of_node = true},
+                 .runs_nodes = true},
       .connection =
           {{.name = "context",
             .key = "context",

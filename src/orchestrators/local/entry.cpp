@@ -3,9 +3,7 @@
 namespace pipeline::orchestrators {
 
 Entry local_entry() {
-  return {.name = "local",
-          .help = "as processes of this machine",
-          .traits = {.runs_nodes = true, .runs_processes_of_node = true}};
+  return {.name = "local", .help = "as processes of this machine", .traits = {.runs_nodes = true}};
 }
 
 }  // namespace pipeline::orchestrators

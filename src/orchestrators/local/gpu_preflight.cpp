@@ -5,6 +5,16 @@
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::local {
+namespace {
+
+/// Returns whether another process of the node shows the same table, or has shown it before all
+/// began again.
+bool is_shown_by_another(const Attempt& attempt) {
+  return attempt.process &&
+         (attempt.process->local_rank > 0 || attempt.process->addresses->restarts > 0);
+}
+
+}  // namespace
 
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
@@ -29,10 +39,10 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
       *text += bytes;
     };
     const auto end = co_await processes::run_process(smi, reaper, deadline.source(), keep);
-    write_preflight(attempt.io.log, *text);
+    report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
+    if (report.code != 0 || !is_shown_by_another(attempt)) write_preflight(attempt.io.log, *text);
     if (deadline.expired()) co_return preflight_hangs(longest_preflight);
     if (end.stopped) co_return was_stopped();
-    report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
     if (report.code != 0) break;
   }
   co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);

@@ -10,7 +10,7 @@
 namespace pipeline::orchestrators::local {
 
 /// Runs the `nvidia-smi` of the step's PATH with the step's variables and writes its table to the
-/// step's log. Returns a failure if the step must not start.
+/// step's log, once for a node. Returns a failure if the step must not start.
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
                                                  processes::ProcessReaper& reaper);

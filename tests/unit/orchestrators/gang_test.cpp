@@ -96,6 +96,12 @@ TEST_F(Nodes, that_fail_end_the_others_and_the_first_failure_counts) {
   EXPECT_EQ(result.failure->message, "rank 2 of 4, on node 1, exited with code 3");
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(failed_rank, 2u);
+  ASSERT_EQ(result.processes.size(), 4u);
+  for (const auto& process : result.processes) {
+    EXPECT_EQ(process.node, process.rank / 2);
+    EXPECT_EQ(process.has_failed_first, process.rank == 2);
+  }
+  EXPECT_EQ(result.processes[2].exit_code, 3);
   EXPECT_EQ(stopped, (std::map<unsigned, core::StopLevel>{{0, core::StopLevel::graceful},
                                                           {1, core::StopLevel::graceful},
                                                           {3, core::StopLevel::graceful}}));
@@ -217,8 +223,9 @@ TEST_F(Nodes, share_the_gpus_and_each_process_may_have_its_own) {
     co_return AttemptResult{};
   });
   builder.step.nodes.processes = per_gpu;
-  EXPECT_EQ(run(runner, gpus).failure->message,
-            "rank 3 of 4, on node 1, GPU 3, exited with code 1");
+  const auto result = run(runner, gpus);
+  EXPECT_EQ(result.failure->message, "rank 3 of 4, on node 1, GPU 3, exited with code 1");
+  EXPECT_EQ(result.processes.at(2).gpus, std::vector<unsigned>{2});
   using Seen = std::map<unsigned, std::vector<unsigned>>;
   EXPECT_EQ(seen, (Seen{{0, {0, 1}}, {1, {0, 1}}, {2, {2, 3}}, {3, {2, 3}}}));
   seen.clear();

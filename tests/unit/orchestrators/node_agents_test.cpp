@@ -78,7 +78,7 @@ struct NodeAgents : testing::Test {
 
   AttemptResult run(NodeRunner& runner) {
     const auto attempt = builder.attempt();
-    Gang gang(runner, attempt);
+    Gang gang(runner, attempt, std::chrono::milliseconds(20));
     auto result = run_task(loop, gang.run());
     failed_rank = gang.failed_rank();
     return result;
@@ -113,6 +113,13 @@ TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
   });
   const auto result = run(runner);
   EXPECT_EQ(result.failure->message, "rank 3 of 4, on node 1, exited with code 7");
+  ASSERT_EQ(result.processes.size(), 4u);
+  EXPECT_EQ(result.processes[0].exit_code, std::nullopt) << "its agent has told nothing";
+  const auto& third = result.processes[3];
+  EXPECT_TRUE(third.has_failed_first);
+  EXPECT_EQ(third.exit_code, 7);
+  EXPECT_EQ(third.usage.user, std::chrono::microseconds(1000));
+  EXPECT_EQ(third.usage.peak_memory, 2000u * 1024);
   EXPECT_EQ(failed_rank, 3u);
   EXPECT_EQ(stopped[0], core::StopLevel::graceful);
   EXPECT_EQ(stopped[1], core::StopLevel::none) << "the agent ends its node by itself";
@@ -236,6 +243,13 @@ TEST(RankEnd, is_read_from_the_agents_line) {
   EXPECT_EQ(end->rank, 12u);
   EXPECT_EQ(end->code, 137);
   EXPECT_TRUE(end->has_failed);
+  EXPECT_EQ(end->cpu, std::chrono::microseconds(10));
+  EXPECT_EQ(end->peak_memory, 20u * 1024);
+  for (const auto* line : {"!0 1 failed 1764263453123456 -1 20", "!0 1 failed 1 1 -20",
+                           "!0 1 failed 1 1 99999999999999999999", "!0 1 failed 1"}) {
+    EXPECT_EQ(rank_end_of(line)->peak_memory, 0u) << line;
+    EXPECT_EQ(rank_end_of(line)->cpu, std::chrono::microseconds(0)) << line;
+  }
   EXPECT_FALSE(rank_end_of("!12 143 ended 1764263453123456 10 20")->has_failed);
   for (const auto* line : {"", "!", "!met", "!1 2", "1 2 failed 3 4 5"})
     EXPECT_FALSE(rank_end_of(line)) << line;

@@ -53,6 +53,25 @@ TEST_F(RunDataTest, only_what_has_changed_is_returned_again) {
   EXPECT_TRUE(data.changes().is_null());
 }
 
+TEST_F(RunDataTest, an_attempt_with_nodes_has_its_processes) {
+  put("train", StepStatus::failed, 1);
+  std::vector<store::TaskRecord> tasks{{0, 143, "machine", "r1/train", {}}, {.rank = 1}};
+  tasks[0].usage.user = std::chrono::milliseconds(5);
+  tasks[0].usage.peak_memory = 6;
+  tasks[0].running = std::chrono::milliseconds(7);
+  tasks[1].node_rank = 1;
+  tasks[1].gpus = {4};
+  tasks[1].has_failed_first = true;
+  store.attempts().put({.run = "r1", .step = "train", .number = 1, .log = "r1/train"}, tasks);
+  put("plain", StepStatus::succeeded, 1);
+  const auto steps = RunData(store, artifacts, run, {}).all()["steps"];
+  EXPECT_EQ(steps[0]["a"][0]["ra"],
+            nlohmann::json::parse(
+                "[[0, 0, 0, 143, 7, 5, 6, []], [1, 1, null, null, null, null, null, [4]]]"));
+  EXPECT_EQ(steps[0]["a"][0]["rf"], 1);
+  EXPECT_FALSE(steps[1]["a"][0].contains("ra"));
+}
+
 TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
   const auto same = core::sha256("same"), other = core::sha256("other"),
              gather = core::sha256("gather");

@@ -18,6 +18,10 @@ std::vector<TaskRecord> two_tasks() {
                                 {1, 3, "node-2", log_name("r", "train", 1, 1), {}}};
   tasks[1].usage.peak_memory = 5;
   tasks[1].usage.gpus = {{"GPU-a", 0.25, 1.0, 10, 20, 30}};
+  tasks[1].node_rank = 1;
+  tasks[1].gpus = {4, 5};
+  tasks[1].running = std::chrono::milliseconds(70);
+  tasks[1].has_failed_first = true;
   return tasks;
 }
 
@@ -101,8 +105,12 @@ TEST_F(RunStoreTest, damaged_usage_of_a_task_is_reported) {
   RunStore store(state);
   store.runs().add(run_record("r"));
   store.attempts().put(attempt_record(), two_tasks());
-  sql_of(database, "UPDATE tasks SET usage = '[1]'", "pipe-checked");
-  EXPECT_THROW(store.attempts().tasks(store.attempts().list("r").at(0)), core::EnvironmentError);
+  for (const std::string usage :
+       {"[1]", R"({"node_rank": -1})", R"({"node_rank": "a"})", R"({"gpu_indices": ["a"]})"}) {
+    sql_of(database, "UPDATE tasks SET usage = '" + usage + "'", "pipe-checked");
+    EXPECT_THROW(store.attempts().tasks(store.attempts().list("r").at(0)), core::EnvironmentError)
+        << usage;
+  }
 }
 
 TEST_F(RunStoreTest, logs_of_an_attempts_tasks_have_names_of_their_own) {

@@ -29,6 +29,7 @@ class LocalGpuPreflight : public testing::Test {
   AttemptResult run() {
     auto attempt = step.attempt();
     attempt.gpus.push_back({.uuid = "GPU-b", .index = 1});
+    attempt.process = process;
     return test::run_task(loop_,
                           [](Orchestrator& orchestrator, const Attempt& one,
                              EventSink& events) -> async::Task<AttemptResult> {
@@ -39,6 +40,8 @@ class LocalGpuPreflight : public testing::Test {
   static std::string message(const AttemptResult& result) {
     return result.failure ? result.failure->message : "";
   }
+
+  std::optional<NodeProcess> process;
 
   asio::io_context loop_;
   core::TemporaryFolder root_;
@@ -55,6 +58,20 @@ TEST_F(LocalGpuPreflight, shows_the_table_before_the_command) {
   EXPECT_EQ(step.log.out,
             "[preflight] the table\n[preflight] GPU 0: A (UUID: GPU-a)\n[preflight] GPU 1: B "
             "(UUID: GPU-b)\nstarted\n");
+}
+
+TEST_F(LocalGpuPreflight, shows_the_table_once_for_the_processes_of_a_node) {
+  smi("echo 'GPU 1: B (UUID: GPU-b)'\n");
+  NodeAddresses addresses{{"127.0.0.1"}, 29500};
+  process = {.rank = 1, .ranks = 2, .local_rank = 1, .local_ranks = 2, .addresses = &addresses};
+  auto result = run();
+  EXPECT_FALSE(result.failure) << message(result);
+  EXPECT_EQ(step.log.out, "started\n");
+  smi("echo the table; exit 9\n");
+  std::filesystem::remove_all(step.folder.path() / "scratch");  // each attempt has one of its own
+  std::filesystem::create_directories(step.folder.path() / "scratch");
+  EXPECT_NE(message(run()), "");
+  EXPECT_EQ(step.log.out, "started\n[preflight] the table\n") << "a failure is shown by each";
 }
 
 TEST_F(LocalGpuPreflight, keeps_the_command_from_starting_without_a_driver) {

@@ -1,0 +1,22 @@
+/// @file
+/// The processes of an attempt with nodes, as the pages have them (docs/json.md).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "store/attempts.hpp"
+
+namespace pipeline::report {
+
+/// Adds the processes to the attempt's entry, and which of them failed first; nothing for one.
+/// @param position_of returns the position of a machine's name
+void add_ranks(const std::vector<store::TaskRecord>& tasks,
+               const std::function<std::size_t(const std::string&)>& position_of,
+               nlohmann::json& entry);
+
+}  // namespace pipeline::report
