@@ -51,6 +51,19 @@ std::optional<std::string> gres_type_of(const std::string& model,
   return found == types.end() ? std::nullopt : std::optional(*found);
 }
 
+std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap connection) {
+  const std::pair<const char*, const std::optional<std::string>&> own[]{
+      {"partition", step.partition},    {"account", step.account}, {"qos", step.qos},
+      {"constraint", step.constraint},  {"exclude", step.exclude}, {"nice", step.nice},
+      {"reservation", step.reservation}};
+  for (const auto& [name, value] : own)
+    if (value) connection[name] = *value;
+  std::vector<std::string> options;
+  for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
+  for (const auto& option : step.extra_args.items()) options.push_back(option);
+  return options;
+}
+
 std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
                                      const std::string& owner, const StringMap& connection,
                                      const std::vector<std::string>& gres_types) {
@@ -61,7 +74,8 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths&
       "--no-requeue",
       // A step gets only declared variables.
       "--export=NIL", "--nodes=1", "--ntasks=1"};
-  for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
+  const auto& own = attempt.step.settings->slurm;
+  for (auto& option : chosen_options(own, connection)) options.push_back(std::move(option));
   const auto& resources = attempt.step.settings->resources;
   if (resources.cpu_count)
     options.push_back("--cpus-per-task=" +
@@ -76,12 +90,13 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths&
     options.push_back("--gres=gpu:" + (type.empty() ? "" : type + ":") +
                       std::to_string(gpus.count));
   }
-  if (attempt.step.timeout) {
-    const std::chrono::milliseconds timeout(attempt.step.timeout->count());
-    const auto limit = std::chrono::ceil<std::chrono::minutes>(timeout) + time_to_begin_and_end;
+  if (const auto given = own.time ? own.time : attempt.step.timeout) {
+    const std::chrono::milliseconds time(given->count());
+    const auto limit = std::chrono::ceil<std::chrono::minutes>(time) +
+                       (own.time ? std::chrono::minutes(0) : time_to_begin_and_end);
     options.push_back("--time=" + std::to_string(limit.count()));
   }
-  if (!attempt.avoided_nodes.empty() && !connection.contains("exclude")) {
+  if (!attempt.avoided_nodes.empty() && !own.exclude && !connection.contains("exclude")) {
     std::string nodes;
     for (const auto& node : attempt.avoided_nodes) nodes += (nodes.empty() ? "" : ",") + node;
     options.push_back("--exclude=" + nodes);

@@ -37,8 +37,12 @@ std::string job_comment(const std::string& owner, const std::string& run);
 /// Returns the run in a comment of this owner; nothing for another comment.
 std::optional<std::string> run_of_comment(std::string_view comment, std::string_view owner);
 
-/// Returns the options of sbatch.
+/// Returns the words of sbatch that users choose, `--partition=gpu`: the step's, else those of the
+/// profile.
 /// @param connection fields of the profile, with sbatch's names
+std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap connection);
+
+/// Returns the options of sbatch.
 /// @param gres_types the types of GPUs that the cluster has
 std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
                                      const std::string& owner, const StringMap& connection,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
@@ -74,6 +75,43 @@ void check_gpus(const Partition& partition, const StepSpec& step,
       core::did_you_mean(*gpus.model, partition.gres_types)));
 }
 
+void check_resources(const Partition& partition, const StepSpec& step,
+                     std::vector<core::Diagnostic>& found) {
+  const auto& resources = step.settings->resources;
+  const auto limit = "the nodes of the partition '" + partition.name + "' have at most ";
+  if (resources.cpu_count && std::ceil(*resources.cpu_count) > partition.max_cpus)
+    found.push_back(
+        at_step(step,
+                "asks for " +
+                    core::counted(static_cast<std::size_t>(std::ceil(*resources.cpu_count)), "CPU"),
+                {limit + std::to_string(partition.max_cpus)}));
+  if (resources.memory && *resources.memory > partition.max_memory)
+    found.push_back(at_step(step, "asks for " + core::format_bytes(*resources.memory),
+                            {limit + core::format_bytes(partition.max_memory)}));
+  check_gpus(partition, step, found);
+}
+
+struct Refusal {
+  std::string message, suggestion;
+};
+
+/// Returns why jobs in these partitions, separated by commas, would not start.
+std::optional<Refusal> refusal_of(const std::vector<Partition>& partitions,
+                                  std::string_view wanted) {
+  const auto names = names_of(partitions);
+  for (const auto each : core::split(wanted, ',')) {
+    const std::string name(each);
+    const auto found = std::ranges::find(partitions, name, &Partition::name);
+    if (found == partitions.end())
+      return Refusal{
+          "the Slurm cluster has no partition '" + name + "'; it has: " + core::joined(names, ", "),
+          core::did_you_mean(name, names)};
+    if (!found->is_up)
+      return Refusal{"the partition '" + name + "' is down: it starts no jobs", {}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<Partition> parse_partitions(std::string_view output) {
@@ -108,38 +146,26 @@ std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions)
 }
 
 void check_partition(const std::vector<Partition>& partitions, const std::string& name) {
-  const auto names = names_of(partitions);
-  const auto found = std::ranges::find(partitions, name, &Partition::name);
-  if (found == partitions.end())
-    throw core::InputError(
-        "the Slurm cluster has no partition '" + name + "'; it has: " + core::joined(names, ", "),
-        core::did_you_mean(name, names));
-  if (!found->is_up)
-    throw core::InputError("the partition '" + name + "' is down: it starts no jobs");
+  if (const auto refusal = refusal_of(partitions, name))
+    throw core::InputError(refusal->message, refusal->suggestion);
 }
 
 std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
                                           const std::string& name,
                                           const std::vector<const StepSpec*>& steps) {
   std::vector<core::Diagnostic> found;
-  const auto partition = std::ranges::find_if(partitions, [&](const Partition& one) {
-    return name.empty() ? one.is_default : one.name == name;
-  });
-  if (partition == partitions.end()) return found;
   for (const auto* step : steps) {
-    const auto& resources = step->settings->resources;
-    if (resources.cpu_count && std::ceil(*resources.cpu_count) > partition->max_cpus)
-      found.push_back(at_step(
-          *step,
-          "asks for " +
-              core::counted(static_cast<std::size_t>(std::ceil(*resources.cpu_count)), "CPU"),
-          {"the nodes of the partition '" + partition->name + "' have at most " +
-           std::to_string(partition->max_cpus)}));
-    if (resources.memory && *resources.memory > partition->max_memory)
-      found.push_back(at_step(*step, "asks for " + core::format_bytes(*resources.memory),
-                              {"the nodes of the partition '" + partition->name +
-                               "' have at most " + core::format_bytes(partition->max_memory)}));
-    check_gpus(*partition, *step, found);
+    const auto& own = step->settings->slurm.partition;
+    const auto refusal = own ? refusal_of(partitions, *own) : std::nullopt;
+    if (refusal) {
+      found.push_back(at_step(*step, "cannot run: " + refusal->message, {}, refusal->suggestion));
+      continue;
+    }
+    const auto wanted = own.value_or(name);
+    const auto partition = std::ranges::find_if(partitions, [&](const Partition& one) {
+      return wanted.empty() ? one.is_default : one.name == wanted;
+    });
+    if (partition != partitions.end()) check_resources(*partition, *step, found);
   }
   return found;
 }

@@ -34,10 +34,12 @@ std::vector<Partition> parse_partitions(std::string_view output);
 std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions);
 
 /// Throws InputError if the cluster has no partition of that name, or it takes no jobs.
+/// @param name several are separated by commas
 void check_partition(const std::vector<Partition>& partitions, const std::string& name);
 
-/// Returns a diagnostic at each step that no node of its partition can run.
-/// @param name the partition's name; empty: the cluster's default
+/// Returns a diagnostic at each step whose partition there is not, or whose partition's nodes
+/// cannot run it.
+/// @param name the partition of steps without one of their own; empty: the cluster's default
 std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
                                           const std::string& name,
                                           const std::vector<const StepSpec*>& steps);

@@ -41,6 +41,17 @@ TEST(SlurmTexts, lost_answers_are_told_from_refusals) {
   EXPECT_FALSE(is_lost_answer("Requested node configuration is not available"));
 }
 
+TEST(SlurmTexts, wrong_words_are_told_from_a_cluster_that_is_full_or_down) {
+  EXPECT_TRUE(is_wrong_word("allocation failure: Invalid feature specification"));
+  EXPECT_TRUE(is_wrong_word("allocation failure: Requested reservation is invalid"));
+  EXPECT_TRUE(
+      is_wrong_word("sbatch: error: Batch job submission failed: Invalid account or "
+                    "account/partition combination specified"));
+  EXPECT_FALSE(is_wrong_word("allocation failure: Requested node configuration is not available"));
+  EXPECT_FALSE(is_wrong_word("Unable to contact slurm controller (connect failure)"));
+  EXPECT_FALSE(is_wrong_word(""));
+}
+
 TEST(SlurmTexts, job_names_are_unique_and_names_of_files) {
   EXPECT_EQ(job_name("r1", "train", 2), "pipe-r1-train-2");
   const auto one = job_name("r1", "train[lr=0.1]", 1), two = job_name("r1", "train(lr=0.1)", 1);
@@ -77,6 +88,21 @@ TEST(SlurmTexts, resources_become_options_of_sbatch) {
                              "--time=4\n", "--partition=gpu\n", "--no-requeue\n"})
     EXPECT_NE(options.find(option), std::string::npos) << option << options;
   EXPECT_EQ(options_of(AttemptBuilder(program({"true"}))).find("--time"), std::string::npos);
+}
+
+TEST(SlurmTexts, words_of_a_step_precede_those_of_the_profile) {
+  AttemptBuilder step(program({"true"}));
+  auto& own = step.step.settings->slurm;
+  own.partition = "gpu";
+  own.nice = "5";
+  own.time = Duration(90'000);
+  own.extra_args = {"--exclusive"};
+  step.step.timeout = Duration(3600'000);
+  const auto options = options_of(step, {{"partition", "main"}, {"account", "lab7"}});
+  for (const auto* option :
+       {"--partition=gpu\n", "--account=lab7\n", "--nice=5\n", "--exclusive\n", "--time=2\n"})
+    EXPECT_NE(options.find(option), std::string::npos) << option << options;
+  EXPECT_EQ(options.find("--partition=main"), std::string::npos) << options;
 }
 
 TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
@@ -181,6 +207,25 @@ TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
               resources.gpu_class = "H100";
             }),
             "'step' asks for GPUs of the class 'H100': the partition 'main' has: a100, v100");
+}
+
+TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) {
+  const auto partitions = parse_partitions(two_partitions);
+  const auto found = [&](const char* name, double cpus) {
+    AttemptBuilder step(program({"true"}));
+    step.step.settings->slurm.partition = name;
+    step.step.settings->resources.cpu_count = cpus;
+    const auto all = check_steps(partitions, "cpu", {&step.step});
+    return all.empty() ? std::string() : all[0].message + " | " + all[0].suggestion;
+  };
+  EXPECT_EQ(found("main", 64), "");
+  EXPECT_EQ(found("main,cpu", 1), "");
+  EXPECT_EQ(found("main", 65), "'step' asks for 65 CPUs | ");
+  EXPECT_EQ(found("main,cup", 1),
+            "'step' cannot run: the Slurm cluster has no partition 'cup'; it has: main, cpu, old | "
+            "did you mean 'cpu'?");
+  EXPECT_EQ(found("old", 1),
+            "'step' cannot run: the partition 'old' is down: it starts no jobs | ");
 }
 
 }  // namespace
