@@ -14,7 +14,7 @@ CONF = "/var/lib/pipe-slurm/slurm.conf"
 class DriverKillsOnSlurm(DriverKills):
     name = "driver_kills_slurm"
     orchestrator = "slurm"
-    in_full = 100
+    in_full = 60
 
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, "SLURM_CONF": CONF, **env})
