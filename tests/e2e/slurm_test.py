@@ -62,6 +62,8 @@ class Results(OnSlurm):
         self.assertEqual(result.steps(), {"one": "succeeded", "two": "succeeded"})
         self.assertEqual(self.artifact("two.y"), "in\nin\n")
         self.assertRegex(self.pipe("logs", "latest", "one").out, r"said\npipe-\S+-one-1\n")
+        shell = self.pipe("shell", "latest", "two", "--", "sh", "-c", "cat $PIPE_INPUT_X; echo $SLURM_CPUS_PER_TASK $CUDA_VISIBLE_DEVICES; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "in\n2 0\n"), shell)
         attempt = result.events("attempt_finished")[0] if result.events("attempt_finished") else {}
         self.assertNotIn("failure", attempt)
         self.assert_nothing_left()

@@ -33,7 +33,7 @@ Capabilities capabilities_of_slurm() {
   capabilities.traits = entry_of("slurm").traits;
   capabilities.gpus = capabilities.memory_limits = capabilities.cpu_limits = true;
   capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
-  capabilities.outlives_driver = capabilities.reports_begin = true;
+  capabilities.outlives_driver = capabilities.reports_begin = capabilities.shells = true;
   capabilities.infrastructure_retries = 3;
   return capabilities;
 }
@@ -90,8 +90,11 @@ class SlurmOrchestrator : public Orchestrator {
     AttemptResult result;
     try {
       if (partitions_.empty()) co_await look_at_cluster();
-      auto& place = place_of(attempt.run_id);
-      result = co_await run_job(place, attempt);
+      auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
+      if (attempt.shell)
+        result = co_await run_shell(place, attempt);
+      else
+        result = co_await run_job(place, attempt);
     } catch (const SlurmError& error) {
       result.failure = Failure{FailureKind::infrastructure, error.what(), error.advice(), {}};
     } catch (const core::EnvironmentError& error) {

@@ -105,6 +105,25 @@ TEST(SlurmTexts, words_of_a_step_precede_those_of_the_profile) {
   EXPECT_EQ(options.find("--partition=main"), std::string::npos) << options;
 }
 
+TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
+  AttemptBuilder step(program({"true"}));
+  step.step.settings->resources.cpu_count = 2;
+  step.step.timeout = Duration(60'000);
+  auto attempt = step.attempt();
+  attempt.shell.emplace();
+  attempt.shell->words = {"echo", "it's"};
+  attempt.shell->has_terminal = true;
+  attempt.shell->id = "s1";
+  const auto command = shell_command(attempt, "/s/variables", "/s/code", {{"qos", "high"}}, {});
+  EXPECT_EQ(command.front(), "srun");
+  std::string text;
+  for (const auto& word : command) text += word + "\n";
+  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n", "\n/bin/sh\n-c\n",
+                           "\n. /s/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  EXPECT_EQ(text.find("--time"), std::string::npos) << text;
+}
+
 TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
   EXPECT_EQ(variables_text({{"A", "it's $(id)\n`x`"}}), "export A='it'\\''s $(id)\n`x`'\n");
   EXPECT_EQ(variables_text({{"NOT A NAME", "x"}}), "");
