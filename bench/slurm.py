@@ -66,10 +66,10 @@ def by_pipe(folder: pathlib.Path, steps: int) -> tuple[float, list[float]]:
 
 
 def race(folder: pathlib.Path):
-    subprocess.run(["sdiag", "--reset"], check=False)
+    subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
     hand = by_hand(folder)
     asked_by_hand = requests()
-    subprocess.run(["sdiag", "--reset"], check=False)
+    subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
     ours, noticed = by_pipe(folder, STEPS)
     print(f"{STEPS} steps: an array by hand {hand:.1f} s, pipe {ours:.1f} s ({ours / hand:.2f} x); an end is noticed after {statistics.median(noticed):.2f} s "
           f"(median; slowest {max(noticed):.2f} s); requests to the controller: {asked_by_hand} and {requests()}", flush=True)
@@ -85,7 +85,7 @@ def waiting(folder: pathlib.Path):
             time.sleep(1)
         submitted = time.monotonic() - begin
         time.sleep(10)  # the pause between two questions grows
-        subprocess.run(["sdiag", "--reset"], check=False)
+        subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
         time.sleep(60)
         asked = requests()
         process.send_signal(signal.SIGINT)
