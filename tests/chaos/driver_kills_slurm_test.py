@@ -15,6 +15,7 @@ class DriverKillsOnSlurm(DriverKills):
     name = "driver_kills_slurm"
     orchestrator = "slurm"
     in_full = 60
+    pause = 0.2
 
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, "SLURM_CONF": CONF, **env})

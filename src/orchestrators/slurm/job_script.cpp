@@ -97,6 +97,15 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
   return options;
 }
 
+std::optional<std::chrono::minutes> time_limit(const StepSpec& step) {
+  const auto in_minutes = [](Duration time) {
+    return std::chrono::ceil<std::chrono::minutes>(std::chrono::milliseconds(time.count()));
+  };
+  if (const auto own = step.settings->slurm.time) return in_minutes(*own);
+  if (step.timeout) return in_minutes(*step.timeout) + time_to_begin_and_end;
+  return std::nullopt;
+}
+
 std::vector<std::string> resource_options(const AttemptSpec& attempt, const StringMap& connection,
                                           const std::vector<std::string>& gres_types) {
   const auto& own = attempt.step.settings->slurm;
@@ -115,14 +124,9 @@ std::vector<std::string> resource_options(const AttemptSpec& attempt, const Stri
     options.push_back("--gres=gpu:" + (type.empty() ? "" : type + ":") +
                       std::to_string(gpus.count));
   }
-  // A shell has no timeout.
-  const auto timeout = attempt.shell ? std::nullopt : attempt.step.timeout;
-  if (const auto given = own.time ? own.time : timeout) {
-    const std::chrono::milliseconds time(given->count());
-    const auto limit = std::chrono::ceil<std::chrono::minutes>(time) +
-                       (own.time ? std::chrono::minutes(0) : time_to_begin_and_end);
-    options.push_back("--time=" + std::to_string(limit.count()));
-  }
+  const bool has_own_limit = own.time || !attempt.shell;  // A shell has no timeout.
+  const auto limit = has_own_limit ? time_limit(attempt.step) : std::nullopt;
+  if (limit) options.push_back("--time=" + std::to_string(limit->count()));
   if (!attempt.avoided_nodes.empty() && !own.exclude && !connection.contains("exclude")) {
     std::string nodes;
     for (const auto& node : attempt.avoided_nodes) nodes += (nodes.empty() ? "" : ",") + node;

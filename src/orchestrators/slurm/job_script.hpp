@@ -2,6 +2,7 @@
 /// The texts that a job consists of: its name, the options of sbatch, and the script. Pure.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -41,6 +42,9 @@ std::optional<std::string> run_of_comment(std::string_view comment, std::string_
 /// profile.
 /// @param connection fields of the profile, with sbatch's names
 std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap connection);
+
+/// Returns Slurm's limit of the step's jobs; nothing: the partition's.
+std::optional<std::chrono::minutes> time_limit(const StepSpec& step);
 
 /// Returns the options of sbatch and srun that say what the job gets.
 /// @param connection fields of the profile, with sbatch's names

@@ -81,7 +81,7 @@ class SlurmOrchestrator : public Orchestrator {
     co_await look_at_cluster();
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
-    auto found = check_steps(partitions_, partition, steps);
+    auto found = check_steps(partitions_, options_.connection, steps);
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
   }

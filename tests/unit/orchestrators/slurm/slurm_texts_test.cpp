@@ -175,8 +175,9 @@ TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
 }
 
 constexpr const char* two_partitions =
-    "main*|up|8|8000+|gpu:a100:2(S:0-1)\nmain*|up|64|4000|gpu:v100:1,gpu:a100:4\n"
-    "cpu|up|16|64000|(null)\nold|drain|1|1|gpu:1\n";
+    "main*|up|8|8000+|gpu:a100:2(S:0-1)|infinite\n"
+    "main*|up|64|4000|gpu:v100:1,gpu:a100:4|infinite\n"
+    "cpu|up|16|64000|(null)|1-02:30:00\nold|drain|1|1|gpu:1|30:00\n";
 
 TEST(SlurmTexts, partitions_are_read_from_sinfo) {
   const auto partitions = parse_partitions(two_partitions);
@@ -188,6 +189,9 @@ TEST(SlurmTexts, partitions_are_read_from_sinfo) {
   EXPECT_EQ(partitions[0].max_gpus, 5u);
   EXPECT_EQ(partitions[1].max_gpus, 0u);
   EXPECT_FALSE(partitions[2].is_up);
+  EXPECT_EQ(partitions[0].max_time, std::nullopt);
+  EXPECT_EQ(partitions[1].max_time, std::chrono::minutes(26 * 60 + 30));
+  EXPECT_EQ(partitions[2].max_time, std::chrono::minutes(30));
   EXPECT_EQ(gres_types_of(partitions), (std::vector<std::string>{"a100", "v100"}));
 }
 
@@ -213,7 +217,7 @@ TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
   const auto found = [&](auto change) {
     AttemptBuilder step(program({"true"}));
     change(step.step.settings->resources);
-    const auto all = check_steps(partitions, "", {&step.step});
+    const auto all = check_steps(partitions, {}, {&step.step});
     return all.empty() ? std::string() : all[0].message + ": " + all[0].notes[0];
   };
   EXPECT_EQ(found([](auto& resources) { resources.cpu_count = 64; }), "");
@@ -234,7 +238,7 @@ TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) 
     AttemptBuilder step(program({"true"}));
     step.step.settings->slurm.partition = name;
     step.step.settings->resources.cpu_count = cpus;
-    const auto all = check_steps(partitions, "cpu", {&step.step});
+    const auto all = check_steps(partitions, {{"partition", "cpu"}}, {&step.step});
     return all.empty() ? std::string() : all[0].message + " | " + all[0].suggestion;
   };
   EXPECT_EQ(found("main", 64), "");
@@ -245,6 +249,24 @@ TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) 
             "did you mean 'cpu'?");
   EXPECT_EQ(found("old", 1),
             "'step' cannot run: the partition 'old' is down: it starts no jobs | ");
+}
+
+TEST(SlurmTexts, a_time_above_the_partitions_is_an_error_unless_a_qos_may_allow_it) {
+  const auto partitions = parse_partitions(two_partitions);
+  const auto found = [&](int minutes, const StringMap& connection, bool is_own = false) {
+    AttemptBuilder step(program({"true"}));
+    (is_own ? step.step.settings->slurm.time : step.step.timeout) = Duration(minutes * 60'000);
+    const auto all = check_steps(partitions, connection, {&step.step});
+    return all.empty() ? std::string() : all[0].message + ": " + all[0].notes[0];
+  };
+  const StringMap cpu{{"partition", "cpu"}};
+  EXPECT_EQ(found(100'000, {}), "");
+  EXPECT_EQ(found(26 * 60 + 28, cpu), "");
+  EXPECT_EQ(found(26 * 60 + 29, cpu),
+            "'step' asks for 1591 minutes, by its `timeout` or `slurm.time`: the partition 'cpu' "
+            "gives a job at most 1590 minutes");
+  EXPECT_EQ(found(26 * 60 + 30, cpu, true), "");
+  EXPECT_EQ(found(26 * 60 + 31, {{"partition", "cpu"}, {"qos", "long"}}), "");
 }
 
 }  // namespace
