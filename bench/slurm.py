@@ -43,11 +43,11 @@ def by_hand(folder: pathlib.Path) -> float:
     return time.monotonic() - begin
 
 
-def start_pipe(folder: pathlib.Path, steps: int) -> subprocess.Popen:
+def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE) -> subprocess.Popen:
     step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N"}
     (folder / "pipeline.yaml").write_text(json.dumps({"name": "bench", "steps": {"step": step}}))
     return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "slurm", "--no-cache", "--jobs", str(steps), "--output", "json"], cwd=folder, text=True,
-                            stdout=subprocess.PIPE, env={**os.environ, "PIPE_HOME": str(folder / "state")})
+                            stdout=stdout, env={**os.environ, "PIPE_HOME": str(folder / "state")})
 
 
 def by_pipe(folder: pathlib.Path, steps: int) -> tuple[float, list[float]]:
@@ -79,7 +79,7 @@ def waiting(folder: pathlib.Path):
     nodes = int(output("sinfo", "-h", "-o", "%D", "-p", "main"))
     others = output("sbatch", "--parsable", f"--array=1-{nodes}", "--exclusive", "--output=/dev/null", "--wrap", "sleep 600").strip()
     try:
-        process = start_pipe(folder, STEPS)
+        process = start_pipe(folder, STEPS, subprocess.DEVNULL)
         begin = time.monotonic()
         while len(output("squeue", "-h", "-t", "PENDING", "-o", "%i").splitlines()) < STEPS:
             time.sleep(1)
@@ -90,7 +90,7 @@ def waiting(folder: pathlib.Path):
         asked = requests()
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
-        process.communicate()
+        process.wait()
         print(f"{STEPS} waiting jobs: submitted in {submitted:.1f} s; {asked} requests to the controller in a minute; Ctrl-C cancels them in "
               f"{time.monotonic() - begin:.1f} s", flush=True)
     finally:
