@@ -237,8 +237,12 @@ async::Task<> JobRun::stop() {
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
-  // By its name as well: a controller that was killed may give a number again.
-  std::vector<std::string> arguments{"--name=" + paths_.name, id_};
+  // By its name as well: a controller that was killed may give a number again. Each time, that asks
+  // for all jobs of the cluster, so thousands that wait are known by Slurm's last answer instead.
+  const bool is_known = wish == Sent::cancel && !entry_->state.empty() && !entry_->is_gone &&
+                        view().without_answer < 35s;
+  std::vector<std::string> arguments{id_};
+  if (!is_known) arguments.insert(arguments.begin(), "--name=" + paths_.name);
   if (wish == Sent::kill) arguments.insert(arguments.begin(), {"--full", "--signal=KILL"});
   if (wish == Sent::term || wish == Sent::stop_file)
     arguments.insert(arguments.begin(), {"--batch", "--signal=TERM"});
