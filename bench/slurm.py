@@ -1,11 +1,19 @@
-"""Steps on a Slurm cluster, beside what anybody would write by hand: an array of jobs, and a loop over squeue until it has ended. PIPE=... SLURM_CONF=... bench/slurm.py [STEPS]
+"""Steps on a Slurm cluster, beside what anybody would write by hand: an array of jobs, and a loop over squeue until it has ended.
+PIPE=... SLURM_CONF=... bench/slurm.py [STEPS [PART]...]
 
-Prints the time of both, how long after its last command a step's end was noticed, and the requests that the controller got meanwhile (sdiag)."""
+A PART is one of these; by default the first:
+    race       STEPS (1,000) steps that do nothing: the time of both, how long after its last command a step's end was noticed, and the requests that the
+               controller got meanwhile (sdiag)
+    waiting    STEPS jobs that wait for nodes which somebody else has: the requests of `pipe` to the controller in a minute, once all are submitted
+    snakemake  50 such steps by Snakemake's plugin, which starts a Snakemake for each, beside pipe. SNAKEMAKE names the command of an environment with the
+               packages snakemake and snakemake-executor-plugin-slurm
+"""
 
 import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -13,6 +21,7 @@ import tempfile
 import time
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+PARTS = sys.argv[2:] or ["race"]
 PIPE = os.environ["PIPE"]
 
 
@@ -34,12 +43,16 @@ def by_hand(folder: pathlib.Path) -> float:
     return time.monotonic() - begin
 
 
-def by_pipe(folder: pathlib.Path) -> tuple[float, list[float]]:
-    step = {"matrix": {"i": list(range(STEPS))}, "command": "date +%s.%N"}
+def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE) -> subprocess.Popen:
+    step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N"}
     (folder / "pipeline.yaml").write_text(json.dumps({"name": "bench", "steps": {"step": step}}))
+    return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "slurm", "--no-cache", "--jobs", str(steps), "--output", "json"], cwd=folder, text=True,
+                            stdout=stdout, env={**os.environ, "PIPE_HOME": str(folder / "state")})
+
+
+def by_pipe(folder: pathlib.Path, steps: int) -> tuple[float, list[float]]:
     begin = time.monotonic()
-    process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "slurm", "--jobs", str(STEPS), "--output", "json"], cwd=folder, text=True,
-                               stdout=subprocess.PIPE, env={**os.environ, "PIPE_HOME": str(folder / "state")})
+    process = start_pipe(folder, steps)
     ended, noticed = {}, []
     for line in process.stdout:
         event = json.loads(line)
@@ -52,16 +65,61 @@ def by_pipe(folder: pathlib.Path) -> tuple[float, list[float]]:
     return time.monotonic() - begin, noticed
 
 
+def race(folder: pathlib.Path):
+    subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
+    hand = by_hand(folder)
+    asked_by_hand = requests()
+    subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
+    ours, noticed = by_pipe(folder, STEPS)
+    print(f"{STEPS} steps: an array by hand {hand:.1f} s, pipe {ours:.1f} s ({ours / hand:.2f} x); an end is noticed after {statistics.median(noticed):.2f} s "
+          f"(median; slowest {max(noticed):.2f} s); requests to the controller: {asked_by_hand} and {requests()}", flush=True)
+
+
+def waiting(folder: pathlib.Path):
+    nodes = int(output("sinfo", "-h", "-o", "%D", "-p", "main"))
+    others = output("sbatch", "--parsable", f"--array=1-{nodes}", "--exclusive", "--output=/dev/null", "--wrap", "sleep 600").strip()
+    try:
+        process = start_pipe(folder, STEPS, subprocess.DEVNULL)
+        begin = time.monotonic()
+        while len(output("squeue", "-h", "-t", "PENDING", "-o", "%i").splitlines()) < STEPS:
+            time.sleep(1)
+        submitted = time.monotonic() - begin
+        time.sleep(10)  # the pause between two questions grows
+        subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
+        time.sleep(60)
+        asked = requests()
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        process.wait()
+        print(f"{STEPS} waiting jobs: submitted in {submitted:.1f} s; {asked} requests to the controller in a minute; Ctrl-C cancels them in "
+              f"{time.monotonic() - begin:.1f} s", flush=True)
+    finally:
+        output("scancel", others)
+
+
+def by_snakemake(folder: pathlib.Path, steps: int) -> float:
+    (folder / "Snakefile").write_text(f"rule all:\n  input: expand('{{i}}.txt', i=range({steps}))\nrule step:\n  output: '{{i}}.txt'\n  shell: 'date >{{output}}'\n")
+    begin = time.monotonic()
+    words = ["--executor", "slurm", "--jobs", str(steps), "--slurm-no-account", "--slurm-status-command", "squeue", "--default-resources", "slurm_partition=main", "mem_mb=50",
+             "runtime=10", "--latency-wait", "10", "--quiet"]
+    done = subprocess.run([os.environ["SNAKEMAKE"], *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        sys.exit(f"Snakemake ended with {done.returncode}:\n{done.stdout[-3000:]}")
+    return time.monotonic() - begin
+
+
+def snakemake(folder: pathlib.Path):
+    steps = 50
+    ours, _ = by_pipe(folder, steps)
+    theirs = by_snakemake(folder, steps)
+    print(f"{steps} steps: pipe {ours:.1f} s, Snakemake's plugin {theirs:.1f} s", flush=True)
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="pipe-bench-slurm-") as name:
         folder = pathlib.Path(name)
-        subprocess.run(["sdiag", "--reset"], check=False)
-        hand = by_hand(folder)
-        asked_by_hand = requests()
-        subprocess.run(["sdiag", "--reset"], check=False)
-        ours, noticed = by_pipe(folder)
-        print(f"{STEPS} steps: an array by hand {hand:.1f} s, pipe {ours:.1f} s ({ours / hand:.2f} x); an end is noticed after {statistics.median(noticed):.2f} s "
-              f"(median; slowest {max(noticed):.2f} s); requests to the controller: {asked_by_hand} and {requests()}")
+        for part in PARTS:
+            {"race": race, "waiting": waiting, "snakemake": snakemake}[part](folder)
         subprocess.run(["chmod", "-R", "u+w", folder], check=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Sequence, TypedDict, Union
 
 
 '''
-CLASSES = {"docker": "DockerSettings", "resources": "ResourceSettings", "kubernetes": "KubernetesSettings", "settings": "Settings", "retry": "Retry", "on_oom": "OnOom",
+CLASSES = {"docker": "DockerSettings", "resources": "ResourceSettings", "kubernetes": "KubernetesSettings", "slurm": "SlurmSettings", "settings": "Settings", "retry": "Retry", "on_oom": "OnOom",
            "build_config": "BuildConfig", "build_options": "BuildOptions", "parent_image_build_config": "BuildConfig", "run_args": "RunArgs", "cache": "Cache"}
 OF_STEP = ("command", "notebook", "inputs", "outputs", "matrix", "repeat", "parameters", "after", "when", "shell")
 OF_PIPELINE = ("steps", "parameters", "name", "description", "shell")

@@ -136,6 +136,8 @@ struct StepOptions {
   ResourceSettings resources = {};
   /// Same as `settings.kubernetes`.
   KubernetesSettings kubernetes = {};
+  /// Same as `settings.slurm`.
+  SlurmSettings slurm = {};
   RetrySettings retry = {};
   /// Limit for one attempt.
   std::optional<Duration> timeout = {};
@@ -147,7 +149,7 @@ struct StepOptions {
   std::optional<Duration> cache_max_age = {};
   /// An earlier success is reused until this text changes; it may name parameters.
   std::string cache_until = {};
-  /// `local`, `docker` or `kubernetes`. Default: the run's.
+  /// `local`, `docker`, `kubernetes` or `slurm`. Default: the run's.
   std::string orchestrator = {};
   /// A text in the step's key; change it when data that the step reads in other ways than as inputs
   /// has changed. In the key of a function, the version replaces the program's content, so that
@@ -164,6 +166,7 @@ struct PipelineOptions {
   DockerSettings docker = {};
   ResourceSettings resources = {};
   KubernetesSettings kubernetes = {};
+  SlurmSettings slurm = {};
   RetrySettings retry = {};
   /// Limit for one attempt of a step.
   std::optional<Duration> timeout = {};

@@ -233,6 +233,25 @@ struct KubernetesSettings {
   std::map<std::string, Json> job_patch = {};
 };
 
+/// A step's job of Slurm, beyond `resources`; other orchestrators ignore it. The names are those of
+/// sbatch. A value takes precedence over the one that a profile or an option has under its name.
+struct SlurmSettings {
+  /// Partitions, separated by commas: the first that can start the job. Default: the cluster's.
+  std::optional<std::string> partition = {};
+  std::optional<std::string> account = {}, qos = {};
+  /// Features that the node must have, such as `a100&nvlink`.
+  std::optional<std::string> constraint = {};
+  std::optional<std::string> reservation = {};
+  /// Nodes that the job must not have, such as `node[1-3],node7`.
+  std::optional<std::string> exclude = {};
+  /// A whole number: higher ones wait longer.
+  std::optional<std::string> nice = {};
+  /// Slurm's limit of the job. Default: two minutes more than the step's timeout.
+  std::optional<Duration> time = {};
+  /// Further options of sbatch, `"--exclusive"`, `"--licenses=matlab:1"`.
+  StringList extra_args = {};
+};
+
 /// A number to multiply with, `x2` in YAML.
 struct Factor {
   double value = 1;
@@ -277,6 +296,7 @@ struct Settings {
   DockerSettings docker = {};
   ResourceSettings resources = {};
   KubernetesSettings kubernetes = {};
+  SlurmSettings slurm = {};
 };
 
 }  // namespace pipeline

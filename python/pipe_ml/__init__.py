@@ -11,15 +11,15 @@ from ._handles import artifact, data, each, output
 from ._parts import Outputs, command, notebook, repeat, round_number, when
 from ._pipeline import Pipeline, Step, pipeline, step
 from ._results import LiveRun, Run, RunFailed, StepResult
-from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry
+from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry, SlurmSettings
 from .pipe_runtime import addresses, barrier, checkpoint, local_rank, log, metric, node_rank, progress, rank, stopping, world_size
 from .pipe_types import StepError
 from .pipe_values import Codec, FileName, Metrics, Pickle, codec
 
 __all__ = [
     "Codec", "DockerSettings", "FileName", "KubernetesSettings", "LiveRun", "Metrics", "Outputs", "Pickle",
-    "Pipeline", "PipelineError", "ResourceSettings", "Retry", "Run", "RunFailed", "Step", "StepError",
-    "StepResult", "addresses", "artifact", "barrier", "checkpoint", "codec", "command", "data", "each", "local_rank",
+    "Pipeline", "PipelineError", "ResourceSettings", "Retry", "Run", "RunFailed", "SlurmSettings", "Step",
+    "StepError", "StepResult", "addresses", "artifact", "barrier", "checkpoint", "codec", "command", "data", "each", "local_rank",
     "log", "metric", "node_rank", "notebook", "output", "pipeline", "progress", "rank", "repeat", "round_number", "step",
     "stopping", "when", "world_size",
 ]

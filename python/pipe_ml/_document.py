@@ -18,7 +18,7 @@ from .pipe_runtime import SHIM
 FOLDER = "__pipe__"  # beside the pipeline: the code of its function steps
 RESOURCES = ("memory", "cpu_count", "gpu_count", "gpu_class", "gpu_memory", "gpus", "devices", "accelerator", "shm_size", "instance_type", "compute_capability",
              "auto_select_gpus", "placement_constraints", "preflight")
-GROUPS = ("docker", "resources", "kubernetes")
+GROUPS = ("docker", "resources", "kubernetes", "slurm")
 Path = Tuple[str, ...]
 
 

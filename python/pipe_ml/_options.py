@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Sequence, Union
 
-from ._settings import DockerSettings, KubernetesSettings, PipelineSettings, ResourceSettings, StepSettings
+from ._settings import DockerSettings, KubernetesSettings, PipelineSettings, ResourceSettings, SlurmSettings, StepSettings
 
 
 class _Shared(ResourceSettings, total=False):
@@ -12,6 +12,8 @@ class _Shared(ResourceSettings, total=False):
     """Image and container (ZenML's DockerSettings)."""
     kubernetes: KubernetesSettings
     """The Job on a cluster."""
+    slurm: SlurmSettings
+    """The job of Slurm."""
     resources: ResourceSettings
     """Memory, CPUs and GPUs; each key is an option by itself as well."""
     enable_cache: bool

@@ -28,8 +28,8 @@ else:
     P = TypeVar("P")
 R = TypeVar("R")
 
-STEP_ONLY = {"name", "after", "when", "matrix", "python", "docker", "kubernetes", "resources", "enable_cache", "shell"}
-PIPELINE_ONLY = {"shell", "name", "description", "docker", "kubernetes", "resources", "enable_cache", "include"}
+STEP_ONLY = {"name", "after", "when", "matrix", "python", "docker", "kubernetes", "slurm", "resources", "enable_cache", "shell"}
+PIPELINE_ONLY = {"shell", "name", "description", "docker", "kubernetes", "slurm", "resources", "enable_cache", "include"}
 
 
 def check_options(options: Mapping[str, Any], owner: str, extra: Sequence[str], place: Place) -> None:

@@ -302,6 +302,30 @@ class ResourceSettings(TypedDict, total=False):
     """Size of /dev/shm, such as `1GiB`."""
 
 
+class SlurmSettings(TypedDict, total=False):
+    account: str
+    """Account that the job is charged to."""
+    constraint: str
+    """Features that the node has to have, such as `a100` or `a100&nvlink`."""
+    exclude: str
+    """Nodes that the job must not have, such as `node[1-3],node7`."""
+    extra_args: Sequence[str]
+    """Further options of sbatch, such as `--exclusive` or `--licenses=matlab:1`, of those that `pipe` leaves to you
+    (docs/slurm.md)."""
+    nice: Union[str, float]
+    """By how much the job's priority is lowered; few users may give a number below 0."""
+    partition: str
+    """Partition of the job; of several, separated by commas, the first that can start it. Default: the profile's, else the
+    cluster's."""
+    qos: str
+    """Quality of service of the job."""
+    reservation: str
+    """Reservation that the job uses."""
+    time: Union[str, float]
+    """Slurm's time limit of the job, in whole minutes. Default: two minutes more than `timeout`; without a `timeout` the
+    partition's."""
+
+
 class Settings(TypedDict, total=False):
     docker: DockerSettings
     """How the step's image is made and its container started (ZenML's DockerSettings)."""
@@ -309,6 +333,8 @@ class Settings(TypedDict, total=False):
     """The step's Job on a Kubernetes cluster (ZenML's KubernetesPodSettings)."""
     resources: ResourceSettings
     """Requirements of the step on its machine."""
+    slurm: SlurmSettings
+    """The step's job of Slurm, with the words of sbatch."""
 
 
 class StepSettings(TypedDict, total=False):
@@ -416,6 +442,6 @@ NESTED: Dict[str, Dict[str, str]] = {
     "KubernetesSettings": {"resources": "KubernetesResources"},
     "PipelineSettings": {"cache": "Cache", "retry": "Retry", "settings": "Settings"},
     "Retry": {"on_oom": "OnOom"},
-    "Settings": {"docker": "DockerSettings", "kubernetes": "KubernetesSettings", "resources": "ResourceSettings"},
+    "Settings": {"docker": "DockerSettings", "kubernetes": "KubernetesSettings", "resources": "ResourceSettings", "slurm": "SlurmSettings"},
     "StepSettings": {"cache": "Cache", "retry": "Retry", "settings": "Settings"},
 }

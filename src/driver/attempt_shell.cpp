@@ -118,8 +118,8 @@ void check_has_shells(Session& session, const StepSpec& step) {
   const auto& capabilities = session.routes().capabilities_of(step);
   if (!capabilities.shells)
     throw core::InputError(
-        "`shell` opens one in a container, a pod or a process of this machine, "
-        "and '" +
+        "`shell` opens one in a container, a pod, a job of Slurm or a process of this machine, and "
+        "'" +
             step.name + "' ran on " + capabilities.name,
         "`" + session.workspace.options().name +
             " code` gives its code, "

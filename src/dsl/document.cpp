@@ -46,6 +46,7 @@ void add_common(core::Value& map, const Options& options) {
   settings.docker = options.docker;
   settings.resources = options.resources;
   settings.kubernetes = options.kubernetes;
+  settings.slurm = options.slurm;
   auto written = settings::to_json(settings);
   for (auto group = written.begin(); group != written.end();)
     group = group->empty() ? written.erase(group) : std::next(group);

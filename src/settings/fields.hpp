@@ -316,6 +316,33 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
 }
 
 template <class Visitor>
+void fields(Visitor&& visit, const SlurmSettings*) {
+  using S = SlurmSettings;
+  visit(Field{"partition", &S::partition,
+              "Partition of the job; of several, separated by commas, the first that can start it. "
+              "Default: the profile's, else the cluster's.",
+              &formats::word});
+  visit(Field{"account", &S::account, "Account that the job is charged to.", &formats::word});
+  visit(Field{"qos", &S::qos, "Quality of service of the job.", &formats::word});
+  visit(Field{"constraint", &S::constraint,
+              "Features that the node has to have, such as `a100` or `a100&nvlink`.",
+              &formats::word});
+  visit(Field{"reservation", &S::reservation, "Reservation that the job uses.", &formats::word});
+  visit(Field{"exclude", &S::exclude,
+              "Nodes that the job must not have, such as `node[1-3],node7`.", &formats::word});
+  visit(Field{"nice", &S::nice,
+              "By how much the job's priority is lowered; few users may give a number below 0.",
+              &formats::whole_number});
+  visit(Field{"time", &S::time,
+              "Slurm's time limit of the job, in whole minutes. Default: two minutes more than "
+              "`timeout`; without a `timeout` the partition's."});
+  visit(Field{"extra_args", &S::extra_args,
+              "Further options of sbatch, such as `--exclusive` or `--licenses=matlab:1`, of those "
+              "that `pipe` leaves to you (docs/slurm.md).",
+              &formats::sbatch_option});
+}
+
+template <class Visitor>
 void fields(Visitor&& visit, const OomRetry*) {
   using S = OomRetry;
   visit(Field{"memory", &S::memory,
@@ -369,6 +396,7 @@ void fields(Visitor&& visit, const Settings*) {
   visit(Field{"resources", &S::resources, "Requirements of the step on its machine."});
   visit(Field{"kubernetes", &S::kubernetes,
               "The step's Job on a Kubernetes cluster (ZenML's KubernetesPodSettings)."});
+  visit(Field{"slurm", &S::slurm, "The step's job of Slurm, with the words of sbatch."});
 }
 
 }  // namespace pipeline::settings

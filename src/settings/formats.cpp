@@ -300,6 +300,36 @@ bool is_volume_source(std::string_view text) {
          parts[1].starts_with('/') && is_word(parts[1]);
 }
 
+bool is_whole_number(std::string_view text) {
+  constexpr std::size_t max_digits = 9;
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.size() <= max_digits && all(text, is_digit);
+}
+
+/// Long options of sbatch that neither `pipe` sets itself nor anything that it relies on depends
+/// on: docs/slurm.md.
+constexpr std::array<std::string_view, 26> sbatch_options{
+    "acctg-freq", "bb",        "begin",      "contiguous",   "cores-per-socket",
+    "cpu-freq",   "deadline",  "delay-boot", "distribution", "exclusive",
+    "gpu-bind",   "gpu-freq",  "hint",       "licenses",     "mail-type",
+    "mail-user",  "mcs-label", "mincpus",    "network",      "nodelist",
+    "prefer",     "priority",  "switches",   "tmp",          "threads-per-core",
+    "wckey"};
+
+bool is_sbatch_option(std::string_view text) {
+  if (!is_line(text) || !text.starts_with("--") || text.ends_with('=')) return false;
+  const auto name = text.substr(2, text.find('=') - 2);
+  return std::ranges::find(sbatch_options, name) != sbatch_options.end();
+}
+
+/// Returns `--licenses=matlab:1` for `licenses matlab:1`.
+std::string nearest_sbatch_option(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of('-'), text.size()));
+  std::string option = "--" + std::string(core::trimmed(text));
+  if (const auto blank = option.find(' '); blank < option.find('=')) option[blank] = '=';
+  return option;
+}
+
 /// Returns `my-secret` for `My_Secret`.
 std::string nearest_kubernetes_name(std::string_view text) {
   std::string name;
@@ -404,6 +434,12 @@ const Format volume_source{
     "`pvc/CLAIM:TARGET[:ro|rw]`, `secret/OBJECT:TARGET` or `configmap/OBJECT:TARGET` with an "
     "absolute path as the target",
     is_volume_source, "^(pvc|secret|configmap)/[a-z0-9.-]+:/[^:]*(:(ro|rw))?$"};
+const Format whole_number{"a whole number such as `100` or `-5`", is_whole_number,
+                          "^-?[0-9]{1,9}$"};
+const Format sbatch_option{
+    "a long option of sbatch that `pipe` leaves to you, such as `--exclusive` or "
+    "`--licenses=matlab:1`",
+    is_sbatch_option, "^--[a-z-]+(=.+)?$", nearest_sbatch_option};
 const NumberFormat positive{"a number above 0, such as `0.5` or `4`",
                             [](double number) { return number > 0 && number < 1e6; }, 0, true};
 const NumberFormat at_least_one{"a number of at least 1, such as `2`",

@@ -58,6 +58,8 @@ extern const Format toleration;        ///< `KEY[=VALUE][:EFFECT]`
 extern const Format env_source;        ///< `NAME=secret/OBJECT/KEY`
 extern const Format env_from_source;   ///< `secret/OBJECT`
 extern const Format volume_source;     ///< `pvc/CLAIM:TARGET[:ro|rw]`
+extern const Format whole_number;      ///< Written as a text; may be negative.
+extern const Format sbatch_option;     ///< `--NAME` or `--NAME=VALUE`
 extern const NumberFormat positive;
 extern const NumberFormat at_least_one;
 }  // namespace formats

@@ -27,7 +27,7 @@ constexpr bool is_struct =
     std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> ||
     std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings> ||
     std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesSettings> ||
-    std::is_same_v<T, OomRetry>;
+    std::is_same_v<T, SlurmSettings> || std::is_same_v<T, OomRetry>;
 
 template <class T>
 constexpr bool is_choice = false;
@@ -104,6 +104,17 @@ bool is_age_or_date(std::string_view text) {
   if (text.find('-') != text.npos) return snapshot_id(text).has_value();
   return core::parse_duration(text) && !core::all(text, core::is_digit);
 }
+
+constexpr OtherName other_slurm_names[]{
+    {"cpus_per_task", "write `resources: {cpu_count: 4}`, beside `slurm`"},
+    {"mem", "write `resources: {memory: 16GiB}`, beside `slurm`"},
+    {"gres", "write `resources: {gpu_count: 1, gpu_class: A100}`, beside `slurm`"},
+    {"gpus", "write `resources: {gpu_count: 1}`, beside `slurm`"},
+    {"nodelist", "write `extra_args: [--nodelist=NAME]`"},
+    {"container", "steps are processes of the cluster's nodes, without images"},
+    {"image", "steps are processes of the cluster's nodes, without images"}};
+template <>
+constexpr std::span<const OtherName> other_names<SlurmSettings>{other_slurm_names};
 
 /// Decodes installer options: true or null for a flag, a scalar, or a list of scalars for a
 /// repeated option.
@@ -334,7 +345,7 @@ template <class Owner>
 json struct_schema();
 
 /// Texts that often consist of a number, whose spelling is kept.
-constexpr std::array number_like_keys{"gpus", "compute_capability", "user"};
+constexpr std::array number_like_keys{"gpus", "compute_capability", "user", "nice"};
 
 template <class Member, class FieldT>
 json member_schema(const FieldT& field) {

@@ -50,6 +50,7 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
       {"requirements", "write `settings: {docker: {requirements: [...]}}`"},
       {"docker", "write `settings: {docker: {...}}`"},
       {"kubernetes", "write `settings: {kubernetes: {...}}`"},
+      {"slurm", "write `settings: {slurm: {...}}`"},
       {"resources", "write `settings: {resources: {...}}`"},
       {"gpus", "write `settings: {resources: {gpus: ...}}`"},
       {"gpu", "write `settings: {resources: {gpus: ...}}`"},

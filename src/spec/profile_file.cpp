@@ -147,7 +147,12 @@ void read_field(const orchestrators::ConnectionField& field, const core::Value& 
   const auto text =
       field.kind == orchestrators::ConnectionField::Kind::path
           ? read_path(key.c_str(), value, profile.file, diagnostics).string()
-          : settings::read_text(key, value, settings::formats::word, diagnostics).value_or("");
+          : settings::read_text(key, value,
+                                field.kind == orchestrators::ConnectionField::Kind::number
+                                    ? settings::formats::whole_number
+                                    : settings::formats::word,
+                                diagnostics)
+                .value_or("");
   if (!text.empty()) profile.connection[field.name] = text;
 }
 

@@ -110,11 +110,13 @@ const Cases settings{
       },
       {.docker = {.parent_image = "python:3.11-slim-bookworm"}}}},
     {"settings_of_a_cluster", {[](auto& digits) {
-       digits.add(pl::shell("a", "echo",
-                            {.kubernetes = {.node_selectors = {{"disk", "ssd"}},
-                                            .tolerations = {"gpu=yes:NoSchedule"},
-                                            .labels = {{"team", "a"}},
-                                            .pod_startup_timeout = 5_min}}));
+       digits.add(pl::shell(
+           "a", "echo",
+           {.kubernetes = {.node_selectors = {{"disk", "ssd"}},
+                           .tolerations = {"gpu=yes:NoSchedule"},
+                           .labels = {{"team", "a"}},
+                           .pod_startup_timeout = 5_min},
+            .slurm = {.partition = "gpu", .time = 60_min, .extra_args = {"--exclusive"}}}));
      }}},
     {"environment",
      {[](auto& digits) {

@@ -62,6 +62,8 @@ class Results(OnSlurm):
         self.assertEqual(result.steps(), {"one": "succeeded", "two": "succeeded"})
         self.assertEqual(self.artifact("two.y"), "in\nin\n")
         self.assertRegex(self.pipe("logs", "latest", "one").out, r"said\npipe-\S+-one-1\n")
+        shell = self.pipe("shell", "latest", "two", "--", "sh", "-c", "cat $PIPE_INPUT_X; echo $SLURM_CPUS_PER_TASK $CUDA_VISIBLE_DEVICES; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "in\n2 0\n"), shell)
         attempt = result.events("attempt_finished")[0] if result.events("attempt_finished") else {}
         self.assertNotIn("failure", attempt)
         self.assert_nothing_left()
@@ -71,10 +73,10 @@ class Results(OnSlurm):
 
     def test_a_step_sees_the_gpus_that_slurm_gives_it(self):
         self.pipeline({"gpus": {"command": "echo gpus=$CUDA_VISIBLE_DEVICES", "settings": {"resources": {"gpu_count": 2}}},
-                       "none": {"command": "echo gpus=[$CUDA_VISIBLE_DEVICES]"}})
+                       "none": {"command": "echo gpus=[$CUDA_VISIBLE_DEVICES] in $SLURM_JOB_PARTITION", "settings": {"slurm": {"partition": "brief", "extra_args": ["--exclusive"]}}}})
         self.run_pipe()
         self.assertIn("gpus=0,1\n", self.pipe("logs", "latest", "gpus").out)
-        self.assertIn("gpus=[]\n", self.pipe("logs", "latest", "none").out)
+        self.assertIn("gpus=[] in brief\n", self.pipe("logs", "latest", "none").out)
 
     def test_a_failing_step_says_how_and_with_its_last_lines(self):
         self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}})
@@ -92,6 +94,10 @@ class Results(OnSlurm):
         result = self.run_pipe(code=None)
         self.assertNotEqual(result.code, 0)
         self.assertIn("asks for GPUs of the class 'H100'", result.text)
+        for words, said in (({"partition": "mian"}, "did you mean 'main'?"), ({"constraint": "a100"}, "'step' cannot run: sbatch failed: allocation failure: Invalid feature")):
+            self.pipeline({"step": {"command": "true", "settings": {"slurm": words}}})
+            result = self.run_pipe(code=2)
+            self.assertIn(said, result.text)
         self.assertEqual(self.jobs(), [])
 
     def test_without_slurm_there_is_advice(self):

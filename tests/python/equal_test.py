@@ -58,8 +58,10 @@ PIPELINES = {
                  "pl.command('a', 'echo', docker={'environment': {'A': 'b'}}, memory='1GiB', cpu_count=1)"),
     "pipeline_settings": ("a: {command: echo, settings: {docker: {requirements: [tomli==2.0.1]}}}", "pl.command('a', 'echo', docker=pl.DockerSettings(requirements=['tomli==2.0.1']))",
                           "settings: {docker: {parent_image: 'python:3.11-slim-bookworm'}}", "docker={'parent_image': 'python:3.11-slim-bookworm'}"),
-    "settings_of_a_cluster": ("a: {command: echo, settings: {kubernetes: {node_selectors: {disk: ssd}, tolerations: ['gpu=yes:NoSchedule'], labels: {team: a}, pod_startup_timeout: 5m}}}",
-                              "pl.command('a', 'echo', kubernetes=pl.KubernetesSettings(node_selectors={'disk': 'ssd'}, tolerations=['gpu=yes:NoSchedule'], labels={'team': 'a'}, pod_startup_timeout='5m'))"),
+    "settings_of_a_cluster": ("a: {command: echo, settings: {kubernetes: {node_selectors: {disk: ssd}, tolerations: ['gpu=yes:NoSchedule'], labels: {team: a}, pod_startup_timeout: 5m}, "
+                              "slurm: {partition: gpu, time: 1h, extra_args: [--exclusive]}}}",
+                              "pl.command('a', 'echo', kubernetes=pl.KubernetesSettings(node_selectors={'disk': 'ssd'}, tolerations=['gpu=yes:NoSchedule'], labels={'team': 'a'}, pod_startup_timeout='5m'), "
+                              "slurm=pl.SlurmSettings(partition='gpu', time='1h', extra_args=['--exclusive']))"),
     "environment": ("a: {command: env, environment: {A: 1, B: null}}", "pl.command('a', 'env', environment={'A': 1, 'B': None})", "environment: {C: x}", "environment={'C': 'x'}"),
     "secrets": ("a: {command: env, secrets: [TOKEN]}", "pl.command('a', 'env', secrets=['TOKEN'])"),
     "retry": ("a: {command: echo, retry: {max_retries: 2, delay: 1s, 'on': [exit 3], on_oom: {memory: x2, max: 4GiB}}, timeout: 10m}",

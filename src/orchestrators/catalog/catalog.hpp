@@ -18,8 +18,9 @@ struct ConnectionField {
   std::string key;   ///< The key in a profile: `context`, or `claim.name` for a key of a map.
   enum class Kind {
     word,
-    path,  ///< Relative ones are resolved against the folder of the profile's file.
-    job,   ///< A JSON merge patch of a Kubernetes Job, as JSON.
+    number,  ///< A whole one, as a text.
+    path,    ///< Relative ones are resolved against the folder of the profile's file.
+    job,     ///< A JSON merge patch of a Kubernetes Job, as JSON.
   } kind = Kind::word;
   std::string option_help = {};     ///< Help of the option `--NAME`; empty: there is none.
   bool identifies_service = false;  ///< The field helps to find the remains of a dead run.

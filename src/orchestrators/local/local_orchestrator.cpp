@@ -11,10 +11,10 @@
 #include "core/tail_buffer.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
-#include "orchestrators/local/terminal_process.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
+#include "orchestrators/processes/terminal_process.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
@@ -200,7 +200,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   if (attempt.shell) {
     process.arguments = attempt.shell->words;
     process.program = processes::find_program(process.arguments[0], path, process.folder);
-    result.exit_code = run_on_terminal(process);
+    result.exit_code = processes::run_on_terminal(process);
     co_return result;
   }
   if (process.program.empty()) {

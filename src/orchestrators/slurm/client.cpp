@@ -57,6 +57,14 @@ bool is_lost_answer(std::string_view errors) {
       signs, [&](std::string_view sign) { return errors.find(sign) != errors.npos; });
 }
 
+bool is_wrong_word(std::string_view errors) {
+  static constexpr std::string_view signs[] = {
+      "Invalid account",   "Invalid qos",     "Invalid feature", "Invalid preferred feature",
+      "Invalid node name", "Invalid license", "Invalid wckey",   "reservation is invalid"};
+  return std::ranges::any_of(
+      signs, [&](std::string_view sign) { return errors.find(sign) != errors.npos; });
+}
+
 async::Task<std::string> Client::call(std::vector<std::string> command, std::string input) {
   co_await free_.acquire(0);
   const async::Permit permit(free_);
@@ -89,6 +97,18 @@ async::Task<std::string> Client::submit(std::vector<std::string> options, std::s
     throw SlurmError("sbatch printed no job number: " + core::printable(core::trimmed(output)), {},
                      true);
   co_return id;
+}
+
+async::Task<std::string> Client::refusal(std::vector<std::string> options) {
+  options.insert(options.begin(), {"sbatch", "--test-only"});
+  std::string script = "#!/bin/sh\n", text;
+  try {
+    co_await call(std::move(options), std::move(script));
+  } catch (const SlurmError& error) {
+    text = error.what();
+  }
+  if (!is_wrong_word(text)) text.clear();
+  co_return text;
 }
 
 async::Task<std::vector<QueuedJob>> Client::jobs() {

@@ -38,12 +38,17 @@ std::string parse_job_id(std::string_view output);
 std::vector<QueuedJob> parse_queue(std::string_view output);
 /// Returns true if a command that printed this may have worked, or would work later.
 bool is_lost_answer(std::string_view errors);
+/// Returns true if sbatch that printed this would refuse the same words at any time.
+bool is_wrong_word(std::string_view errors);
 
 /// Runs at most a few commands at a time, out of regard for the controller.
 class Client {
  public:
   /// @return the job's number. Throws SlurmError
   async::Task<std::string> submit(std::vector<std::string> options, std::string script);
+  /// Returns why Slurm would refuse each job with these options, in its words: an account, a
+  /// feature, a reservation that there is not. Empty if it would not, or is not able to say.
+  async::Task<std::string> refusal(std::vector<std::string> options);
   /// Returns all jobs of this user that Slurm still knows, ended ones included.
   async::Task<std::vector<QueuedJob>> jobs();
   /// Returns likewise the jobs of this name.

@@ -5,6 +5,7 @@ namespace pipeline::orchestrators {
 Entry slurm_entry() {
   return {.name = "slurm",
           .help = "as jobs of a Slurm cluster that shares this machine's files",
+          .settings = "slurm",
           .connection = {{.name = "partition",
                           .key = "partition",
                           .option_help = "Slurm's partition of the jobs (default: the cluster's)"},
@@ -15,7 +16,7 @@ Entry slurm_entry() {
                          {.name = "constraint", .key = "constraint"},
                          {.name = "reservation", .key = "reservation"},
                          {.name = "exclude", .key = "exclude"},
-                         {.name = "nice", .key = "nice"}}};
+                         {.name = "nice", .key = "nice", .kind = ConnectionField::Kind::number}}};
 }
 
 }  // namespace pipeline::orchestrators

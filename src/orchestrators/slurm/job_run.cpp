@@ -10,6 +10,8 @@
 #include "core/text.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
+#include "orchestrators/processes/terminal_process.hpp"
+#include "orchestrators/processes/virtual_environment.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
 #include "settings/accelerator.hpp"
@@ -35,6 +37,25 @@ bool may_be_slurms(const JobStatus& status) {
   return status.stopped || signal == SIGKILL || signal == SIGTERM;
 }
 
+/// Makes a folder for secrets: only their user reads it.
+void make_private_folder(const fs::path& folder) {
+  core::make_folders(folder);
+  if (chmod(folder.c_str(), 0700) != 0)
+    throw core::system_error("cannot make " + folder.string() + " private", errno);
+}
+
+/// Writes the variables of the step, some of which are secrets.
+void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
+                     const fs::path& file) {
+  const auto& context = place.environments.host(attempt.step);
+  place.environments.require_ready(context);
+  auto variables = place.environments.variables(attempt, workspace.layout(), "/tmp", context);
+  variables.erase("TMPDIR");
+  if (!settings::gpu_request(attempt.step.settings->resources).wanted())
+    processes::show_gpus({}, GpuIds::uuid, variables);
+  core::write_file_atomically(file, variables_text(variables));
+}
+
 class JobRun {
  public:
   JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
@@ -53,7 +74,6 @@ class JobRun {
 
  private:
   async::Task<bool> adopt();
-  void make_files();
   async::Task<> submit();
   async::Task<std::string> find_submitted();
   async::Task<> watch();
@@ -133,24 +153,11 @@ async::Task<std::string> JobRun::find_submitted() {
   co_return found ? found->id : std::string();
 }
 
-/// Writes the workspace and the variables, which may be secrets: so only their user reads them.
-void JobRun::make_files() {
-  remove_files(paths_);
-  core::make_folders(paths_.folder);
-  if (chmod(paths_.folder.c_str(), 0700) != 0)
-    throw core::system_error("cannot make " + paths_.folder.string() + " private", errno);
-}
-
 async::Task<> JobRun::submit() {
-  make_files();
-  const auto& context = place_.environments.host(attempt_.step);
-  place_.environments.require_ready(context);
+  remove_files(paths_);
+  make_private_folder(paths_.folder);
   const processes::Workspace workspace(attempt_, place_.short_folders);
-  auto variables = place_.environments.variables(attempt_, workspace.layout(), "/tmp", context);
-  variables.erase("TMPDIR");
-  if (!settings::gpu_request(attempt_.step.settings->resources).wanted())
-    processes::show_gpus({}, GpuIds::uuid, variables);
-  core::write_file_atomically(paths_.variables(), variables_text(variables));
+  write_variables(place_, attempt_, workspace, paths_.variables());
   const auto command = place_.environments.command(attempt_, workspace.layout());
   const auto script = job_script(paths_, place_.agent, workspace.layout().code, command);
   const auto options =
@@ -230,8 +237,12 @@ async::Task<> JobRun::stop() {
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
-  // By its name as well: a controller that was killed may give a number again.
-  std::vector<std::string> arguments{"--name=" + paths_.name, id_};
+  // By its name as well: a controller that was killed may give a number again. Each time, that asks
+  // for all jobs of the cluster, so thousands that wait are known by Slurm's last answer instead.
+  const bool is_known = wish == Sent::cancel && !entry_->state.empty() && !entry_->is_gone &&
+                        view().without_answer < 35s;
+  std::vector<std::string> arguments{id_};
+  if (!is_known) arguments.insert(arguments.begin(), "--name=" + paths_.name);
   if (wish == Sent::kill) arguments.insert(arguments.begin(), {"--full", "--signal=KILL"});
   if (wish == Sent::term || wish == Sent::stop_file)
     arguments.insert(arguments.begin(), {"--batch", "--signal=TERM"});
@@ -405,6 +416,26 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
     std::rethrow_exception(error);
   }
   result.cleanup = [paths = run.paths()] { remove_files(paths); };
+  co_return result;
+}
+
+async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
+  const auto folder = fs::absolute(attempt.scratch) / "slurm";
+  make_private_folder(folder);
+  const processes::Workspace workspace(attempt, place.short_folders);
+  write_variables(place, attempt, workspace, folder / "variables");
+  processes::ProcessOptions process;
+  process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
+                                    place.connection, place.gres_types);
+  process.environment = processes::caller_variables();
+  // In an allocation, srun would use a part of that.
+  std::erase_if(process.environment, [](const auto& variable) {
+    return variable.first.starts_with("SLURM_") && variable.first != "SLURM_CONF";
+  });
+  process.program = processes::find_program(process.arguments.front(), process.environment["PATH"]);
+  process.folder = "/";
+  AttemptResult result;
+  result.exit_code = processes::run_on_terminal(process);
   co_return result;
 }
 

@@ -34,6 +34,9 @@ JobPaths paths_of(const std::filesystem::path& folder, const std::string& name);
 /// Runs the attempt to its end, or joins the job that a dead driver has submitted for it.
 async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt);
 
+/// Runs the attempt's shell as a job of its own, with the streams of this process.
+async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);
+
 /// Ends all jobs of this name, and returns when none runs.
 async::Task<> end_jobs_named(Client& client, std::string name);
 

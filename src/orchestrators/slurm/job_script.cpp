@@ -15,6 +15,39 @@ constexpr Bytes mebibyte = Bytes{1} << 20;
 /// Slurm's limit of a job, beyond the step's timeout, so that the step's own limit comes first.
 constexpr std::chrono::minutes time_to_begin_and_end{2};
 
+constexpr const char* search_path = "PATH=/usr/local/bin:/usr/bin:/bin\n";
+/// PATH is the step's then.
+constexpr const char* removal = "/bin/rm -rf \"$temporary\"\n";
+
+std::string quoted(const std::filesystem::path& path) { return core::shell_quote(path.string()); }
+
+std::string words_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += " " + core::shell_quote(word);
+  return text;
+}
+
+/// Returns the commands that make the shell's variables, folder and temporary folder the step's.
+std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
+  // Those of Slurm stay: they name what the job has.
+  return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
+         "  case $name in\n"
+         "    SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
+         "ZE_AFFINITY_MASK | PATH | PWD) ;;\n"
+         "    *) unset \"$name\" ;;\n"
+         "  esac\n"
+         "done\n"
+         "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n"
+         "cd " +
+         core::shell_quote(folder) +
+         " || exit 1\n"
+         "unset OLDPWD\n"
+         ". " +
+         quoted(variables) +
+         "\n"
+         "export TMPDIR=\"$temporary\"\n";
+}
+
 }  // namespace
 
 std::string job_name(const std::string& run, const std::string& step, unsigned number) {
@@ -51,17 +84,32 @@ std::optional<std::string> gres_type_of(const std::string& model,
   return found == types.end() ? std::nullopt : std::optional(*found);
 }
 
-std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
-                                     const std::string& owner, const StringMap& connection,
-                                     const std::vector<std::string>& gres_types) {
-  std::vector<std::string> options{
-      "--job-name=" + paths.name, "--comment=" + job_comment(owner, attempt.run_id),
-      "--chdir=" + paths.folder.string(), "--output=" + paths.output().string(),
-      // The step's own retries begin anew, with their own folders.
-      "--no-requeue",
-      // A step gets only declared variables.
-      "--export=NIL", "--nodes=1", "--ntasks=1"};
+std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap connection) {
+  const std::pair<const char*, const std::optional<std::string>&> own[]{
+      {"partition", step.partition},    {"account", step.account}, {"qos", step.qos},
+      {"constraint", step.constraint},  {"exclude", step.exclude}, {"nice", step.nice},
+      {"reservation", step.reservation}};
+  for (const auto& [name, value] : own)
+    if (value) connection[name] = *value;
+  std::vector<std::string> options;
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
+  for (const auto& option : step.extra_args.items()) options.push_back(option);
+  return options;
+}
+
+std::optional<std::chrono::minutes> time_limit(const StepSpec& step) {
+  const auto in_minutes = [](Duration time) {
+    return std::chrono::ceil<std::chrono::minutes>(std::chrono::milliseconds(time.count()));
+  };
+  if (const auto own = step.settings->slurm.time) return in_minutes(*own);
+  if (step.timeout) return in_minutes(*step.timeout) + time_to_begin_and_end;
+  return std::nullopt;
+}
+
+std::vector<std::string> resource_options(const AttemptSpec& attempt, const StringMap& connection,
+                                          const std::vector<std::string>& gres_types) {
+  const auto& own = attempt.step.settings->slurm;
+  auto options = chosen_options(own, connection);
   const auto& resources = attempt.step.settings->resources;
   if (resources.cpu_count)
     options.push_back("--cpus-per-task=" +
@@ -76,16 +124,29 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths&
     options.push_back("--gres=gpu:" + (type.empty() ? "" : type + ":") +
                       std::to_string(gpus.count));
   }
-  if (attempt.step.timeout) {
-    const std::chrono::milliseconds timeout(attempt.step.timeout->count());
-    const auto limit = std::chrono::ceil<std::chrono::minutes>(timeout) + time_to_begin_and_end;
-    options.push_back("--time=" + std::to_string(limit.count()));
-  }
-  if (!attempt.avoided_nodes.empty() && !connection.contains("exclude")) {
+  const bool has_own_limit = own.time || !attempt.shell;  // A shell has no timeout.
+  const auto limit = has_own_limit ? time_limit(attempt.step) : std::nullopt;
+  if (limit) options.push_back("--time=" + std::to_string(limit->count()));
+  if (!attempt.avoided_nodes.empty() && !own.exclude && !connection.contains("exclude")) {
     std::string nodes;
     for (const auto& node : attempt.avoided_nodes) nodes += (nodes.empty() ? "" : ",") + node;
     options.push_back("--exclude=" + nodes);
   }
+  return options;
+}
+
+std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
+                                     const std::string& owner, const StringMap& connection,
+                                     const std::vector<std::string>& gres_types) {
+  std::vector<std::string> options{
+      "--job-name=" + paths.name, "--comment=" + job_comment(owner, attempt.run_id),
+      "--chdir=" + paths.folder.string(), "--output=" + paths.output().string(),
+      // The step's own retries begin anew, with their own folders.
+      "--no-requeue",
+      // A step gets only declared variables.
+      "--export=NIL", "--nodes=1", "--ntasks=1"};
+  for (auto& option : resource_options(attempt, connection, gres_types))
+    options.push_back(std::move(option));
   return options;
 }
 
@@ -100,46 +161,37 @@ std::string variables_text(const StringMap& variables) {
 
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command) {
-  const auto quoted = [](const std::filesystem::path& path) {
-    return core::shell_quote(path.string());
-  };
-  std::string words;
-  for (const auto& word : command) words += " " + core::shell_quote(word);
   const auto begun = quoted(paths.begun());
-  return "#!/bin/sh\n"
-         "PATH=/usr/local/bin:/usr/bin:/bin\n"
+  return std::string("#!/bin/sh\n") + search_path +
          // Slurm may start a job twice, and a lost answer of sbatch may have been a second job.
-         "mkdir " +
-         quoted(paths.folder / "claim") +
+         "mkdir " + quoted(paths.folder / "claim") +
          " || exit 0\n"
          "echo \"$SLURM_JOB_ID $SLURMD_NODENAME\" >" +
-         begun + ".new && mv " + begun + ".new " + begun +
-         " || exit 1\n"
-         // Those of Slurm stay: they name what the job has.
-         "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
-         "  case $name in\n"
-         "    SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
-         "ZE_AFFINITY_MASK | PATH | PWD) ;;\n"
-         "    *) unset \"$name\" ;;\n"
-         "  esac\n"
-         "done\n"
-         "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n"
-         "cd " +
-         core::shell_quote(folder) +
-         " || exit 1\n"
-         "unset OLDPWD\n"
-         ". " +
-         quoted(paths.variables()) +
-         "\n"
-         "export TMPDIR=\"$temporary\"\n" +
-         quoted(agent) + " --status " + quoted(paths.ended()) + " " +
-         quoted(paths.folder / "stop") + words + " >" + quoted(paths.log()) +
+         begun + ".new && mv " + begun + ".new " + begun + " || exit 1\n" +
+         preparation(paths.variables(), folder) + quoted(agent) + " --status " +
+         quoted(paths.ended()) + " " + quoted(paths.folder / "stop") + words_text(command) + " >" +
+         quoted(paths.log()) +
          " </dev/null &\n"
          "agent=$!\n"
          "trap 'kill -TERM \"$agent\"' TERM\n"
-         "while kill -0 \"$agent\" 2>/dev/null; do wait \"$agent\"; done\n"
-         // PATH is the step's now.
-         "/bin/rm -rf \"$temporary\"\n";
+         "while kill -0 \"$agent\" 2>/dev/null; do wait \"$agent\"; done\n" +
+         removal;
+}
+
+std::vector<std::string> shell_command(const AttemptSpec& attempt,
+                                       const std::filesystem::path& variables,
+                                       const std::string& folder, const StringMap& connection,
+                                       const std::vector<std::string>& gres_types) {
+  const auto& shell = *attempt.shell;
+  std::vector<std::string> command{"srun", "--job-name=pipe-shell-" + shell.id, "--export=NONE",
+                                   "--nodes=1", "--ntasks=1"};
+  if (shell.has_terminal) command.emplace_back("--pty");
+  for (auto& option : resource_options(attempt, connection, gres_types))
+    command.push_back(std::move(option));
+  const auto script = std::string(search_path) + preparation(variables, folder) +
+                      words_text(shell.words).substr(1) + "\ncode=$?\n" + removal + "exit $code\n";
+  command.insert(command.end(), {"/bin/sh", "-c", script});
+  return command;
 }
 
 }  // namespace pipeline::orchestrators::slurm

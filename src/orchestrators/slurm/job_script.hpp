@@ -2,6 +2,7 @@
 /// The texts that a job consists of: its name, the options of sbatch, and the script. Pure.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -37,8 +38,21 @@ std::string job_comment(const std::string& owner, const std::string& run);
 /// Returns the run in a comment of this owner; nothing for another comment.
 std::optional<std::string> run_of_comment(std::string_view comment, std::string_view owner);
 
-/// Returns the options of sbatch.
+/// Returns the words of sbatch that users choose, `--partition=gpu`: the step's, else those of the
+/// profile.
 /// @param connection fields of the profile, with sbatch's names
+std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap connection);
+
+/// Returns Slurm's limit of the step's jobs; nothing: the partition's.
+std::optional<std::chrono::minutes> time_limit(const StepSpec& step);
+
+/// Returns the options of sbatch and srun that say what the job gets.
+/// @param connection fields of the profile, with sbatch's names
+/// @param gres_types the types of GPUs that the cluster has
+std::vector<std::string> resource_options(const AttemptSpec& attempt, const StringMap& connection,
+                                          const std::vector<std::string>& gres_types);
+
+/// Returns the options of sbatch.
 /// @param gres_types the types of GPUs that the cluster has
 std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
                                      const std::string& owner, const StringMap& connection,
@@ -56,5 +70,12 @@ std::string variables_text(const StringMap& variables);
 /// ends at once.
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command);
+
+/// Returns the command that runs the attempt's shell as a job, with the streams of this process.
+/// @param variables file with variables_text()
+std::vector<std::string> shell_command(const AttemptSpec& attempt,
+                                       const std::filesystem::path& variables,
+                                       const std::string& folder, const StringMap& connection,
+                                       const std::vector<std::string>& gres_types);
 
 }  // namespace pipeline::orchestrators::slurm

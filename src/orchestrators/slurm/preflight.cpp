@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
@@ -18,6 +19,20 @@ std::uint64_t leading_number(std::string_view text) {
   std::uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+/// Reads `1-12:00:00`, `2:30:00` or `30:00`; nothing for `infinite`.
+std::optional<std::chrono::minutes> parse_limit(std::string_view text) {
+  if (text.empty() || !core::is_digit(text.front())) return std::nullopt;
+  std::chrono::seconds time{};
+  if (const auto dash = text.find('-'); dash != text.npos) {
+    time += std::chrono::days(leading_number(text));
+    text.remove_prefix(dash + 1);
+  }
+  std::chrono::seconds clock{};
+  for (const auto part : core::split(text, ':'))
+    clock = clock * 60 + std::chrono::seconds(leading_number(part));
+  return std::chrono::floor<std::chrono::minutes>(time + clock);
 }
 
 /// Reads `gpu:a100:2(S:0-1),gpu:2,license:1`.
@@ -74,10 +89,63 @@ void check_gpus(const Partition& partition, const StepSpec& step,
       core::did_you_mean(*gpus.model, partition.gres_types)));
 }
 
+void check_resources(const Partition& partition, const StepSpec& step,
+                     std::vector<core::Diagnostic>& found) {
+  const auto& resources = step.settings->resources;
+  const auto limit = "the nodes of the partition '" + partition.name + "' have at most ";
+  if (resources.cpu_count && std::ceil(*resources.cpu_count) > partition.max_cpus)
+    found.push_back(
+        at_step(step,
+                "asks for " +
+                    core::counted(static_cast<std::size_t>(std::ceil(*resources.cpu_count)), "CPU"),
+                {limit + std::to_string(partition.max_cpus)}));
+  if (resources.memory && *resources.memory > partition.max_memory)
+    found.push_back(at_step(step, "asks for " + core::format_bytes(*resources.memory),
+                            {limit + core::format_bytes(partition.max_memory)}));
+  check_gpus(partition, step, found);
+}
+
+/// Slurm lets a job wait for ever whose limit is above its partition's.
+void check_time(const Partition& partition, const StepSpec& step,
+                std::vector<core::Diagnostic>& found) {
+  const auto limit = time_limit(step);
+  if (!limit || !partition.max_time || *limit <= *partition.max_time) return;
+  const auto minutes = [](std::chrono::minutes time) {
+    return core::counted(static_cast<std::size_t>(time.count()), "minute");
+  };
+  found.push_back(
+      at_step(step, "asks for " + minutes(*limit) + ", by its `timeout` or `slurm.time`",
+              {"the partition '" + partition.name + "' gives a job at most " +
+               minutes(*partition.max_time)},
+              "`settings: {slurm: {time: " + std::to_string(partition.max_time->count()) +
+                  "m}}` is all of it, whatever the `timeout`"));
+}
+
+struct Refusal {
+  std::string message, suggestion;
+};
+
+/// Returns why jobs in these partitions, separated by commas, would not start.
+std::optional<Refusal> refusal_of(const std::vector<Partition>& partitions,
+                                  std::string_view wanted) {
+  const auto names = names_of(partitions);
+  for (const auto each : core::split(wanted, ',')) {
+    const std::string name(each);
+    const auto found = std::ranges::find(partitions, name, &Partition::name);
+    if (found == partitions.end())
+      return Refusal{
+          "the Slurm cluster has no partition '" + name + "'; it has: " + core::joined(names, ", "),
+          core::did_you_mean(name, names)};
+    if (!found->is_up)
+      return Refusal{"the partition '" + name + "' is down: it starts no jobs", {}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<Partition> parse_partitions(std::string_view output) {
-  constexpr std::size_t fields = 5;
+  constexpr std::size_t fields = 6;
   constexpr Bytes mebibyte = Bytes{1} << 20;
   std::vector<Partition> partitions;
   for (const auto line : core::lines_of(output)) {
@@ -95,6 +163,7 @@ std::vector<Partition> parse_partitions(std::string_view output) {
     found->max_cpus = std::max(found->max_cpus, static_cast<unsigned>(leading_number(parts[2])));
     found->max_memory = std::max(found->max_memory, leading_number(parts[3]) * mebibyte);
     take_gres(parts[4], *found);
+    found->max_time = parse_limit(parts[5]);
   }
   return partitions;
 }
@@ -108,38 +177,31 @@ std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions)
 }
 
 void check_partition(const std::vector<Partition>& partitions, const std::string& name) {
-  const auto names = names_of(partitions);
-  const auto found = std::ranges::find(partitions, name, &Partition::name);
-  if (found == partitions.end())
-    throw core::InputError(
-        "the Slurm cluster has no partition '" + name + "'; it has: " + core::joined(names, ", "),
-        core::did_you_mean(name, names));
-  if (!found->is_up)
-    throw core::InputError("the partition '" + name + "' is down: it starts no jobs");
+  if (const auto refusal = refusal_of(partitions, name))
+    throw core::InputError(refusal->message, refusal->suggestion);
 }
 
 std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
-                                          const std::string& name,
+                                          const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps) {
   std::vector<core::Diagnostic> found;
-  const auto partition = std::ranges::find_if(partitions, [&](const Partition& one) {
-    return name.empty() ? one.is_default : one.name == name;
-  });
-  if (partition == partitions.end()) return found;
   for (const auto* step : steps) {
-    const auto& resources = step->settings->resources;
-    if (resources.cpu_count && std::ceil(*resources.cpu_count) > partition->max_cpus)
-      found.push_back(at_step(
-          *step,
-          "asks for " +
-              core::counted(static_cast<std::size_t>(std::ceil(*resources.cpu_count)), "CPU"),
-          {"the nodes of the partition '" + partition->name + "' have at most " +
-           std::to_string(partition->max_cpus)}));
-    if (resources.memory && *resources.memory > partition->max_memory)
-      found.push_back(at_step(*step, "asks for " + core::format_bytes(*resources.memory),
-                              {"the nodes of the partition '" + partition->name +
-                               "' have at most " + core::format_bytes(partition->max_memory)}));
-    check_gpus(*partition, *step, found);
+    const auto& own = step->settings->slurm;
+    const auto refusal = own.partition ? refusal_of(partitions, *own.partition) : std::nullopt;
+    if (refusal) {
+      found.push_back(at_step(*step, "cannot run: " + refusal->message, {}, refusal->suggestion));
+      continue;
+    }
+    const auto given = connection.find("partition");
+    const auto wanted =
+        own.partition.value_or(given == connection.end() ? std::string() : given->second);
+    const auto partition = std::ranges::find_if(partitions, [&](const Partition& one) {
+      return wanted.empty() ? one.is_default : one.name == wanted;
+    });
+    if (partition == partitions.end()) continue;
+    check_resources(*partition, *step, found);
+    // A QOS may have limits in place of the partition's.
+    if (!own.qos && !connection.contains("qos")) check_time(*partition, *step, found);
   }
   return found;
 }

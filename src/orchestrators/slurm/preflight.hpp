@@ -2,6 +2,8 @@
 /// Compares what steps ask for with what the cluster has, before anything is submitted.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +24,11 @@ struct Partition {
   std::vector<std::string> gres_types;  ///< Types of GPUs; an empty text for GPUs without a type.
   unsigned max_gpus = 0;                ///< Of its largest node.
   bool is_default = false;
+  std::optional<std::chrono::minutes> max_time = {};  ///< Nothing: jobs may run for ever.
 };
 
 /// The format of sinfo that parse_partitions() reads.
-inline constexpr const char* partition_format = "%P|%a|%c|%m|%G";
+inline constexpr const char* partition_format = "%P|%a|%c|%m|%G|%l";
 
 /// Reads the output of sinfo: a line for each kind of node in a partition.
 std::vector<Partition> parse_partitions(std::string_view output);
@@ -34,12 +37,15 @@ std::vector<Partition> parse_partitions(std::string_view output);
 std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions);
 
 /// Throws InputError if the cluster has no partition of that name, or it takes no jobs.
+/// @param name several are separated by commas
 void check_partition(const std::vector<Partition>& partitions, const std::string& name);
 
-/// Returns a diagnostic at each step that no node of its partition can run.
-/// @param name the partition's name; empty: the cluster's default
+/// Returns a diagnostic at each step whose partition there is not, or whose partition's nodes
+/// cannot run it.
+/// @param connection fields of the profile, with sbatch's names: for steps without words of their
+/// own
 std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
-                                          const std::string& name,
+                                          const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps);
 
 }  // namespace pipeline::orchestrators::slurm

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
@@ -32,7 +33,7 @@ Capabilities capabilities_of_slurm() {
   capabilities.traits = entry_of("slurm").traits;
   capabilities.gpus = capabilities.memory_limits = capabilities.cpu_limits = true;
   capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
-  capabilities.outlives_driver = capabilities.reports_begin = true;
+  capabilities.outlives_driver = capabilities.reports_begin = capabilities.shells = true;
   capabilities.infrastructure_retries = 3;
   return capabilities;
 }
@@ -80,15 +81,20 @@ class SlurmOrchestrator : public Orchestrator {
     co_await look_at_cluster();
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
-    co_return check_steps(partitions_, partition, steps);
+    auto found = check_steps(partitions_, options_.connection, steps);
+    if (found.empty()) co_await check_words(steps, found);
+    co_return found;
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
     AttemptResult result;
     try {
       if (partitions_.empty()) co_await look_at_cluster();
-      auto& place = place_of(attempt.run_id);
-      result = co_await run_job(place, attempt);
+      auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
+      if (attempt.shell)
+        result = co_await run_shell(place, attempt);
+      else
+        result = co_await run_job(place, attempt);
     } catch (const SlurmError& error) {
       result.failure = Failure{FailureKind::infrastructure, error.what(), error.advice(), {}};
     } catch (const core::EnvironmentError& error) {
@@ -128,6 +134,23 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  /// Asks Slurm once for each set of words that steps and profile have chosen.
+  async::Task<> check_words(const std::vector<const StepSpec*>& steps,
+                            std::vector<core::Diagnostic>& found) {
+    std::map<std::vector<std::string>, std::string> refusals;
+    for (const auto* step : steps) {
+      const auto words = chosen_options(step->settings->slurm, options_.connection);
+      if (words.empty()) continue;
+      const auto [known, is_new] = refusals.try_emplace(words);
+      if (is_new) known->second = co_await client_.refusal(words);
+      if (known->second.empty()) continue;
+      found.push_back({.code = "slurm-resources",
+                       .message = "'" + step->name + "' cannot run: " + known->second,
+                       .span = {.line = step->line},
+                       .notes = {"its words for sbatch: " + core::joined(words, " ")}});
+    }
+  }
+
   async::Task<> look_at_cluster() {
     std::vector<std::string> command{"sinfo", "--noheader", "--all",
                                      std::string("--format=") + partition_format};

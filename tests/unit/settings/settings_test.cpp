@@ -143,10 +143,22 @@ TEST(Settings, every_key_survives_the_round) {
         {"ttl_seconds_after_finished", 0},
         {"additional_pod_spec_args",
          {{"dnsPolicy", "Default"}, {"hostAliases", {{{"ip", "10.0.0.1"}}}}}},
-        {"job_patch", {{"spec", {{"suspend", nullptr}}}}}}}};
+        {"job_patch", {{"spec", {{"suspend", nullptr}}}}}}},
+      {"slurm",
+       {{"partition", "gpu,main"},
+        {"account", "lab7"},
+        {"qos", "high"},
+        {"constraint", "a100&nvlink"},
+        {"reservation", "course"},
+        {"exclude", "node[1-3]"},
+        {"nice", "-5"},
+        {"time", "3600000ms"},
+        {"extra_args", {"--exclusive", "--licenses=matlab:1"}}}}};
   EXPECT_EQ(decoded(all), all);
   EXPECT_EQ(all["kubernetes"].size(),
             settings_schema()["properties"]["kubernetes"]["properties"].size())
+      << "every key";
+  EXPECT_EQ(all["slurm"].size(), settings_schema()["properties"]["slurm"]["properties"].size())
       << "every key";
   EXPECT_EQ(all["docker"].size() + 1,
             settings_schema()["properties"]["docker"]["properties"].size())

@@ -41,6 +41,17 @@ TEST(SlurmTexts, lost_answers_are_told_from_refusals) {
   EXPECT_FALSE(is_lost_answer("Requested node configuration is not available"));
 }
 
+TEST(SlurmTexts, wrong_words_are_told_from_a_cluster_that_is_full_or_down) {
+  EXPECT_TRUE(is_wrong_word("allocation failure: Invalid feature specification"));
+  EXPECT_TRUE(is_wrong_word("allocation failure: Requested reservation is invalid"));
+  EXPECT_TRUE(
+      is_wrong_word("sbatch: error: Batch job submission failed: Invalid account or "
+                    "account/partition combination specified"));
+  EXPECT_FALSE(is_wrong_word("allocation failure: Requested node configuration is not available"));
+  EXPECT_FALSE(is_wrong_word("Unable to contact slurm controller (connect failure)"));
+  EXPECT_FALSE(is_wrong_word(""));
+}
+
 TEST(SlurmTexts, job_names_are_unique_and_names_of_files) {
   EXPECT_EQ(job_name("r1", "train", 2), "pipe-r1-train-2");
   const auto one = job_name("r1", "train[lr=0.1]", 1), two = job_name("r1", "train(lr=0.1)", 1);
@@ -77,6 +88,40 @@ TEST(SlurmTexts, resources_become_options_of_sbatch) {
                              "--time=4\n", "--partition=gpu\n", "--no-requeue\n"})
     EXPECT_NE(options.find(option), std::string::npos) << option << options;
   EXPECT_EQ(options_of(AttemptBuilder(program({"true"}))).find("--time"), std::string::npos);
+}
+
+TEST(SlurmTexts, words_of_a_step_precede_those_of_the_profile) {
+  AttemptBuilder step(program({"true"}));
+  auto& own = step.step.settings->slurm;
+  own.partition = "gpu";
+  own.nice = "5";
+  own.time = Duration(90'000);
+  own.extra_args = {"--exclusive"};
+  step.step.timeout = Duration(3600'000);
+  const auto options = options_of(step, {{"partition", "main"}, {"account", "lab7"}});
+  for (const auto* option :
+       {"--partition=gpu\n", "--account=lab7\n", "--nice=5\n", "--exclusive\n", "--time=2\n"})
+    EXPECT_NE(options.find(option), std::string::npos) << option << options;
+  EXPECT_EQ(options.find("--partition=main"), std::string::npos) << options;
+}
+
+TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
+  AttemptBuilder step(program({"true"}));
+  step.step.settings->resources.cpu_count = 2;
+  step.step.timeout = Duration(60'000);
+  auto attempt = step.attempt();
+  attempt.shell.emplace();
+  attempt.shell->words = {"echo", "it's"};
+  attempt.shell->has_terminal = true;
+  attempt.shell->id = "s1";
+  const auto command = shell_command(attempt, "/s/variables", "/s/code", {{"qos", "high"}}, {});
+  EXPECT_EQ(command.front(), "srun");
+  std::string text;
+  for (const auto& word : command) text += word + "\n";
+  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n", "\n/bin/sh\n-c\n",
+                           "\n. /s/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  EXPECT_EQ(text.find("--time"), std::string::npos) << text;
 }
 
 TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
@@ -130,8 +175,9 @@ TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
 }
 
 constexpr const char* two_partitions =
-    "main*|up|8|8000+|gpu:a100:2(S:0-1)\nmain*|up|64|4000|gpu:v100:1,gpu:a100:4\n"
-    "cpu|up|16|64000|(null)\nold|drain|1|1|gpu:1\n";
+    "main*|up|8|8000+|gpu:a100:2(S:0-1)|infinite\n"
+    "main*|up|64|4000|gpu:v100:1,gpu:a100:4|infinite\n"
+    "cpu|up|16|64000|(null)|1-02:30:00\nold|drain|1|1|gpu:1|30:00\n";
 
 TEST(SlurmTexts, partitions_are_read_from_sinfo) {
   const auto partitions = parse_partitions(two_partitions);
@@ -143,6 +189,9 @@ TEST(SlurmTexts, partitions_are_read_from_sinfo) {
   EXPECT_EQ(partitions[0].max_gpus, 5u);
   EXPECT_EQ(partitions[1].max_gpus, 0u);
   EXPECT_FALSE(partitions[2].is_up);
+  EXPECT_EQ(partitions[0].max_time, std::nullopt);
+  EXPECT_EQ(partitions[1].max_time, std::chrono::minutes(26 * 60 + 30));
+  EXPECT_EQ(partitions[2].max_time, std::chrono::minutes(30));
   EXPECT_EQ(gres_types_of(partitions), (std::vector<std::string>{"a100", "v100"}));
 }
 
@@ -168,7 +217,7 @@ TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
   const auto found = [&](auto change) {
     AttemptBuilder step(program({"true"}));
     change(step.step.settings->resources);
-    const auto all = check_steps(partitions, "", {&step.step});
+    const auto all = check_steps(partitions, {}, {&step.step});
     return all.empty() ? std::string() : all[0].message + ": " + all[0].notes[0];
   };
   EXPECT_EQ(found([](auto& resources) { resources.cpu_count = 64; }), "");
@@ -181,6 +230,43 @@ TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
               resources.gpu_class = "H100";
             }),
             "'step' asks for GPUs of the class 'H100': the partition 'main' has: a100, v100");
+}
+
+TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) {
+  const auto partitions = parse_partitions(two_partitions);
+  const auto found = [&](const char* name, double cpus) {
+    AttemptBuilder step(program({"true"}));
+    step.step.settings->slurm.partition = name;
+    step.step.settings->resources.cpu_count = cpus;
+    const auto all = check_steps(partitions, {{"partition", "cpu"}}, {&step.step});
+    return all.empty() ? std::string() : all[0].message + " | " + all[0].suggestion;
+  };
+  EXPECT_EQ(found("main", 64), "");
+  EXPECT_EQ(found("main,cpu", 1), "");
+  EXPECT_EQ(found("main", 65), "'step' asks for 65 CPUs | ");
+  EXPECT_EQ(found("main,cup", 1),
+            "'step' cannot run: the Slurm cluster has no partition 'cup'; it has: main, cpu, old | "
+            "did you mean 'cpu'?");
+  EXPECT_EQ(found("old", 1),
+            "'step' cannot run: the partition 'old' is down: it starts no jobs | ");
+}
+
+TEST(SlurmTexts, a_time_above_the_partitions_is_an_error_unless_a_qos_may_allow_it) {
+  const auto partitions = parse_partitions(two_partitions);
+  const auto found = [&](int minutes, const StringMap& connection, bool is_own = false) {
+    AttemptBuilder step(program({"true"}));
+    (is_own ? step.step.settings->slurm.time : step.step.timeout) = Duration(minutes * 60'000);
+    const auto all = check_steps(partitions, connection, {&step.step});
+    return all.empty() ? std::string() : all[0].message + ": " + all[0].notes[0];
+  };
+  const StringMap cpu{{"partition", "cpu"}};
+  EXPECT_EQ(found(100'000, {}), "");
+  EXPECT_EQ(found(26 * 60 + 28, cpu), "");
+  EXPECT_EQ(found(26 * 60 + 29, cpu),
+            "'step' asks for 1591 minutes, by its `timeout` or `slurm.time`: the partition 'cpu' "
+            "gives a job at most 1590 minutes");
+  EXPECT_EQ(found(26 * 60 + 30, cpu, true), "");
+  EXPECT_EQ(found(26 * 60 + 31, {{"partition", "cpu"}, {"qos", "long"}}), "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "orchestrators/local/terminal_process.hpp"
+#include "orchestrators/processes/terminal_process.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "core/spawn.hpp"
 #include "orchestrators/processes/sandbox.hpp"
 
-namespace pipeline::orchestrators::local {
+namespace pipeline::orchestrators::processes {
 namespace {
 
 /// Ctrl-C is for the process on the terminal while this object lives.
@@ -38,7 +38,7 @@ class IgnoredInterrupts {
 
 /// Data for the child, prepared before its start.
 struct TerminalLaunch {
-  const processes::ProcessOptions& options;
+  const ProcessOptions& options;
   char* const* arguments;
   char* const* environment;
   int error = 0;
@@ -49,8 +49,7 @@ void launch_on_terminal(TerminalLaunch& with) {
   for (const int group : with.options.control_groups)
     if (::write(group, "0", 1) < 0) with.error = errno;
   if (!with.error && ::chdir(with.options.folder.c_str()) != 0) with.error = errno;
-  if (!with.error && with.options.sandbox >= 0)
-    with.error = processes::Sandbox::enter(with.options.sandbox);
+  if (!with.error && with.options.sandbox >= 0) with.error = Sandbox::enter(with.options.sandbox);
   if (with.error) _exit(127);
   for (const int file : with.options.inherited) ::fcntl(file, F_SETFD, 0);
   core::prepare_exec();
@@ -60,7 +59,7 @@ void launch_on_terminal(TerminalLaunch& with) {
 
 }  // namespace
 
-int run_on_terminal(const processes::ProcessOptions& options) {
+int run_on_terminal(const ProcessOptions& options) {
   if (options.program.empty())
     throw core::EnvironmentError("there is no program '" + options.arguments.at(0) + "' on PATH");
   auto arguments = options.arguments;
@@ -79,4 +78,4 @@ int run_on_terminal(const processes::ProcessOptions& options) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace pipeline::orchestrators::local
+}  // namespace pipeline::orchestrators::processes
