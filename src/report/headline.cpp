@@ -104,6 +104,24 @@ std::vector<std::string> last_steps(const nlohmann::json& declared,
   return steps;
 }
 
+/// Returns the run's metrics without those of failed instances that other instances also reported.
+std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
+                                            const std::string& step = {}) {
+  auto metrics = store.metrics().list(run.id, step);
+  if (run.failed == 0) return metrics;
+  std::set<std::string> failed;
+  for (const auto& each : store.runs().steps(run.id, step))
+    if (each.status == StepStatus::failed) failed.insert(each.name);
+  std::set<MetricName> ended;
+  for (const auto& metric : metrics)
+    if (!failed.contains(metric.step)) ended.emplace(model::base_name(metric.step), metric.name);
+  std::erase_if(metrics, [&](const auto& metric) {
+    return failed.contains(metric.step) &&
+           ended.contains({std::string(model::base_name(metric.step)), metric.name});
+  });
+  return metrics;
+}
+
 }  // namespace
 
 bool is_better_lower(std::string_view metric) {
@@ -130,7 +148,7 @@ std::vector<std::string> headline_steps(store::RunStore& store, const store::Run
 }
 
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run) {
-  const auto metrics = store.metrics().list(run.id);
+  const auto metrics = results_of(store, run);
   const auto declared = declared_of(store, run);
   if (const auto named = named_headlines(declared); !named.empty()) {
     auto all = headlines_in(metrics, [&](const auto& name) { return named.contains(name); });
@@ -160,7 +178,7 @@ std::vector<HeadlineHistory> headline_history(store::RunStore& store, const stor
   for (const auto& other : store.runs().list(0, run.pipeline)) {  // The newest first.
     if (!std::exchange(is_earlier, is_earlier || other.id == run.id)) continue;
     if (++seen > (has_matrix ? max_earlier_matrices : max_earlier_runs)) break;
-    const auto metrics = store.metrics().list(other.id, only_step);
+    const auto metrics = results_of(store, other, only_step);
     for (auto& [now, last, best] : all) {
       const MetricName wanted{now.step, now.name};
       for (const auto& then :

@@ -444,7 +444,7 @@ json RunData::published() {
 
 /// Returns the metrics, with their curves unless the page asks for them.
 json RunData::metrics() {
-  constexpr std::size_t max_metrics = 5000;
+  constexpr std::size_t max_metrics = 20'000;
   auto metrics = store_.metrics().list(run_.id);
   if (metrics.size() > max_metrics) metrics.resize(max_metrics);
   const auto curves =
@@ -471,7 +471,7 @@ json RunData::Names::list() const {
 }
 
 ReportLimits limits_for(std::size_t steps) {
-  constexpr std::size_t limit = 4'400'000, of_step = 300, min_share = 100'000, of_point = 25;
+  constexpr std::size_t limit = 4'400'000, of_step = 360, min_share = 100'000, of_point = 25;
   const auto left = std::max(2 * min_share, limit - std::min(limit, steps * of_step));
   ReportLimits limits;
   limits.logs = std::min(limits.logs, left * 2 / 5);

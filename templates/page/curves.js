@@ -43,15 +43,26 @@ function varying(rows) {
   return [...values.keys()].filter((key) => values.get(key).size > 1 || rows.some(({ p }) => !p || !(key in p)));
 }
 
-/// The parameter by whose values the last values of the curves differ most; null if there is none.
+/// Makes numbers of texts that are numbers, where other rows have numbers: a table keeps some of its fields as they are written.
+function evenParameters(rows) {
+  const numeric = new Set(rows.flatMap(({ p }) => Object.keys(p || {}).filter((key) => isNumber(p[key]))));
+  const isText = (value) => typeof value === "string" && /^-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?$/i.test(value);
+  return rows.map((row) => Object.entries(row.p || {}).some(([key, value]) => numeric.has(key) && isText(value))
+    ? { ...row, p: Object.fromEntries(Object.entries(row.p).map(([key, value]) => [key, numeric.has(key) && isText(value) ? Number(value) : value])) } : row);
+}
+
+/// The parameter that explains most of how the last values of the curves differ; null if there is none. Many numbers count as eight ranges of them.
 function tellingParameter(curves, parameters) {
   const [metric] = byRank(new Set(curves.map((one) => one.metric))), ends = curves.filter((one) => one.metric === metric && isNumber(one.last)), meanOf = (list) => list.reduce((sum, one) => sum + one.last, 0) / list.length;
   let telling = null, most = 0;
   for (const key of parameters) {
-    const groups = new Map(), all = meanOf(ends);
-    for (const one of ends) { const value = textOf((one.p || {})[key]); if (!groups.has(value)) groups.set(value, []); groups.get(value).push(one); }
+    const groups = new Map(), all = meanOf(ends), numbers = [...new Set(ends.map((one) => (one.p || {})[key]))].sort((a, b) => a - b), isRange = numbers.length > palette.length && numbers.every(isNumber), places = new Map(numbers.map((value, i) => [value, i]));
+    const groupOf = (value) => isRange ? Math.floor(places.get(value) * palette.length / numbers.length) : textOf(value);
+    for (const one of ends) { const value = groupOf((one.p || {})[key]); if (!groups.has(value)) groups.set(value, []); groups.get(value).push(one); }
+    const within = [...groups.values()].reduce((sum, list) => { const middle = meanOf(list); return sum + list.reduce((all, one) => all + (one.last - middle) ** 2, 0); }, 0);
     const between = [...groups.values()].reduce((sum, list) => sum + list.length * (meanOf(list) - all) ** 2, 0);
-    if (groups.size * 2 <= ends.length && between > most) { most = between; telling = key; }
+    const explained = between - (groups.size - 1) * within / Math.max(1, ends.length - groups.size); // without what any groups of this number would
+    if (groups.size * 2 <= ends.length && explained > most) { most = explained; telling = key; }
   }
   return telling;
 }
@@ -279,8 +290,9 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
   const update = async () => {
     more.hidden = names.length <= shown;
     for (const metric of names.slice(0, shown)) {
-      const curves = await load(metric);
-      if (!curves) continue;
+      const loaded = await load(metric);
+      if (!loaded) continue;
+      const curves = evenParameters(loaded);
       if (!curves.some((one) => one.curve.length > 1)) continue;
       if (!charts.has(metric)) { const chart = curveChart(metric, choice, finer ? (from, to, by) => load(metric, { from, to, by }) : null); charts.set(metric, chart); grid.append(chart.node); }
       all = [...all.filter((one) => one.metric !== metric), ...curves.map((one) => Object.assign(one, { metric }))];

@@ -2,7 +2,8 @@
 // costs comes last.
 const goodNames = /acc|f1|auc|score|precision|recall|r2|bleu|rouge|map|iou|dice|reward/i, costNames = /(^|[_. /])(seconds|secs?|ms|time|duration|latency|epochs?|steps?|size|bytes|[kmg]i?b|memory|lr|rate|count|samples|tokens|speed|throughput|params)([_. /]|$)/i;
 function rankOf(metric, low, headlines) {
-  const kind = costNames.test(metric) ? 4 : headlines.includes(metric) ? 0 : goodNames.test(metric) ? 1 : low.has(metric) ? 2 : 3;
+  if (headlines.includes(metric) && !costNames.test(metric)) return headlines.indexOf(metric) / 10;
+  const kind = costNames.test(metric) ? 4 : goodNames.test(metric) ? 1 : low.has(metric) ? 2 : 3;
   return kind + (/train/i.test(metric) ? 0.5 : 0);
 }
 
@@ -24,7 +25,13 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const fillSelect = (node, options, value) => { node.replaceChildren(...options.map(([one, text]) => el("option", { value: one }, text))); node.value = options.some(([one]) => one === value) ? value : options[0][0]; return node.value; };
   const numbersOf = (column) => list.map((row) => row.values.get(column)).filter(isNumber);
   const isLow = (column) => low.has(column.slice(2));
+  /// The best of a column, of the rows that have not failed if there are any.
+  const bestOf = (column) => {
+    const numbers = list.filter((row) => !hasFailed(row)).map((row) => row.values.get(column)).filter(isNumber);
+    return (isLow(column) ? Math.min : Math.max)(...(numbers.length ? numbers : numbersOf(column)));
+  };
 
+  const isFailed = (row) => row.s === "failed" && !!row.step, hasFailed = (row) => row.all.every(isFailed);
   /// Rows of one step; those that differ only in the parameter to average over are one.
   const chosenRows = () => {
     const bases = [...new Set(rows.map((row) => row.b || ""))], sizes = new Map(bases.map((one) => [one, rows.filter((row) => (row.b || "") === one).length]));
@@ -44,15 +51,16 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
       groups.get(key).all.push(row);
     }
     return [...groups.values()].map((group) => {
-      if (group.all.length < 2) return { ...group, spread: {} };
+      const ended = group.all.filter((row) => !isFailed(row)), averaged = ended.length ? ended : group.all; // what a failed instance had come to is no result beside others
+      if (group.all.length < 2) return { ...group, averaged, spread: {} };
       const m = {}, spread = {};
-      for (const metric of Object.keys(group.all[0].m)) {
-        const numbers = group.all.map((row) => row.m[metric]).filter(isNumber);
+      for (const metric of new Set(averaged.flatMap((row) => Object.keys(row.m)))) {
+        const numbers = averaged.map((row) => row.m[metric]).filter(isNumber);
         if (!numbers.length) continue;
         m[metric] = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
         spread[metric] = Math.sqrt(numbers.reduce((sum, value) => sum + (value - m[metric]) ** 2, 0) / numbers.length);
       }
-      return { ...group, m, spread };
+      return { ...group, averaged, m, spread };
     });
   };
   /// The columns that differ; what is equal in all rows is told above.
@@ -68,11 +76,11 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     }).map(([of, key]) => of + " " + key);
     equal.replaceChildren(told.length ? el("span", {}, "Equal in all " + grouped(list.length) + " rows: ", name(told.join(", "))) : "");
     const metrics = columns.filter((column) => column.startsWith("m ") && numbersOf(column).length);
-    best = new Map(metrics.map((column) => [column, (isLow(column) ? Math.min : Math.max)(...numbersOf(column))]));
+    best = new Map(metrics.map((column) => [column, bestOf(column)]));
     const has = (column) => columns.includes(column) || column === "run";
     const sort = has(state.sort) ? state.sort : metrics[0] || "", order = has(state.sort) && state.order ? state.order : isLow(sort) ? "ascending" : "descending";
     const value = (row) => sort === "run" ? row.run : row.values.get(sort), rank = (one) => isNumber(one) ? 0 : one === undefined || one === null || one === "nan" ? 2 : 1;
-    if (sort) list.sort((a, b) => rank(value(a)) - rank(value(b)) || (order === "ascending" ? 1 : -1) * (isNumber(value(a)) && isNumber(value(b)) ? value(a) - value(b) : textOf(value(a)) < textOf(value(b)) ? -1 : textOf(value(a)) > textOf(value(b)) ? 1 : 0));
+    if (sort) list.sort((a, b) => hasFailed(a) - hasFailed(b) || rank(value(a)) - rank(value(b)) || (order === "ascending" ? 1 : -1) * (isNumber(value(a)) && isNumber(value(b)) ? value(a) - value(b) : textOf(value(a)) < textOf(value(b)) ? -1 : textOf(value(a)) > textOf(value(b)) ? 1 : 0));
     return { sort, order, runs };
   };
   const drawChart = (sort) => {
@@ -98,19 +106,19 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   /// A mean with as many digits as its spread leaves; other values as they are.
   const valueText = (value, spread) => spread ? String(+value.toFixed(Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(spread)))))) : textOf(value);
   const cellOf = (row, column, sort) => {
-    const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined, spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
+    const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined && (!hasFailed(row) || list.every(hasFailed)), spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
     return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") + (column === sort ? " sorted" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(valueText(value, spread)), spread ? el("span", { class: "dim" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
   };
   // A row begins with its run, its rank or its name, which lead to its page; a rank stands for a name that repeats the parameters beside it.
-  const failedOf = (row) => row.all.filter((one) => one.s === "failed" && one.step).length;
+  const failedOf = (row) => row.all.filter(isFailed).length;
   const rowOf = (row, i, { runs, sort, kind, hasCounts, failures }) => {
     const to = (text) => { const node = linkTo && href ? linkTo(href(row), text) : name(text); if (kind === "rank" && linkTo && href) node.setAttribute("aria-label", clean(row.step)); return node; };
     return el("tr", {}, ...(runs.size > 1 ? [el("td", {}, linkTo ? linkTo("/run/" + row.run, row.run) : name(row.run))] : []),
       ...(kind === "rank" ? [el("td", { class: "rank", title: clean(row.step) }, to(String(i + 1)))] : kind === "name" ? [el("td", { class: "name" }, to(row.step || row.run))] : []),
-      ...columns.map((column) => cellOf(row, column, sort)), ...(failures ? [el("td", {}, ...(failedOf(row) ? [el("span", { class: "s-failed" }, (row.all.length > 1 ? failedOf(row) + " of " + row.all.length + " " : "") + "failed")] : []))] : []), ...(hasCounts ? [el("td", { class: "number" }, String(row.all.length))] : []));
+      ...columns.map((column) => cellOf(row, column, sort)), ...(failures ? [el("td", {}, ...(failedOf(row) ? [el("span", { class: "s-failed" }, (row.all.length > 1 ? failedOf(row) + " of " + row.all.length : "failed"))] : []))] : []), ...(hasCounts ? [el("td", { class: "number" }, String(row.averaged.length))] : []));
   };
   const draw = () => {
-    const { sort, order, runs } = arrange(), differs = columns.some((column) => column.startsWith("p ")), isMean = list.some((row) => row.all.length > 1), sizes = new Set(list.map((row) => row.all.length));
+    const { sort, order, runs } = arrange(), differs = columns.some((column) => column.startsWith("p ")), isMean = list.some((row) => row.all.length > 1), sizes = new Set(list.map((row) => row.averaged.length));
     const kind = list.length === 1 ? "" : !isMean && !differs ? "name" : !isMean && runs.size < 2 && list[0].step ? "rank" : "", hasCounts = isMean && sizes.size > 1, failures = list.some(failedOf);
     for (const row of list) row.label = [runs.size > 1 || !row.step ? row.run : "", ...columns.filter((column) => column.startsWith("p ")).map((column) => column.slice(2) + "=" + textOf(row.values.get(column)))].filter(Boolean).join(", ") || row.step || row.run;
     const focused = head.contains(document.activeElement) && document.activeElement.dataset.sort;
@@ -148,7 +156,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     show(now, lower, first = []) { // what has the focus stays as long as nothing has changed
       const text = JSON.stringify(now);
       if (text === known) return;
-      [known, rows, low, headlines] = [text, now, new Set(lower), first];
+      [known, rows, low, headlines] = [text, evenParameters(now), new Set(lower), first];
       draw();
     },
   };

@@ -9,6 +9,9 @@ function metricsOf(data) {
     if (metric.low) low.add(metric.name);
     if (metric.points > 1) { if (!curves.has(metric.name)) curves.set(metric.name, []); curves.get(metric.name).push({ run: data.run.id, step: metric.step, p, points: metric.points, last: metric.last, curve: metric.curve, restarts: metric.restarts }); }
   }
+  // Instances that failed before they reported anything are counted beside the others.
+  const bases = new Set([...rows.values()].map((row) => row.b));
+  for (const step of data.steps) if (step.s === "failed" && step.b && bases.has(step.b) && !rows.has(step.n)) rows.set(step.n, { run: data.run.id, step: step.n, b: step.b, s: step.s, p: step.p || {}, m: {} });
   return { rows: [...rows.values()], curves, low };
 }
 

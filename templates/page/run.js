@@ -42,6 +42,12 @@ function runView(head, main, options) {
     if (b && !isBest && !wasBest) card.append(el("div", { class: "dim" }, "best so far " + figure(b[1]) + ", run ", runOf(b[0])));
     return card;
   };
+  const metricNameOf = (headline) => headline.n.slice(headline.n.indexOf(".") + 1);
+  /// The headlines, that which says most about how good the run is first, unless the pipeline names them itself.
+  const orderedHeadlines = () => {
+    const isNamed = Object.values(data.declared).some((step) => step.headline), low = new Set(data.headlines.filter((one) => one.low).map(metricNameOf));
+    return isNamed ? data.headlines : [...data.headlines].sort((a, b) => rankOf(metricNameOf(a), low, []) - rankOf(metricNameOf(b), low, []));
+  };
   const drawResult = () => {
     const parts = [];
     if (data.failures.length) {
@@ -51,7 +57,7 @@ function runView(head, main, options) {
       parts.push(el("div", { class: "short" }, el("a", { href: "#failed" }, count(all, "step") + " failed"), data.failures.length > most ? ", for " + data.failures.length + " reasons" : "",
         el("ul", {}, ...data.failures.slice(0, most).map((one) => el("li", {}, el("strong", {}, name(one.n[0]), one.c > 1 ? " and " + grouped(one.c - 1) + " alike" : ""), ": ", name(why(one)))))));
     }
-    if (data.headlines.length) parts.push(el("div", { class: "headlines" + (data.headlines.length > 2 ? " many" : "") }, ...[...data.headlines].sort((a, b) => costNames.test(a.n) - costNames.test(b.n)).map(headlineOf)));
+    if (data.headlines.length) parts.push(el("div", { class: "headlines" + (data.headlines.length > 2 ? " many" : "") }, ...orderedHeadlines().map(headlineOf)));
     if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
     result.replaceChildren(...parts);
     result.hidden = !parts.length;
@@ -136,7 +142,7 @@ function runView(head, main, options) {
     metrics = metricsOf(data);
     leaderboardSection.show();
     curvesSection.show();
-    if (leaderboard) leaderboard.show(metrics.rows, metrics.low, data.headlines.map((one) => one.n.slice(one.n.indexOf(".") + 1)));
+    if (leaderboard) leaderboard.show(metrics.rows, metrics.low, orderedHeadlines().map(metricNameOf));
     if (curves) curves.show([...metrics.curves.keys()]);
   };
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));

@@ -4,6 +4,7 @@ function chartOf(columns, rows, width, { noun = "row", open = null } = {}) {
   const box = el("div", {});
   if (columns.length < 2) { box.append(el("p", { class: "dim" }, "Choose two columns for a scatter plot, or more for parallel axes.")); return box; }
   const height = 360, pad = 56;
+  if (columns.length > 2) width = Math.max(width, columns.length * 96); // a name fits between two axes
   const axes = columns.map((column, i) => {
     const values = rows.map((row) => row.values[i]).filter((value) => value !== null && value !== undefined && typeof value !== "object");
     const numbers = values.filter((value) => typeof value === "number");

@@ -63,7 +63,8 @@ function drawTimeline(data, into) {
   const longest = Math.max(...names.map((one) => clean(one).length)), gutter = Math.min(Math.round(width * 0.3), longest * 6.5 + 16), letters = Math.floor((gutter - 12) / 6.5);
   const top = 22, height = top + rowCount * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - gutter - 14) + gutter;
   const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(bars.length, "attempt") + " in " + time(end) + "; critical path: " + path.slice(0, 20).map((one) => clean(one.step.n)).join(", ") });
-  roundTimes(end).forEach((ms, i) => drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
+  const ticks = roundTimes(end), every = Math.ceil(ticks.length * 52 / (width - gutter));
+  ticks.forEach((ms, i) => i % every === 0 && drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
     svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, shortTime(ms))));
   const cut = (text) => text.length > letters ? text.slice(0, Math.ceil(letters / 2) - 1) + "\u2026" + text.slice(-Math.floor(letters / 2)) : text;
   const rowNames = names.map((one, row) => one && svg("text", { class: "rowname", x: gutter - 8, y: top + row * (rowHeight + 2) + Math.max(rowHeight * 0.75, 8), "text-anchor": "end" }, cut(clean(one))));

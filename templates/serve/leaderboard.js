@@ -2,7 +2,7 @@
 function leaderboardPage(head, main) {
   const query = new URLSearchParams(location.search), runs = query.getAll("run");
   head.append(el("h1", {}, "Leaderboard"), el("p", { class: "dim" }, ...(runs.length ? ["The instances of ", ...runs.flatMap((run, i) => [i ? ", " : "", link("/run/" + run, run)]), ". ", link("/leaderboard", "All runs")] : ["Each row is a run, with the last value of each metric. To see instances, open a run's leaderboard, or compare runs."])));
-  const where = el("input", { type: "search", id: "where", size: 34, spellcheck: "false", autocapitalize: "none", placeholder: "params.lr > 0.01 and metrics.accuracy > 0.9", value: query.get("where") || "" });
+  const where = el("input", { type: "search", id: "where", size: 42, spellcheck: "false", autocapitalize: "none", placeholder: "params.lr > 0.01 and metrics.accuracy > 0.9", value: query.get("where") || "" });
   const pipeline = el("input", { type: "search", id: "pipeline", size: 12, spellcheck: "false", value: query.get("pipeline") || "" });
   const form = el("form", { class: "controls", role: "search" }, el("label", {}, "Where", where), runs.length ? "" : el("label", {}, "Pipeline", pipeline), el("button", { class: "plain", type: "submit" }, "Show"));
   const said = el("p", { role: "status" }), into = el("div", {});

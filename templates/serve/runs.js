@@ -66,7 +66,7 @@ function runsView(head, main) {
     box.checked = chosen.has(run.id);
     box.addEventListener("change", () => { if (box.checked) chosen.add(run.id); else chosen.delete(run.id); sayChosen(); });
     return el("tr", {}, el("td", {}, box), el("td", {}, link("/run/" + run.id, run.id)), el("td", {}, badge(run.status)), ...(run.values || []).map((value, i) => el("td", { class: "number" }, shownValue(state.columns[i], value))), el("td", { class: "text" }, name(run.pipeline)),
-      el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took || !isRunning(run.status) ? time(run.took) : ""), el("td", { class: "number" }, grouped(run.steps)),
+      el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took ? time(run.took) : ""), el("td", { class: "number" }, grouped(run.steps)),
       el("td", { class: "number wide" }, run.reused || ""), el("td", { class: "number" }, run.failed || ""),
       el("td", { class: "text wide" }, name([run.tags.join(", "), run.note].filter(Boolean).join(" \u00b7 "))));
   };

@@ -2,6 +2,7 @@
 
 import html
 import json
+import pathlib
 import re
 import struct
 import time
@@ -30,6 +31,7 @@ while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)
 for step in range(6, 9): print('@pipe {"metric": "val_loss", "value": %d, "step": %d}' % (step + 1, step), flush=True)
 """
 RATES, FOLDS = (0.1, 0.5, 1), (1, 2, 3)
+PAGE = pathlib.Path(__file__).parents[2] / "templates/page"
 
 
 def points_of(line: str) -> str:
@@ -211,6 +213,27 @@ for name, value in (("a_seconds", 9 - rate), ("b_loss", rate), ("train_accuracy"
         self.browser.js("document.querySelector('td.rank a').click()")
         self.browser.wait("document.querySelector('.details dl')")
         self.assertIn("characters)", self.browser.js("document.querySelector('#head').textContent"), "a long parameter is cut")
+
+    def test_a_failed_instance_is_not_the_best_one(self):
+        self.write("trial.py", """import json, sys
+rate = float(sys.argv[1])
+if rate > 0.3: raise OSError('no data')
+for name, value in (("a_loss", 1 - rate), ("val_accuracy", rate)): print('@pipe', json.dumps({'metric': name, 'value': value}))
+if rate > 0.2: raise ValueError('diverged')
+""")
+        self.pipeline({"trial": {"command": "python3 trial.py ${params.rate}", "code": ["trial.py"], "matrix": {"rate": [0.1, 0.2, 0.3, 0.4]}}})
+        self.run_pipe(code=1)
+        self.assertEqual(self.pipe("report", "latest", "-o", "report.html").code, 0)
+        self.browser.open(f"file://{self.folder}/report.html", "document.querySelector('table.leaderboard tbody tr')")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('.headline')].map((one) => one.querySelector('.title').textContent + ' ' + one.querySelector('.big').textContent)"), ["trial.val_accuracy 0.2", "trial.a_loss 0.8"])
+        self.assertEqual([(row[1], row[-1]) for row in self.rows()], [("0.2", ""), ("0.1", ""), ("0.3", "failed"), ("0.4", "failed")])
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('td.best')].map((one) => one.closest('tr').rowIndex)"), [1, 1])
+
+    def test_curves_are_coloured_by_the_parameter_that_explains_their_ends(self):
+        scripts = "".join((PAGE / f"{name}.js").read_text() for name in ("texts", "curves", "leaderboard"))
+        told = """(() => { const rows = Array.from({ length: 64 }, (_, i) => ({ metric: 'loss', last: i / 64 + i % 5, p: { few: i % 2, rate: i === 9 ? '0.09' : i / 100, noise: i * 29 % 64, part: i % 5 } }));
+            const even = evenParameters(rows); return [even[9].p.rate, tellingParameter(even, ['few', 'noise', 'part']), tellingParameter(even.map((one) => ({ ...one, last: one.p.rate ** 2 })), ['few', 'noise', 'rate', 'part'])]; })()"""
+        self.assertEqual(self.browser.js(scripts + told), [0.09, "part", "rate"], "a number written as text, and what explains the last values")
 
     def test_a_leaderboard_of_runs(self):
         runs = [self.folds(seed=seed) for seed in (1, 2)]

@@ -64,6 +64,19 @@ TEST_F(HeadlineTest, of_a_matrix_is_the_best_instance) {
   EXPECT_EQ(found[0].instances, 2u);
 }
 
+TEST_F(HeadlineTest, of_a_matrix_is_no_failed_instance) {
+  auto run = add_run("r");
+  for (const auto& [instance, loss] : {std::pair{"evaluate.c-1", 0.5}, {"evaluate.c-2", 0.25}})
+    add("r", instance, "loss", loss);
+  store.runs().put_step(
+      {.run = "r", .name = "evaluate.c-2", .status = StepStatus::failed, .parameters = "{}"});
+  run.failed = 1;
+  const auto found = headlines_of(store, run);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].instance, "evaluate.c-1");
+  EXPECT_EQ(found[0].instances, 1u);
+}
+
 TEST_F(HeadlineTest, is_compared_with_the_run_before_and_the_best_earlier_one) {
   for (const auto& [id, accuracy] : {std::pair{"r1", 0.9}, {"r2", 0.7}, {"r3", 0.8}, {"r4", 1.0}}) {
     add_run(id);
