@@ -147,7 +147,7 @@ struct StepOptions {
   std::optional<Duration> cache_max_age = {};
   /// An earlier success is reused until this text changes; it may name parameters.
   std::string cache_until = {};
-  /// `local`, `docker` or `kubernetes`. Default: the run's.
+  /// `local`, `docker`, `kubernetes` or `slurm`. Default: the run's.
   std::string orchestrator = {};
   /// A text in the step's key; change it when data that the step reads in other ways than as inputs
   /// has changed. In the key of a function, the version replaces the program's content, so that
