@@ -52,7 +52,8 @@ class StepContext {
   void progress(double fraction, std::string_view message = {}) const;
   /// Writes a value to track over time, such as a loss, to the log.
   void metric(std::string_view name, double value) const;
-  /// The same for a series, such as a loss by epoch. @param step the training's step or epoch
+  /// Writes one value of a series, such as a loss by epoch.
+  /// @param step the step or epoch of the training
   void metric(std::string_view name, double value, std::int64_t step) const;
 
   /// Stop is requested when the run stops: after Ctrl-C, `cancel`, a timeout, or another step's
@@ -74,14 +75,15 @@ class StepContext {
   /// Number of this process, from 0, among all of a step with StepOptions::nodes. Results are those
   /// of the first process of a node; the others' are discarded.
   unsigned rank() const { return rank_; }
-  unsigned world_size() const { return world_size_; }  ///< Number of those processes.
-  unsigned local_rank() const { return local_rank_; }  ///< Among the processes of its node.
+  unsigned world_size() const { return world_size_; }  ///< Number of all these processes.
+  unsigned local_rank() const { return local_rank_; }  ///< Number of this process on its node.
   unsigned node_rank() const { return node_rank_; }
   /// Addresses of all nodes, in order; none for a step without nodes.
   const std::vector<std::string>& addresses() const { return addresses_; }
   /// A port that is free at the first address, for rank 0 to listen on.
   unsigned port() const { return port_; }
-  /// Returns once all processes of the step have called it equally often. Throws std::runtime_error
+  /// Returns once all processes of the step have called barrier() equally often. Throws
+  /// std::runtime_error
   /// when the step is asked to end meanwhile.
   void barrier() const;
 

@@ -35,7 +35,7 @@ struct Diagnostic {
 };
 
 /// A run that cannot start: the pipeline or an option is wrong, or the machine lacks something.
-/// `what()` is the text that `run` would print, including hints.
+/// `what()` is the text that `pipe run` would print, including hints.
 class RunError : public std::runtime_error {
  public:
   /// @param exit_code what run_main() would have returned: 2 wrong input, 3 the machine lacks
@@ -108,7 +108,7 @@ struct RunOptions {
   /// Same as `--profile`. Empty: `$PIPE_PROFILE`, else the profile `default` if there is one.
   /// Options that are set here override it.
   std::string profile = {};
-  /// Same as `--orchestrator`: `docker`, `local` or `kubernetes`.
+  /// Same as `--orchestrator`: `docker`, `local`, `kubernetes` or `slurm`.
   std::string orchestrator = "docker";
   /// Used instead of an orchestrator. Shared, so that the caller can query its own data later.
   std::shared_ptr<Executor> executor = {};

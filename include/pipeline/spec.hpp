@@ -217,7 +217,7 @@ struct StepSpec {
   CopyOnWrite<StringMap> env_file = {};
   /// Merged with the pipeline's. Most steps of a large pipeline share one object.
   CopyOnWrite<Settings> settings = {};
-  /// `local`, `docker` or `kubernetes`. Empty: the run's.
+  /// `local`, `docker`, `kubernetes` or `slurm`. Empty: the run's.
   std::string orchestrator = {};
   RetrySettings retry = {};
   /// Limit for one attempt.

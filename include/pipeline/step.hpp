@@ -36,8 +36,8 @@ auto step(const StepOptions& options = detail::no_options(),
 }
 
 /// A step that calls a function or a lambda: `pl::step([](int n) { return n + 1; }, {.name =
-/// "next"})`. The lambda may capture nothing: the run calls it in another process, and captures
-/// would be missing from the step's key.
+/// "next"})`. The lambda must not capture anything: the run calls it in another process, and
+/// captures would be missing from the step's key.
 /// @param options its `name` is required
 template <class F>
 auto step(F function, const StepOptions& options,
@@ -59,8 +59,8 @@ class CommandStep : public detail::StepDeclaration {
 CommandStep command(std::string_view name, std::vector<std::string> words,
                     const StepOptions& options = detail::no_options(),
                     std::source_location where = std::source_location::current());
-/// A step that executes lines for a shell, by default `sh -e`: the first line that fails fails the
-/// step.
+/// A step that executes lines for a shell (StepOptions::shell). With the default shell, the first
+/// line that fails fails the step.
 CommandStep shell(std::string_view name, std::string_view line,
                   const StepOptions& options = detail::no_options(),
                   std::source_location where = std::source_location::current());
@@ -73,7 +73,7 @@ CommandStep script(std::string_view name, std::vector<std::string> interpreter,
 
 /// A step that executes a Jupyter notebook: `pl::notebook("train", "train.ipynb", {.parameters =
 /// {{"rate", 0.5}}, .outputs = {"model"}})`. Parameters and the paths of inputs and outputs are
-/// variables of the notebook; the executed one is the output `notebook`.
+/// variables of the notebook; the executed notebook is the output `notebook`.
 CommandStep notebook(std::string_view name, std::string_view file,
                      const StepOptions& options = detail::no_options(),
                      std::source_location where = std::source_location::current());

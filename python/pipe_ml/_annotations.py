@@ -14,18 +14,19 @@ from ._source import place_of, source_of
 from .pipe_records import absent, fields_of
 from .pipe_types import annotations_in, form_of, is_record, name_of, origin_of, read_annotation, sources
 
-_absent: Dict[Tuple[str, str], type] = {}
+_absent_classes: Dict[Tuple[str, str], type] = {}
 
 
 def absent_class(package: str, name: str) -> type:
-    """Returns a class that stands for one of a package that is not installed here."""
+    """Returns a class in place of one whose package is not installed here."""
     key = package, name
-    if key not in _absent:
+    if key not in _absent_classes:
         bases: Tuple[type, ...] = ()
+        # The codecs of pipe_values know scikit-learn's classes by this base.
         if package.split(".")[0] == "sklearn" and name != "BaseEstimator":
             bases = (absent_class("sklearn.base", "BaseEstimator"),)
-        _absent[key] = type(name, bases, {"__module__": package, "__class_getitem__": classmethod(lambda cls, _: cls)})
-    return _absent[key]
+        _absent_classes[key] = type(name, bases, {"__module__": package, "__class_getitem__": classmethod(lambda cls, _: cls)})
+    return _absent_classes[key]
 
 
 class _AbsentModule:
@@ -40,7 +41,7 @@ def _stand_in(module: str, name: str) -> Any:
     return absent_class(module, name) if name else _AbsentModule(module)
 
 
-absent.append(_stand_in)
+absent.append(_stand_in)  # read_annotation() calls it for a package that is not installed here
 
 
 @functools.lru_cache(maxsize=None)

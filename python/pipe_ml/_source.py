@@ -44,7 +44,7 @@ class Statement:
         nodes: List[ast.AST] = [node]
         if isinstance(node, (*_Function, ast.ClassDef)):
             self.binds.add(node.name)
-            ours = [each for each in node.decorator_list if self.is_ours(each)]
+            ours = [each for each in node.decorator_list if self.is_of_pipe(each)]
             if isinstance(node, _Function):
                 self._read_function(node, ours)
                 nodes = []
@@ -97,14 +97,14 @@ class Statement:
         self.uses |= _quoted_names(node)
 
     def _bind_codec(self, call: ast.expr) -> None:
-        """``@pl.codec(Tree, ".tree")`` belongs to Tree: whoever uses the class has its codec."""
+        """Binds ``@pl.codec(Tree, ".tree")`` to the name Tree, so that code with the class has its codec too."""
         if isinstance(call, ast.Call) and _last(call.func) == "codec" and _root(call.func) in self.pipe_names and call.args:
             self.binds.add(_root(call.args[0]))
 
-    def is_ours(self, decorator: ast.expr) -> bool:
+    def is_of_pipe(self, decorator: ast.expr) -> bool:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(target, ast.Call):
-            return self.is_ours(target)
+            return self.is_of_pipe(target)
         return _root(target) in self.pipe_names and (isinstance(target, ast.Name) or _last(target) in _DECORATORS)
 
     @property
@@ -130,7 +130,7 @@ class Statement:
         body = "\n".join(self._lines())
         if not isinstance(node, (*_Function, ast.ClassDef)):
             return body
-        kept = [each for each in node.decorator_list if not self.is_ours(each)]
+        kept = [each for each in node.decorator_list if not self.is_of_pipe(each)]
         decorators = ["@" + "\n".join(self.lines[each.lineno - 1:each.end_lineno]).strip().lstrip("@").strip() for each in kept]
         return "\n".join([*decorators, body])
 
@@ -154,7 +154,7 @@ class Statement:
 
 
 def _quoted_names(node: ast.AST) -> Set[str]:
-    """Returns the names in the annotations of an argument, a variable or a result that are texts."""
+    """Returns the names in quoted annotations: of an argument, a variable or a function's result."""
     annotation = getattr(node, "annotation", None) if isinstance(node, (ast.arg, ast.AnnAssign)) else getattr(node, "returns", None)
     names: Set[str] = set()
     waiting = [annotation] if annotation is not None else []
@@ -222,7 +222,7 @@ class ModuleSource:
         return self._codes[function]
 
     def line_of(self, function: str, code: List[str], line: int) -> int:
-        """Returns the line of the module that a line of the function's code file is; 0 if it cannot be told."""
+        """Returns the module's line for a line of ``code``, the function's own file; 0 if it cannot be told."""
         if not 0 < line <= len(code):
             return 0
         wanted, lines = code[line - 1], self.text.splitlines()
@@ -245,6 +245,7 @@ class ModuleSource:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _reach(self, names: Set[str], taken: Set[int], wanted: Optional[Set[str]] = None) -> Tuple[Set[int], Set[str]]:
+        """Adds the statements that bind the names, and what those use, to ``taken``, and the names to ``wanted``."""
         wanted = set() if wanted is None else wanted
         waiting = [*names]
         while waiting:
@@ -278,7 +279,7 @@ class ModuleSource:
         local |= {(alias.asname or alias.name).split(".")[0] for each in ast.walk(node) if isinstance(each, (ast.Import, ast.ImportFrom)) for alias in each.names}
         local |= {each.name for each in ast.walk(node) if type(each).__name__ in ("MatchAs", "MatchStar", "TypeVar") and each.name}  # type: ignore[attr-defined]
         local |= {each.rest for each in ast.walk(node) if type(each).__name__ == "MatchMapping" and each.rest}  # type: ignore[attr-defined]
-        for part in (*node.body,):
+        for part in node.body:
             for each in ast.walk(part):
                 if isinstance(each, ast.Name) and each.id not in local and each.id not in self.by_name and each.id not in _BUILTINS:
                     yield each.id, each.lineno
@@ -299,7 +300,7 @@ _modules: Dict[Tuple[str, str], Tuple[Any, ModuleSource]] = {}
 
 
 def module_name(function: Callable[..., Any]) -> str:
-    """Returns the name of the function's module; of a script the name of its file."""
+    """Returns the name of the function's module; for a script, the name of its file."""
     name = function.__module__
     if name != "__main__":
         return name
@@ -340,25 +341,25 @@ def place_of(function: Callable[..., Any]) -> Place:
 
 def check_function(function: Callable[..., Any], place: Place) -> Callable[..., Any]:
     """Returns the function below its decorators; raises where it cannot run by itself in another process."""
-    made = inspect.unwrap(function)
-    if not inspect.isfunction(made):
-        kind = "class" if inspect.isclass(made) else type(made).__name__
+    unwrapped = inspect.unwrap(function)
+    if not inspect.isfunction(unwrapped):
+        kind = "class" if inspect.isclass(unwrapped) else type(unwrapped).__name__
         raise PipelineError(f"a step is a function, and this is a {kind}", place, "write a function at the top of a module that calls it")
-    if inspect.isgeneratorfunction(made) or inspect.isasyncgenfunction(made):
-        raise PipelineError(f"'{made.__name__}' is a generator, whose values exist only while they are taken", place, "return them as a list")
-    if made.__name__ == "<lambda>":
+    if inspect.isgeneratorfunction(unwrapped) or inspect.isasyncgenfunction(unwrapped):
+        raise PipelineError(f"'{unwrapped.__name__}' is a generator, whose values exist only while they are taken", place, "return them as a list")
+    if unwrapped.__name__ == "<lambda>":
         raise PipelineError("a lambda cannot be a step: it has no name to find its code by", place, "write it as a function at the top of the module")
-    if made.__closure__:
-        names = ", ".join(made.__code__.co_freevars)
-        raise PipelineError(f"the function '{made.__name__}' uses {names} of the function around it, which no key would cover", place,
+    if unwrapped.__closure__:
+        names = ", ".join(unwrapped.__code__.co_freevars)
+        raise PipelineError(f"the function '{unwrapped.__name__}' uses {names} of the function around it, which no key would cover", place,
                             "move it to the top of the module, and pass these values as arguments")
-    if "<locals>" in made.__qualname__:
-        raise PipelineError(f"the function '{made.__name__}' is defined inside of another one, where its code cannot be found", place,
+    if "<locals>" in unwrapped.__qualname__:
+        raise PipelineError(f"the function '{unwrapped.__name__}' is defined inside of another one, where its code cannot be found", place,
                             "move it to the top of the module")
-    if "." in made.__qualname__:
-        raise PipelineError(f"'{made.__qualname__}' is a method, and a step has no object to call it on", place,
+    if "." in unwrapped.__qualname__:
+        raise PipelineError(f"'{unwrapped.__qualname__}' is a method, and a step has no object to call it on", place,
                             "write a function at the top of the module that makes the object and calls it")
-    return made
+    return unwrapped
 
 
 def check_names(function: Callable[..., Any]) -> None:

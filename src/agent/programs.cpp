@@ -67,7 +67,7 @@ std::string_view agent_program(std::string_view architecture) {
 
 std::string_view stager_program(std::string_view architecture) {
   const bool is_own = architecture == own_architecture;
-  if (!is_own) agent_program(architecture);
+  if (!is_own) agent_program(architecture);  // Throws for an architecture that is not included.
   const auto found = is_own ? bytes(pipeline_stager_begin, pipeline_stager_end)
                             : bytes(pipeline_other_stager_begin, pipeline_other_stager_end);
   if (found.empty())

@@ -21,6 +21,7 @@ struct CommandEntry {
   const char* more;     ///< Text below the options in its help, such as examples.
   void (*add_options)(CLI::App& app, Options& options);
   core::ExitCode (*run)(Context&);
+  /// Whether `pipe` has the command (files), or C++ programs with a pipeline, or both.
   enum class For { both, files, programs } use = For::both;
 };
 
@@ -29,7 +30,7 @@ std::span<const CommandEntry> record_commands();    ///< Commands that show runs
 /// Commands for this machine, a cluster or an editor, and those that pipe itself calls.
 std::span<const CommandEntry> machine_commands();
 
-/// Returns all of them in the order of the overview.
+/// Returns all commands in the order of the overview.
 std::span<const CommandEntry> command_table();
 
 }  // namespace pipeline::cli

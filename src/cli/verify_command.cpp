@@ -39,7 +39,7 @@ std::string to_text(const driver::Verification& found, const Paint& paint) {
                finding.run.empty() ? "no run" : finding.output + " of run " + finding.run});
   }
   std::string text = table.empty() ? "" : table.render(paint);
-  for (const auto& wrong : found.database) text += "database: " + for_terminal(wrong, false) + "\n";
+  for (const auto& fault : found.database) text += "database: " + for_terminal(fault, false) + "\n";
   text += "read " + counted(found.artifacts, "artifact") + ", " + core::format_bytes(found.bytes) +
           ", and the database: " +
           (found.problems() ? counted(found.problems(), "problem") : "no problems") + "\n";

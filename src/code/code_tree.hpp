@@ -64,7 +64,7 @@ class CodeTree {
   std::unordered_map<std::string, Kind> kinds_;
   core::DockerIgnore docker_ignore_;
   std::optional<GitRules> git_rules_;               ///< Read on first use.
-  std::unordered_map<std::string, unsigned> ways_;  ///< To each folder, through links.
+  std::unordered_map<std::string, unsigned> ways_;  ///< Paths by which walk() reached each folder.
   std::set<std::string> ignore_files_read_;         ///< Folders whose ignore files have been read.
 };
 

@@ -10,11 +10,10 @@
 namespace pipeline::code {
 
 struct PythonImport {
-  unsigned level =
-      0;  ///< Number of leading dots: 0 for an absolute import, 1 for the own package, ...
+  unsigned level = 0;  ///< Number of leading dots: 0 for an absolute import, 1 for the own package.
   std::string module;  ///< Dotted name; may be empty if `level` > 0.
-  std::vector<std::string>
-      names;  ///< The names of `from module import names`: each may be a submodule; `*` for all.
+  /// The names of `from module import names`: each may be a submodule; `*` for all.
+  std::vector<std::string> names;
   unsigned line = 0;
   bool operator==(const PythonImport&) const = default;
 };

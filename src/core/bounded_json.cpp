@@ -50,19 +50,19 @@ nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
-std::int64_t integer_within(const nlohmann::json& value, std::int64_t least, std::int64_t most) {
+std::int64_t integer_within(const nlohmann::json& value, std::int64_t min, std::int64_t max) {
   if (value.is_number_unsigned())
-    return static_cast<std::int64_t>(unsigned_within(value, static_cast<std::uint64_t>(most)));
-  if (!value.is_number_integer() || value.get<std::int64_t>() < least ||
-      value.get<std::int64_t>() > most)
+    return static_cast<std::int64_t>(unsigned_within(value, static_cast<std::uint64_t>(max)));
+  if (!value.is_number_integer() || value.get<std::int64_t>() < min ||
+      value.get<std::int64_t>() > max)
     throw no_such_integer(value);
   return value.get<std::int64_t>();
 }
 
-std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t most) {
+std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t max) {
   const bool is_negative =
       !value.is_number_unsigned() && value.is_number_integer() && value.get<std::int64_t>() < 0;
-  if (!value.is_number_integer() || is_negative || value.get<std::uint64_t>() > most)
+  if (!value.is_number_integer() || is_negative || value.get<std::uint64_t>() > max)
     throw no_such_integer(value);
   return value.get<std::uint64_t>();
 }

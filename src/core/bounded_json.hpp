@@ -26,12 +26,12 @@ bool is_within(std::string_view text, JsonLimits limits);
 /// Returns the value; a discarded value if the text is not JSON or exceeds the limits.
 nlohmann::json parse_json(std::string_view text, JsonLimits limits = {});
 
-/// Returns the value if it is an integer from `least` to `most`.
+/// Returns the value if it is an integer from `min` to `max`.
 /// @throws nlohmann::json::exception if it is not
-std::int64_t integer_within(const nlohmann::json& value, std::int64_t least, std::int64_t most);
-/// Returns the value if it is an integer from 0 to `most`.
+std::int64_t integer_within(const nlohmann::json& value, std::int64_t min, std::int64_t max);
+/// Returns the value if it is an integer from 0 to `max`.
 /// @throws nlohmann::json::exception if it is not
-std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t most);
+std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t max);
 
 /// Returns the value if it is an integer of this type. `nlohmann::json::get` converts every number:
 /// it makes -1 the largest unsigned integer, and to convert 1e91 is undefined.

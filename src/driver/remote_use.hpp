@@ -6,7 +6,8 @@
 
 namespace pipeline::driver {
 
-/// While it lives, no cleaning on any machine removes what the run uses in the remote store.
+/// Holds a lease in the remote store for the session's run: during the life of this object, no
+/// cleaning on any machine removes artifacts that the run uses.
 class RemoteUse {
  public:
   explicit RemoteUse(Session& session);

@@ -1,5 +1,5 @@
 /// @file
-/// The meeting of all processes of a step with nodes, as StepContext::barrier() calls it.
+/// The barrier of all processes of a step with nodes, for StepContext::barrier().
 #pragma once
 
 #include <stop_token>
@@ -10,12 +10,12 @@ namespace pipeline::dsl {
 /// The place of a process among the others.
 struct BarrierPlace {
   std::string address;  ///< An IP address of rank 0.
-  unsigned port = 0;    ///< Free there; of barriers alone.
+  unsigned port = 0;    ///< A port of that address that only barriers use.
   unsigned rank = 0, ranks = 1;
 };
 
-/// Returns once all processes have called it equally often. Python's pl.barrier() does the same.
-/// Throws std::runtime_error once `stop` is requested, and for what the system refuses.
+/// Returns once all processes have called wait_for_all() equally often, as Python's pl.barrier()
+/// does. Throws std::runtime_error once `stop` is requested, or if a system call fails.
 void wait_for_all(const BarrierPlace& place, const std::stop_token& stop);
 
 }  // namespace pipeline::dsl

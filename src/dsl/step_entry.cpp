@@ -87,12 +87,12 @@ class Run final : public detail::StepRun {
     index_ = index;
   }
 
-  /// Returns ` while reading its argument 'data'`, or an empty text while the function itself runs.
+  /// Returns `while reading its argument 'data'`, or an empty text while the function itself runs.
   std::string while_doing() const {
     if (!*doing_) return {};
-    const bool result = std::string_view(doing_).find("result") != std::string_view::npos;
+    const bool is_result = std::string_view(doing_).find("result") != std::string_view::npos;
     const auto& name =
-        result ? declaration_.outputs.at(index_).name : declaration_.arguments.at(index_).name;
+        is_result ? declaration_.outputs.at(index_).name : declaration_.arguments.at(index_).name;
     return std::string("while ") + doing_ + " '" + name + "'";
   }
 
@@ -208,12 +208,12 @@ void on_crash(int signal) {
 void catch_crashes() {
   void* frame;
   ::backtrace(&frame, 1);  // Loads its libraries now, which a signal handler must not do.
-  static char
-      stack[64 * 1024];  // Stack of the handler, for a thread whose own stack has overflowed.
-  stack_t other{};
-  other.ss_sp = stack;
-  other.ss_size = sizeof stack;
-  ::sigaltstack(&other, nullptr);
+  // The handler has a stack of its own, because a thread's may have overflowed.
+  static char stack[64 * 1024];
+  stack_t handler_stack{};
+  handler_stack.ss_sp = stack;
+  handler_stack.ss_size = sizeof stack;
+  ::sigaltstack(&handler_stack, nullptr);
   struct sigaction action {};
   action.sa_handler = on_crash;
   action.sa_flags = SA_RESETHAND | SA_ONSTACK | SA_NODEFER;

@@ -28,8 +28,8 @@ std::string literal(const std::string& text) {
 
 }  // namespace
 
-/// ECS puts `entryPoint` before `command`. For a working directory, a shell changes to it and
-/// passes the words on unchanged.
+/// Joins `entryPoint` and `command`, as ECS does. If there is a working directory, a shell changes
+/// to that directory and executes the words unchanged.
 void ContainerReader::read_command(const core::Value& container, core::Value& step) {
   core::Value command = model::empty_value(Kind::list, container.span);
   for (const char* key : {"entryPoint", "command"})
@@ -318,7 +318,8 @@ void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
   }
 }
 
-/// Copies keys that differ from docker's SDK only in their names, and similar ones.
+/// Copies the keys that docker's SDK has as well, some under other names, and converts the keys
+/// whose values docker's SDK writes differently.
 void ContainerReader::read_options(const core::Value& container, core::Value& step) {
   if (const core::Value* user = given(container, "user"); user && !is_blank(*user))
     model::set_in(step, {"settings", "docker", "user"}, *user);

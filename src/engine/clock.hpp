@@ -10,7 +10,7 @@ namespace pipeline::engine {
 
 using Clock = std::chrono::steady_clock;
 
-/// Interval of looks for what another process may have done.
+/// Interval at which changes by other processes are polled for.
 inline constexpr std::chrono::milliseconds look_again(200);
 
 inline WallTime wall_now() {

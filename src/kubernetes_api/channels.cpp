@@ -23,11 +23,12 @@ std::string random_bytes(std::size_t count) {
   return bytes;
 }
 
-core::EnvironmentError no_websocket(const std::string& why) {
+core::EnvironmentError protocol_violation(const std::string& why) {
   return core::EnvironmentError("the cluster's server violates the WebSocket protocol: " + why);
 }
 
-/// Returns the text of the request. A header `Host` of the request takes precedence.
+/// Returns the HTTP request that asks the server to switch to the WebSocket protocol. A header
+/// `Host` of the request takes precedence over the host of its URL.
 std::string upgrade_of(const net::Request& request) {
   const auto scheme_end = request.url.find("://") + 3;
   const auto path = std::min(request.url.find('/', scheme_end), request.url.size());
@@ -43,7 +44,9 @@ std::string upgrade_of(const net::Request& request) {
          "\r\n\r\n";
 }
 
-/// Reads a response that refuses the upgrade, whose status line is in `head`.
+/// Reads the rest of a response that refuses the upgrade.
+/// @param head the status line and the headers
+/// @param body the bytes of the body that have been read already
 async::Task<net::Response> read_refusal(net::Connection& connection, std::string head,
                                         std::string body) {
   net::Response response;
@@ -52,7 +55,8 @@ async::Task<net::Response> read_refusal(net::Connection& connection, std::string
   std::array<char, 4096> buffer;
   while (body.size() < max_head) {
     const auto open = std::ranges::count(body, '{'), closed = std::ranges::count(body, '}');
-    if (open > 0 && open == closed) break;  // The server keeps the connection.
+    // The JSON object is complete; the server does not close the connection after it.
+    if (open > 0 && open == closed) break;
     const auto count = co_await connection.read_some(buffer);
     if (count == 0) break;
     body.append(buffer.data(), count);
@@ -66,7 +70,7 @@ async::Task<net::Response> read_refusal(net::Connection& connection, std::string
 async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string what,
                                                      std::string path) {
   ApiCall call(what, "GET", std::move(path));
-  call.accept = "*/*";  // An answer that is not an object is not acceptable as JSON.
+  call.accept = "*/*";  // A WebSocket is not JSON, which is what calls accept otherwise.
   auto request = co_await client.request_of(std::move(call));
   auto upgrade = upgrade_of(request);
   auto connection = std::make_unique<net::Connection>(client.loop(), std::move(request));
@@ -84,10 +88,10 @@ async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string
     const auto count = co_await connection->read_some(buffer);
     if (count == 0)
       throw is_late ? core::EnvironmentError("cannot " + what + ": no answer came in time")
-                    : no_websocket("it has closed the connection");
+                    : protocol_violation("it has closed the connection");
     head.append(buffer.data(), count);
   }
-  if (end == head.npos) throw no_websocket("its response is too long");
+  if (end == head.npos) throw protocol_violation("its response is too long");
   auto rest = head.substr(end + 4);
   head.resize(end);
   if (!head.starts_with("HTTP/1.1 101")) {
@@ -119,8 +123,8 @@ async::Task<> Channels::send_frame(unsigned opcode, std::string payload) {
   co_await connection_->write(std::move(frame));
 }
 
-/// Reads until `count` bytes are available; returns false if the connection ends before.
-async::Task<bool> Channels::has_bytes(std::size_t count) {
+/// Reads until `bytes_` has at least `count` bytes; returns false if the connection ends before.
+async::Task<bool> Channels::fill_buffer(std::size_t count) {
   std::array<char, 65536> buffer;
   while (bytes_.size() < count) {
     const auto got = co_await connection_->read_some(buffer);
@@ -132,20 +136,20 @@ async::Task<bool> Channels::has_bytes(std::size_t count) {
 
 async::Task<std::optional<Channels::Frame>> Channels::next_frame() {
   std::optional<Frame> frame;
-  bool is_available = co_await has_bytes(2);
+  bool is_available = co_await fill_buffer(2);
   if (!is_available) co_return frame;
   const auto byte = [this](std::size_t at) { return static_cast<unsigned char>(bytes_[at]); };
   const unsigned first = byte(0), second = byte(1);
-  if (second & 0x80) throw no_websocket("a frame is masked");
+  if (second & 0x80) throw protocol_violation("a frame is masked");
   std::uint64_t size = second & 0x7f;
   const std::size_t length_bytes = size == 126 ? 2 : size == 127 ? 8 : 0;
-  is_available = co_await has_bytes(2 + length_bytes);
+  is_available = co_await fill_buffer(2 + length_bytes);
   if (!is_available) co_return frame;
   if (length_bytes > 0) size = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) size = size << 8 | byte(2 + i);
-  if (size > max_message) throw no_websocket("a message is too large");
+  if (size > max_message) throw protocol_violation("a message is too large");
   const auto head = 2 + length_bytes;
-  is_available = co_await has_bytes(head + size);
+  is_available = co_await fill_buffer(head + size);
   if (!is_available) co_return frame;
   frame.emplace();
   frame->is_last = first & 0x80;
@@ -166,7 +170,7 @@ async::Task<std::optional<std::pair<Channel, std::string>>> Channels::receive() 
         frame->opcode != binary_frame)
       continue;
     bytes += frame->payload;
-    if (bytes.size() > max_message) throw no_websocket("a message is too large");
+    if (bytes.size() > max_message) throw protocol_violation("a message is too large");
     if (!frame->is_last || bytes.empty()) continue;
     message.emplace(static_cast<Channel>(bytes.front()), bytes.substr(1));
     co_return message;

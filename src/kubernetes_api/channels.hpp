@@ -36,7 +36,7 @@ class Channels {
     std::string payload;
   };
   async::Task<std::optional<Frame>> next_frame();
-  async::Task<bool> has_bytes(std::size_t count);
+  async::Task<bool> fill_buffer(std::size_t count);
   async::Task<> send_frame(unsigned opcode, std::string payload);
 
   std::unique_ptr<net::Connection> connection_;

@@ -17,8 +17,8 @@ class Credentials {
 
   /// Adds headers, and a plugin's certificate. Throws EnvironmentError if a plugin fails.
   async::Task<> apply(net::Request& request);
-  /// Reports that the server refused the credentials (401). Returns true if fetching again can
-  /// help.
+  /// Discards the credentials, because the server refused them (401). Returns true if fetching them
+  /// again can help.
   bool refused();
 
  private:
@@ -27,9 +27,8 @@ class Credentials {
   void read_token();
 
   ClusterAccess access_;
-  std::string token_, cert_, key_;  ///< From the kubeconfig or from the plugin.
-  std::optional<Clock::time_point>
-      until_;  ///< Expiry time; unset if they have to be fetched first.
+  std::string token_, cert_, key_;          ///< From the kubeconfig or from the plugin.
+  std::optional<Clock::time_point> until_;  ///< Expiry; unset before the credentials are fetched.
 };
 
 /// The output of a plugin (an ExecCredential): token and certificate of its status.

@@ -10,14 +10,14 @@
 
 namespace pipeline::kubernetes_api {
 
-/// Same values as Kubernetes' own components.
+/// Times of a Lease. The defaults are those of Kubernetes' own components.
 struct LeaseTerms {
-  std::chrono::milliseconds duration{
-      15'000};  ///< A holder that has not renewed for this time loses the Lease to the next process
-                ///< that wants it.
-  std::chrono::milliseconds deadline{
-      10'000};  ///< A holder that could not renew for this time gives up.
-  std::chrono::milliseconds pause{2'000};  ///< Time between two renewals.
+  /// A holder that has not renewed for this time loses the Lease to the next process that wants it.
+  std::chrono::milliseconds duration{15'000};
+  /// A holder that could not renew for this time gives up.
+  std::chrono::milliseconds deadline{10'000};
+  /// Time between two renewals.
+  std::chrono::milliseconds pause{2'000};
 };
 
 class Lease {

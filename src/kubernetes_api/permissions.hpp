@@ -17,7 +17,8 @@ struct Permission {
 };
 /// Returns the permissions to run steps.
 const std::vector<Permission>& permissions();
-/// Returns the additional permissions for a run with a driver in the cluster, for both sides.
+/// Returns the additional permissions for a run with a driver in the cluster. Both the driver and
+/// the machine that starts the run need them.
 const std::vector<Permission>& driver_permissions();
 
 /// Returns a Role with all permissions, its binding to a user, group or service account

@@ -22,14 +22,14 @@ inline constexpr std::string_view local_parent = "local";
 
 /// A change of an address's lock.
 struct DataChange {
-  LockedData before, after;  ///< `before` has no digest for a new one; `after` has none with
-                             ///< `dry_run`, which fetches nothing.
+  LockedData before;  ///< Without a digest for a new address.
+  LockedData after;   ///< Without a digest if LockOptions::dry_run is set: nothing is fetched then.
 };
 
 /// A step's requirements, and the parent on which they are installed.
 struct LockRequest {
   std::string parent, parent_digest;  ///< See LockedEnvironment.
-  std::string tag, platform;          ///< Python's, for virtual environments; else empty.
+  std::string tag, platform;          ///< Of the Python of a virtual environment; else empty.
   std::string installer;
   std::vector<std::string> requirements;  ///< See core::without_credentials().
   bool operator==(const LockRequest&) const = default;
@@ -64,7 +64,8 @@ class LockFile {
   bool had_conflict() const { return had_conflict_; }
 
   /// Returns the file's environment for the request; nothing if the request has to be resolved.
-  /// Throws InputError if the file is damaged, or if it is frozen and does not fit the request.
+  /// Throws InputError if the file is damaged, or if LockOptions::frozen is set and
+  /// the request has to be resolved.
   std::optional<LockedEnvironment> find(const LockRequest& request);
 
   /// Returns the environment whose versions a resolution of the request prefers, without the

@@ -1,10 +1,10 @@
 #include "model/instance.hpp"
-#include "core/bounded_json.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <ranges>
 
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/identifier.hpp"
@@ -130,17 +130,18 @@ std::vector<std::size_t> pick(std::string_view text, std::size_t count,
 
 std::string suggest_step(std::string_view text, const std::vector<std::string>& steps) {
   constexpr std::size_t max_shown = 8;
-  const auto of = text.substr(0, text.find('['));
+  const auto wanted = text.substr(0, text.find('['));
   std::vector<std::string> bases, instances;
   for (const auto& step : steps) {
     const auto base = base_name(step);
     if (bases.empty() || bases.back() != base) bases.emplace_back(base);
-    if (base == of && step != of) instances.push_back(step);
+    if (base == wanted && step != wanted) instances.push_back(step);
   }
   // Names of instances are not suggested: they are too many and too long for a typing error.
-  if (auto meant = core::did_you_mean(of, bases); instances.empty() && !meant.empty()) return meant;
+  if (auto meant = core::did_you_mean(wanted, bases); instances.empty() && !meant.empty())
+    return meant;
   const auto& known = instances.empty() ? bases : instances;
-  auto list = instances.empty() ? "its steps: " : "the steps of '" + std::string(of) + "': ";
+  auto list = instances.empty() ? "its steps: " : "the steps of '" + std::string(wanted) + "': ";
   list += core::joined(known | std::views::take(max_shown), ", ");
   return known.size() > max_shown ? list + ", ... (" + std::to_string(known.size()) + ")" : list;
 }

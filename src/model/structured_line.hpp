@@ -20,7 +20,7 @@ std::optional<nlohmann::json> parse_structured(std::string_view line);
 /// A value that a line reports.
 struct ReportedMetric {
   std::string name;
-  double value;  ///< May be infinite or no number.
+  double value;  ///< May be infinite or NaN.
   std::optional<std::int64_t> step;
 };
 /// Returns the metric of `@pipe {"metric": "loss", "value": 0.25, "step": 3}`; nothing for any
@@ -29,10 +29,11 @@ struct ReportedMetric {
 std::optional<ReportedMetric> parse_metric(std::string_view line);
 /// Returns the text with Python's `NaN`, `Infinity` and `-Infinity` in quotes, as JSON needs.
 std::string with_quoted_numbers(std::string_view text);
-/// Returns the value as the value of a metric: a number, or one of those texts; nothing for others.
+/// Returns the value as the value of a metric: a number, or one of the texts "nan",
+/// "inf" and "-inf"; nothing for others.
 std::optional<double> metric_value(const nlohmann::json& value);
-/// Returns what is wrong with a line that begins as a report and reports nothing, as the end of a
-/// sentence; empty for any other line.
+/// Returns what is wrong with a line that begins with structured_prefix and cannot be read, as the
+/// end of a sentence; empty for any other line.
 std::string report_problem(std::string_view line);
 /// Returns true for a valid name of a metric: 1 to 200 bytes of UTF-8, no control characters.
 bool is_metric_name(std::string_view name);

@@ -13,9 +13,9 @@ namespace pipeline::net {
 /// invalid. A connection that was merely closed during its handshake does not count.
 bool is_about_trust(const TransportError& error);
 
-/// Returns the path of this machine's CA bundle: what SSL_CERT_FILE names, else the first that
-/// exists of the systems' own; empty if there is none. A libcurl that was made for another system
-/// does not know it.
+/// Returns the path of this machine's CA bundle: the file that SSL_CERT_FILE names, else the first
+/// that exists of the known distributions' paths; empty if there is none. A libcurl that was built
+/// on another distribution does not know this path.
 std::string authorities_file();
 
 }  // namespace pipeline::net

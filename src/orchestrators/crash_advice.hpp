@@ -1,5 +1,5 @@
 /// @file
-/// Explains signals by which programs end themselves.
+/// Explains the signals that end a program that has crashed.
 #pragma once
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 namespace pipeline::orchestrators {
 
-/// Returns the likely reason; empty for signals that others send.
+/// Returns the likely reason of a crash; empty for a signal that another process sends.
 inline std::string what_crashed(int signal) {
   switch (signal) {
     case SIGSEGV:

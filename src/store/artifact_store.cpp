@@ -102,9 +102,9 @@ bool ArtifactStore::has(const core::Digest& digest) const {
 }
 
 StoredArtifact ArtifactStore::take(const fs::path& source,
-                                   const std::function<void(const StoredArtifact&)>& before_it_goes,
+                                   const std::function<void(const StoredArtifact&)>& before_removal,
                                    const fs::path& other_name) {
-  const OnKnown on_known = before_it_goes ? before_it_goes : [](const StoredArtifact&) {};
+  const OnKnown on_known = before_removal ? before_removal : [](const StoredArtifact&) {};
   const auto status = status_of(source);
   if (!status)
     throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);

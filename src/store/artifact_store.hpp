@@ -51,12 +51,12 @@ class ArtifactStore {
   /// folder are kept. Throws EnvironmentError for other links, sockets and devices, and if a
   /// process changes the content meanwhile. A partial artifact is never visible, not even after a
   /// power failure: the content is on the disk first.
-  /// @param before_it_goes called when the artifact is known and everything is still at `path`; may
+  /// @param before_removal called when the artifact is known and everything is still at `path`; may
   /// throw
   /// @param other_name the absolute path at which the step saw the folder: links to it, and to
   /// `path`, become relative
   StoredArtifact take(const std::filesystem::path& path,
-                      const std::function<void(const StoredArtifact&)>& before_it_goes = {},
+                      const std::function<void(const StoredArtifact&)>& before_removal = {},
                       const std::filesystem::path& other_name = {});
 
   /// Copies files into one read-only tree and returns its digest; if the store has the tree

@@ -53,12 +53,13 @@ class Attempts {
   explicit Attempts(Database& database) : database_(database) {}
 
   /// Inserts or replaces an attempt. Call it in a transaction if it has several tasks.
-  /// @param tasks may be left out for an attempt with one task, whose record is the attempt's
+  /// @param tasks may be empty for an attempt with one task: the attempt's record describes it
   void put(const AttemptRecord& attempt, std::span<const TaskRecord> tasks = {});
   std::vector<AttemptRecord> list(const std::string& run, const std::string& step);
   /// Returns the attempts of all steps of a run, by step and number.
   std::vector<AttemptRecord> list(const std::string& run);
-  /// Returns the tasks of a recorded attempt by rank. An attempt with one task has that of rank 0.
+  /// Returns the tasks of a recorded attempt by rank. An attempt that was put
+  /// without tasks has one, of rank 0.
   std::vector<TaskRecord> tasks(const AttemptRecord& attempt);
   /// Calls `use` with each attempt of the pipeline's runs, in the order in which they began.
   void for_each(const std::string& pipeline, const std::function<void(const AttemptRecord&)>& use);

@@ -18,7 +18,7 @@ namespace pipeline::store {
 
 namespace {
 
-constexpr char name_format[] = "pipe-checked";
+constexpr char vfs_name[] = "pipe-checked";
 constexpr unsigned char application_id_bytes[] = {
     0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_schema.hpp.
 
@@ -28,14 +28,14 @@ struct CheckedFile {
   bool has_checksums;
 };
 
-thread_local int last_reason = 0;
+thread_local int last_errno = 0;
 
 /// Records the errno of a failure, because SQLite loses it if a commit fails.
 int noted(int result) {
   const int kind = result & 0xff;
   if (result != SQLITE_IOERR_SHORT_READ &&
       (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY))
-    last_reason = errno;
+    last_errno = errno;
   return result;
 }
 
@@ -44,9 +44,9 @@ sqlite3_file* real(sqlite3_file* file) {
 }
 sqlite3_vfs* real(sqlite3_vfs* vfs) { return static_cast<sqlite3_vfs*>(vfs->pAppData); }
 
-/// Each step is a bijection in the sum and in the word, so one changed bit always changes the
-/// result. The page's offset is included. Never 0, which marks a page written by a program without
-/// this layer.
+/// Returns the checksum of a page and its offset. Each step is a bijection in the sum and in the
+/// word, so one changed bit always changes the result. The result is never 0, which marks a page
+/// written by a program without this layer.
 std::uint64_t checksum(const unsigned char* page, std::uint64_t offset) {
   std::uint64_t sum = 0x9e3779b97f4a7c15ULL ^ offset;
   for (int i = 0; i < page_size - reserved_bytes; i += 8) {
@@ -63,8 +63,8 @@ bool is_page(sqlite3_file* file, int amount, sqlite3_int64 offset) {
          offset % page_size == 0;
 }
 
-/// Returns true for a part of one page. SQLite reads the header of the first page by itself, and
-/// since 3.45 parts of a long value's pages, past its cache.
+/// Returns true for a part of one page: since 3.45, SQLite reads long values past its cache. The
+/// first page does not count, because SQLite reads its header before the page size is known.
 bool is_part(sqlite3_file* file, int amount, sqlite3_int64 offset) {
   return reinterpret_cast<CheckedFile*>(file)->has_checksums && amount < page_size &&
          offset >= page_size && offset % page_size + amount <= page_size;
@@ -97,8 +97,8 @@ int read(sqlite3_file* file, void* buffer, int amount, sqlite3_int64 offset) {
   std::memcpy(&stored, page + page_size - reserved_bytes, reserved_bytes);
   if (stored == 0) return SQLITE_OK;
   if (stored != checksum(page, static_cast<std::uint64_t>(offset))) return SQLITE_IOERR_DATA;
-  // Otherwise the old checksum would be written into the write-ahead log with the changed page, and
-  // readers would accept it.
+  // Clears the checksum. Otherwise the page, once changed, would be written into the write-ahead
+  // log with its old checksum, which a program without this layer would copy into the database.
   std::memset(page + page_size - reserved_bytes, 0, reserved_bytes);
   return SQLITE_OK;
 }
@@ -115,7 +115,7 @@ int write(sqlite3_file* file, const void* buffer, int amount, sqlite3_int64 offs
 
 /// Version 2 of the interface: with shared memory, which the write-ahead log needs; without xFetch,
 /// which would bypass read().
-const sqlite3_io_methods method_names = {
+const sqlite3_io_methods checked_methods = {
     2,
     [](sqlite3_file* f) {
       return real(f)->pMethods ? real(f)->pMethods->xClose(real(f)) : SQLITE_OK;
@@ -188,19 +188,19 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   checked->has_checksums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   real(file)->pMethods = nullptr;
   struct stat status {};
-  const bool is_other = name && ::stat(name, &status) == 0 && !S_ISREG(status.st_mode);
-  const int result = is_other
+  const bool is_special_file = name && ::stat(name, &status) == 0 && !S_ISREG(status.st_mode);
+  const int result = is_special_file
                          ? SQLITE_CANTOPEN
                          : noted(real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags));
   if (name && (flags & SQLITE_OPEN_MAIN_DB)) opened_databases().add(name);
   // SQLite closes a file whose opening has failed if, and only if, it has methods.
-  file->pMethods = real(file)->pMethods ? &method_names : nullptr;
+  file->pMethods = real(file)->pMethods ? &checked_methods : nullptr;
   return result;
 }
 
 }  // namespace
 
-int last_disk_error() { return std::exchange(last_reason, 0); }
+int last_disk_error() { return std::exchange(last_errno, 0); }
 
 const char* checked_vfs() {
   static sqlite3_vfs vfs = [] {
@@ -208,7 +208,7 @@ const char* checked_vfs() {
     sqlite3_vfs layer = *below;
     layer.szOsFile = static_cast<int>(sizeof(CheckedFile)) + below->szOsFile;
     layer.pNext = nullptr;
-    layer.zName = name_format;
+    layer.zName = vfs_name;
     layer.pAppData = below;
     layer.xOpen = open;
     layer.xDelete = remove_file;
@@ -221,7 +221,7 @@ const char* checked_vfs() {
     return layer;
   }();
   static const bool registered = sqlite3_vfs_register(&vfs, 0) == SQLITE_OK;
-  return registered ? name_format : nullptr;
+  return registered ? vfs_name : nullptr;
 }
 
 }  // namespace pipeline::store

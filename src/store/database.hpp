@@ -86,8 +86,8 @@ class Database {
   void transaction(const std::function<void()>& work);
   bool is_read_only() const;
   void require_writable() const;  ///< Throws EnvironmentError if the file may only be read.
-  void before_commit(
-      std::function<void()> check);  ///< Called before each commit; an empty function disables it.
+  /// Sets a function to be called before each commit; an empty one disables it.
+  void before_commit(std::function<void()> check);
 
  private:
   struct Close {

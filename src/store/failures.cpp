@@ -5,7 +5,8 @@
 namespace pipeline::store {
 namespace {
 
-/// Returns the kind with this name; an earlier version of this program has recorded none.
+/// Returns the kind with this name; exit_code for the empty name of records that an earlier version
+/// of this program made.
 FailureKind kind_named(const std::string& name) {
   for (int i = 0; i <= static_cast<int>(FailureKind::infrastructure); ++i)
     if (to_string(static_cast<FailureKind>(i)) == name) return static_cast<FailureKind>(i);

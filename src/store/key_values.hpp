@@ -11,16 +11,19 @@ namespace pipeline::store {
 
 class Database;
 
-/// Kind of a value that is removed with the run whose identifier is its key: the run's invocation.
+// Kinds of values whose key is the identifier of a run; they are removed with the run.
+
+/// Arguments and settings of the run, see invocation.hpp of the driver.
 inline constexpr const char* invocation_kind = "invocation";
-/// The same, for a detached run: its DetachedRecord.
+/// DetachedRecord of a detached run.
 inline constexpr const char* detached_kind = "detached";
-/// The same, for a detached run whose driver shares no files with this machine: how much of the
-/// driver's store (saved) and logs (brought) has been downloaded.
-inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
-/// The same: the pipeline's declarations of the run's steps, see declared.hpp of the engine.
+/// Number of the latest save of a remote driver's store that this store has, see run_replica.hpp.
+inline constexpr const char* saved_kind = "saved";
+/// Bytes of each log that have been downloaded from a remote driver, see run_replica.hpp.
+inline constexpr const char* brought_kind = "brought";
+/// Declarations of the run's steps in its pipeline, see declared.hpp of the engine.
 inline constexpr const char* declared_kind = "declared";
-/// The same: the run's questions to persons, see questions.hpp.
+/// Questions of the run that people answer, see questions.hpp of the engine.
 inline constexpr const char* questions_kind = "questions";
 
 /// Kind of a value whose key is the identifier of an environment: the requirements, a line each,

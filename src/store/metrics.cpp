@@ -86,7 +86,7 @@ namespace {
 /// The last attempt's metrics of each step, by name.
 using StepMetrics = std::map<std::string, std::map<std::string, MetricRecord>>;
 
-/// @param step only this one's; empty: all
+/// @param step the step whose metrics are read; empty: all steps
 /// @param continued receives the metrics that several attempts have reported
 StepMetrics read_metrics(Database& database, const std::string& run, const std::string& step,
                          std::vector<MetricRecord*>& continued) {
@@ -100,14 +100,14 @@ StepMetrics read_metrics(Database& database, const std::string& run, const std::
   else
     row.bind(run, step);
   StepMetrics found;
-  while (row.step()) {  // The last attempt comes last.
+  while (row.step()) {  // A later attempt replaces an earlier one.
     const auto last = read_points(row.text(4));
     if (last.empty()) continue;
-    const auto name = row.text(0), of = row.text(5);
-    auto& metric = found[of][name];
+    const auto name = row.text(0), owner = row.text(5);
+    auto& metric = found[owner][name];
     const bool has_earlier = !metric.run.empty();
     metric = {run,
-              of,
+              owner,
               name,
               static_cast<unsigned>(row.integer(1)),
               static_cast<std::uint64_t>(row.integer(3)),
@@ -120,23 +120,24 @@ StepMetrics read_metrics(Database& database, const std::string& run, const std::
 }  // namespace
 
 std::vector<MetricRecord> Metrics::list(const std::string& run, const std::string& step) {
-  // A step, its run and the one that made it. A run that had nothing to do shows another's steps.
+  // Rows of a step, its run, and the run that made its outputs. A run that reused all its steps has
+  // no rows; those of the run `same_as` are used.
   auto row = database_.prepare(
       "SELECT name, run, CASE reused_from WHEN '' THEN run ELSE reused_from END FROM steps WHERE "
       "run = coalesce((SELECT nullif(same_as, '') FROM runs WHERE id = ?1), ?1) ORDER BY id");
   row.bind(run);
   std::vector<MetricRecord> found;
-  std::map<std::string, StepMetrics> of_runs;  // Steps can be reused from several runs.
+  std::map<std::string, StepMetrics> by_run;  // Steps can be reused from several runs.
   const auto append = [&](const std::string& from, const std::string& name) {
-    const auto [of_run, is_new] = of_runs.try_emplace(from);
+    const auto [run_metrics, is_new] = by_run.try_emplace(from);
     if (is_new) {
       std::vector<MetricRecord*> continued;
-      of_run->second = read_metrics(database_, from, step, continued);
+      run_metrics->second = read_metrics(database_, from, step, continued);
       for (auto* metric : continued) metric->points = points(*metric).size();
     }
-    const auto of_step = of_run->second.find(name);
-    if (of_step == of_run->second.end()) return false;
-    for (const auto& [metric_name, metric] : of_step->second) found.push_back(metric);
+    const auto step_metrics = run_metrics->second.find(name);
+    if (step_metrics == run_metrics->second.end()) return false;
+    for (const auto& [metric_name, metric] : step_metrics->second) found.push_back(metric);
     return true;
   };
   while (row.step()) {
@@ -159,6 +160,7 @@ std::vector<MetricPoint> Metrics::points(const MetricRecord& metric) {
     if (block.empty()) continue;
     const auto number = static_cast<unsigned>(row.integer(1));
     for (auto& point : block) point.attempt = number;
+    // A later attempt replaces the points from its first step on; without steps, all of them.
     if (std::exchange(attempt, number) != number) {
       const auto begin = block.front().step;
       std::erase_if(points, [&](const MetricPoint& point) {

@@ -94,7 +94,7 @@ constexpr std::string_view extension_of() {
     return {};
 }
 
-/// Returns the path of a T in the folder of an artifact that consists of several.
+/// Returns the path of a T in the folder of an artifact that has several entries.
 std::string entry_path(const std::string& folder, std::string_view name,
                        std::string_view extension);
 

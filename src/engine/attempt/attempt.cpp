@@ -56,24 +56,24 @@ Failure linked_folder() {
 /// One attempt; its member functions are called in the order of run().
 class AttemptRun {
  public:
-  AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
+  AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions options,
              OutputsOf outputs_of)
       : context_(context),
         services_(context.run.services),
         step_(step),
-        which_(which),
+        options_(options),
         secrets_(resolve_secrets(step)),
-        folder_(std::make_shared<WorkFolder>(context.folders,
-                                             step.name + "." + std::to_string(which.number),
-                                             services_.routes.capabilities_of(step), which.joins)),
-        inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
-        metrics_(services_.store, run_id(), step.name, which.number, &context_.run.executor),
+        folder_(std::make_shared<WorkFolder>(
+            context.folders, step.name + "." + std::to_string(options.number),
+            services_.routes.capabilities_of(step), options.joins)),
+        inputs_(context, step, std::move(outputs_of), folder_->path(), options.joins),
+        metrics_(services_.store, run_id(), step.name, options.number, &context_.run.executor),
         log_(
-            services_.store.paths().log_file(which.log_name), secret_values(),
+            services_.store.paths().log_file(options.log_name), secret_values(),
             [this](Stream stream, std::string line) { take_line(stream, std::move(line)); },
             [this](std::string row) {
               context_.run.events.emit(
-                  event::StepProgress{step_.name, which_.number, std::move(row)});
+                  event::StepProgress{step_.name, options_.number, std::move(row)});
             }) {}
 
   async::Task<AttemptOutcome> run(GpuReservation held) {
@@ -102,7 +102,7 @@ class AttemptRun {
     co_return std::move(outcome_);
   }
 
-  /// Runs a shell in place of the command. Its user decides when it ends, and nothing is stored.
+  /// Runs a shell in place of the command. The user ends the shell, and nothing is stored.
   async::Task<AttemptOutcome> run_shell(GpuReservation held) {
     auto prepared = co_await prepare();
     if (outcome_.result.failure) co_return std::move(outcome_);
@@ -124,7 +124,7 @@ class AttemptRun {
   };
 
   void take_line(Stream stream, std::string line) {
-    event::StepLog log{step_.name, which_.number, stream, std::move(line)};
+    event::StepLog log{step_.name, options_.number, stream, std::move(line)};
     if (step_.nodes) ranks_.take(log);
     if (log.rank.value_or(0) == 0) metrics_.line(log.line);
     context_.run.events.emit(log);
@@ -133,8 +133,8 @@ class AttemptRun {
   /// Stores the code, and checks and lays out the inputs. The outcome has a failure if the user's
   /// data has changed.
   async::Task<Prepared> prepare() {
-    // An attempt that was joined is read from the beginning of its output.
-    if (which_.joins) services_.store.metrics().remove(run_id(), step_.name, which_.number);
+    // The output of a joined attempt is read from its beginning, which records all metrics again.
+    if (options_.joins) services_.store.metrics().remove(run_id(), step_.name, options_.number);
     auto code = co_await inputs_.store_code();
     outcome_.code = code.tree.digest.hex();
     outcome_.code_files = std::move(code.files);
@@ -147,7 +147,7 @@ class AttemptRun {
     co_return Prepared{std::move(inputs), services_.artifacts.path(code.tree.digest), fetch_time};
   }
 
-  /// Runs the command. Its timeout begins when it does.
+  /// Runs the command. The timeout begins when the orchestrator reports that the command has begun.
   async::Task<Execution> execute(Prepared& prepared, const GpuReservation& held) {
     async::Deadline deadline(context_.run.executor, context_.stop, std::nullopt,
                              core::StopLevel::graceful);
@@ -171,8 +171,8 @@ class AttemptRun {
   bool collect(const Execution& execution) {
     report_memory_kills();
     log_.finish();
-    const auto* of_rank = outcome_.result.failure ? ranks_.tail_of_failed() : nullptr;
-    outcome_.log_tail = of_rank ? *of_rank : log_.tail();
+    const auto* rank_tail = outcome_.result.failure ? ranks_.tail_of_failed() : nullptr;
+    outcome_.log_tail = rank_tail ? *rank_tail : log_.tail();
     const bool is_linked = has_linked_folder();
     if (!is_linked)
       determine_failure(execution.has_timed_out);
@@ -185,21 +185,21 @@ class AttemptRun {
   async::Task<> store(bool is_linked) {
     if (!outcome_.result.failure) co_await store_and_report();
     const FailedOutputs failed(services_.store.paths().failed_folder(run_id()), step_.name,
-                               which_.number);
+                               options_.number);
     if (outcome_.result.failure && !is_linked)
       failed.keep(*folder_ / "outputs");
-    else if (which_.number > 1)
+    else if (options_.number > 1)
       failed.remove_earlier();
     metrics_.flush();
   }
 
-  /// Takes the inputs from `prepared`.
+  /// Returns the attempt for the orchestrator; moves the inputs out of `prepared`.
   orchestrators::Attempt attempt_of(Prepared& prepared, const GpuReservation& held, StallWatch& log,
                                     core::CancelSource& cancel) {
     return {{.step = step_,
              .pipeline = services_.pipeline.name,
              .run_id = run_id(),
-             .number = which_.number,
+             .number = options_.number,
              .code = prepared.code,
              .code_digest = outcome_.code,
              .inputs = std::move(prepared.inputs),
@@ -207,13 +207,13 @@ class AttemptRun {
              .output_names = output_names(),
              .scratch = *folder_ / "scratch",
              .checkpoint = checkpoint(),
-             .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
+             .checkpoint_key = options_.checkpoint ? options_.checkpoint->key() : "",
              .environment = resolve_environment(step_),
              .secrets = secrets_,
-             .avoided_nodes = which_.avoided_nodes,
+             .avoided_nodes = options_.avoided_nodes,
              .gpus = held.gpus,
-             .joins = which_.joins,
-             .shell = which_.shell},
+             .joins = options_.joins,
+             .shell = options_.shell},
             {.log = log, .cancel = cancel, .replace_checkpoint = replace_checkpoint()}};
   }
 
@@ -278,7 +278,8 @@ class AttemptRun {
     }
   }
 
-  /// Returns the calls that the step's processes wait in. Arguments of processes may hold secrets.
+  /// Returns the calls that the step's processes wait in, with secrets masked: the arguments of
+  /// processes may have some.
   async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
     std::vector<std::string> lines;
     try {
@@ -320,18 +321,18 @@ class AttemptRun {
         });
   }
 
-  /// Returns the folder for checkpoints. While another run of the same step has its folder, it is
-  /// a private one, which ends with the attempt.
+  /// Returns the folder for checkpoints: the step's, or a private one that is removed with the
+  /// attempt if another run of the same step uses the step's.
   fs::path checkpoint() const {
     if (!step_.checkpoint) return {};
-    if (which_.checkpoint) return which_.checkpoint->folder();
+    if (options_.checkpoint) return options_.checkpoint->folder();
     auto own = *folder_ / "checkpoint";
     core::make_folders(own);
     return own;
   }
 
   std::function<void(const fs::path&)> replace_checkpoint() const {
-    return [kept = which_.checkpoint](const fs::path& fresh) {
+    return [kept = options_.checkpoint](const fs::path& fresh) {
       if (kept) kept->replace(fresh);
     };
   }
@@ -340,8 +341,8 @@ class AttemptRun {
     return *folder_ / "outputs" / output.file_name;
   }
 
-  /// A failure of a step that lost a process for lack of memory is one for lack of memory, whatever
-  /// the step makes of it; a success has a warning, which its log and its record keep.
+  /// Turns a failure into out_of_memory if the kernel killed a process of the step for lack of
+  /// memory, whatever the step's own exit code. A success gets a warning in its log and its events.
   void report_memory_kills() {
     auto& failure = outcome_.result.failure;
     if (!outcome_.result.usage.memory_kills) return;
@@ -360,8 +361,8 @@ class AttemptRun {
     }
   }
 
-  /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the
-  /// step's own description of its failure.
+  /// Adds to the result what the orchestrator does not know: the stall, the timeout, missing
+  /// outputs, and the step's own description of its failure.
   void determine_failure(bool has_timed_out) {
     auto& failure = outcome_.result.failure;
     if (stalled_) {
@@ -378,7 +379,7 @@ class AttemptRun {
         // The step may have removed the read permission; storing the output reports it.
         std::error_code hidden;
         return fs::symlink_status(path_of(output), hidden).type() == fs::file_type::not_found &&
-               !(which_.joins && taken.find(output.name));
+               !(options_.joins && taken.find(output.name));
       });
       if (missing != step_.outputs.end()) failure = missing_output(step_, *missing);
     }
@@ -390,7 +391,7 @@ class AttemptRun {
       advise(step_, services_.code, log_.tail_text(), *failure);
   }
 
-  /// Stores the outputs, and reports it if that takes long.
+  /// Stores the outputs. Reports storing that takes long.
   async::Task<> store_and_report() {
     core::CancelSource stored;
     async::JoinableTask report(context_.run.executor, report_slow_storing(stored));
@@ -411,7 +412,7 @@ class AttemptRun {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
     const bool others_may_join = orchestrator().capabilities().outlives_driver;
     bool has_ended = false;
-    // Another driver could not store the outputs either.
+    // Cleans up after an exception as well: another driver could not store the outputs either.
     const core::ScopeGuard clean_unless_ended([&] {
       if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
     });
@@ -434,7 +435,7 @@ class AttemptRun {
     }
     folder_->succeeded = true;
     outcome_.folder = folder_;
-    outcome_.checkpoint = which_.checkpoint;
+    outcome_.checkpoint = options_.checkpoint;
   }
 
   void take_metrics(const OutputSpec& output) {
@@ -447,27 +448,27 @@ class AttemptRun {
 
   store::StoredArtifact store_output(const OutputSpec& output, const TakenOutputs& taken,
                                      bool others_may_join) const {
-    if (which_.joins)
+    if (options_.joins)
       if (const auto before = taken.find(output.name)) return *before;
-    std::function<void(const store::StoredArtifact&)> before_it_goes;
+    std::function<void(const store::StoredArtifact&)> before_removal;
     if (others_may_join)
-      before_it_goes = [&](const store::StoredArtifact& artifact) {
+      before_removal = [&](const store::StoredArtifact& artifact) {
         taken.note(output.name, artifact);
       };
-    return services_.artifacts.take(path_of(output), before_it_goes,
+    return services_.artifacts.take(path_of(output), before_removal,
                                     fs::path(orchestrators::container_outputs) / output.file_name);
   }
 
   const AttemptContext& context_;
   const Services& services_;
   const StepSpec& step_;
-  const AttemptOptions which_;
+  const AttemptOptions options_;
   const StringMap secrets_;
   const std::shared_ptr<WorkFolder> folder_;
   AttemptInputs inputs_;
   MetricLog metrics_;
   StepLogWriter log_;
-  Ranks ranks_;  ///< Of a step with nodes.
+  Ranks ranks_;  ///< Used for a step with nodes.
   AttemptOutcome outcome_;
   std::optional<Failure> stalled_;  ///< Set if the attempt was ended because it had stalled.
 };
@@ -475,15 +476,15 @@ class AttemptRun {
 }  // namespace
 
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
-                                        AttemptOptions which, OutputsOf outputs_of,
+                                        AttemptOptions options, OutputsOf outputs_of,
                                         GpuReservation gpus) {
   auto raised = std::optional<StepSpec>();
-  if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
-  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of));
+  if (options.memory) raised.emplace(step).settings->resources.memory = options.memory;
+  AttemptRun attempt(context, raised ? *raised : step, options, std::move(outputs_of));
   try {
-    if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
+    if (options.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
-  } catch (...) {  // A step or its user changes files meanwhile, or the system lacks resources.
+  } catch (...) {  // Files that were changed meanwhile, or a lack of system resources.
     async::rethrow_as_environment_error();
   }
 }

@@ -13,15 +13,16 @@
 
 namespace pipeline::engine {
 
-/// Allows a step that has ended to run again, if its outputs are damaged: its dependents have had
-/// their turn then.
+/// Each function sets the status of the step, writes the journal and tells the scheduler. A step
+/// whose outputs are damaged may run again and end a second time, which does not schedule its
+/// dependents again.
 class StepOutcomes {
  public:
   /// @param stop stopped by a failure, if the pipeline's mode is fail_fast
   StepOutcomes(const RunContext& context, GraphWalk& walk, Journal& journal, Results& results,
                core::CancelSource& stop);
 
-  /// Takes an earlier result.
+  /// Ends a step with an earlier result.
   void reuse(model::StepIndex i, store::CacheEntry entry);
   void succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
                const AttemptCounts& counts);
@@ -29,11 +30,11 @@ class StepOutcomes {
             const AttemptCounts& counts);
   /// Fails a step that has not begun.
   void fail(model::StepIndex i, Failure failure) { fail(i, std::move(failure), {}, {}); }
-  /// Records that the conditions of the step rule it out.
+  /// Ends a step that its conditions rule out.
   void skip(model::StepIndex i, const std::string& reason);
-  /// Records that the step does not start, if a failure prevents that.
+  /// Ends a step whose start a failure prevents, as skipped; returns false if nothing prevents it.
   bool skip_if_stopped(model::StepIndex i);
-  /// Ends a step whose instances have ended.
+  /// Ends a step with a matrix or rounds whose instances have ended.
   void end_instances(model::StepIndex i);
   /// Records the steps that were not started because the run was stopped.
   void skip_remaining(bool by_user);

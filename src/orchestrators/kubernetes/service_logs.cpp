@@ -24,8 +24,8 @@ bool has_output(const nlohmann::json& pod, const std::string& container) {
 
 void ServiceLogs::begin(const StepSpec& step, const nlohmann::json& pod) {
   for (const auto& [name, service] : step.services) {
-    const auto is_its = [&](const Output& output) { return output.service == name; };
-    if (std::ranges::any_of(outputs_, is_its) || !has_output(pod, service_container(name)))
+    const auto is_of_service = [&](const Output& output) { return output.service == name; };
+    if (std::ranges::any_of(outputs_, is_of_service) || !has_output(pod, service_container(name)))
       continue;
     auto& output = outputs_.emplace_back();
     output.service = name;

@@ -24,17 +24,18 @@ namespace fs = std::filesystem;
 
 /// A socket below TMPDIR must fit into the 108 bytes of sockaddr_un; Python's multiprocessing makes
 /// such sockets (`pymp-xxxxxxxx/listener-xxxxxxxx`).
-constexpr std::size_t max_temporary = 70;
+constexpr std::size_t max_temporary_path = 70;
 constexpr std::string_view temporary_prefix = "pipe-local-";
 
 /// Copying a larger file takes too long for the protection that it gives: the step sees the
 /// artifact itself, as with its inputs.
-constexpr off_t largest_copy = 16 << 20;
+constexpr off_t max_copied_bytes = 16 << 20;
 
-/// Creates a hard link `to` a large file; returns false for a small file or without links.
+/// Creates the hard link `to` of a large file; returns false for a small file, or if the file
+/// system refuses the link.
 bool link_large(int source, const fs::path& from, const fs::path& to) {
   struct stat info;
-  if (fstat(source, &info) != 0 || info.st_size <= largest_copy) return false;
+  if (fstat(source, &info) != 0 || info.st_size <= max_copied_bytes) return false;
   auto linked = to;
   linked += ".link";
   return link(from.c_str(), linked.c_str()) == 0 && rename(linked.c_str(), to.c_str()) == 0;
@@ -45,8 +46,8 @@ void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
   if (!source) throw core::system_error("cannot read " + from.string(), errno);
   core::Descriptor target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!target) throw core::system_error("cannot write " + to.string(), errno);
-  if (ioctl(target.get(), FICLONE, source.get()) !=
-      0) {  // Shares the blocks if the file system supports it.
+  // FICLONE shares the blocks if the file system supports that.
+  if (ioctl(target.get(), FICLONE, source.get()) != 0) {
     if (link_large(source.get(), from, to)) return;
     char buffer[65536];
     bool in_kernel = true;
@@ -80,7 +81,7 @@ bool make_folder(const fs::path& path, mode_t mode) {
   return false;
 }
 
-/// Files become 0444 or 0555, folders 0555.
+/// Copies a folder. Files become 0444 or 0555, folders 0555.
 void copy_code(const fs::path& from, const fs::path& to) {
   bool is_writable = make_folder(to, 0700);
   for (auto& entry : fs::directory_iterator(from)) {
@@ -138,7 +139,7 @@ Workspace::Workspace(const AttemptSpec& attempt, ShortFolders& short_folders)
   if (!attempt.checkpoint.empty()) layout_.checkpoint = full_path(attempt.checkpoint).string();
   if (const auto& program = attempt.step.program)
     layout_.program = {program->program->executable.string()};
-  if (attempt.step.nodes.restarts > 0)  // Processes that begin again have been here before.
+  if (attempt.step.nodes.restarts > 0)  // A restarted process finds the folders of its predecessor.
     for (const auto& before : {layout_.code, layout_.inputs}) core::remove_tree(before);
   if (attempt.code.empty())
     core::make_folders(layout_.code);
@@ -151,7 +152,7 @@ Workspace::Workspace(const AttemptSpec& attempt, ShortFolders& short_folders)
       throw core::system_error("cannot link the input " + input.path.string(), errno);
   if (is_changed) chmod(layout_.inputs.c_str(), 0555);
   temporary_ = scratch_ / "tmp";
-  if (temporary_.native().size() > max_temporary) {
+  if (temporary_.native().size() > max_temporary_path) {
     short_.emplace(short_folders_.take());
     temporary_ = short_->path();
   } else {

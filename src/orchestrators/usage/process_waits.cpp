@@ -14,11 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_text = 4096, longest_command = 80, most_processes = 32;
+constexpr std::size_t max_file_bytes = 4096, max_command = 80, max_lines = 32;
 
 /// Returns the text of a file in /proc; empty if the process has ended or hides it.
 std::string proc_text(const fs::path& file) {
-  return core::read_untrusted_file(file, most_text).value_or("");
+  return core::read_untrusted_file(file, max_file_bytes).value_or("");
 }
 
 std::vector<pid_t> numbers_below(const fs::path& folder) {
@@ -60,8 +60,8 @@ std::string function_in(const fs::path& thread) {
   return stack.substr(begin + 2, end - begin - 2);
 }
 
-/// Returns the arguments without what is not the user's, or the name of a process without
-/// arguments.
+/// Returns the arguments without the prelude that pipe puts before a shell command, or the name of
+/// a process without arguments.
 std::string command_in(const fs::path& process) {
   auto text = proc_text(process / "cmdline");
   if (text.empty()) text = proc_text(process / "comm");
@@ -70,7 +70,7 @@ std::string command_in(const fs::path& process) {
       text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
   for (const auto prelude : {core::shell_prelude, core::sh_prelude})
     if (const auto at = text.find(prelude); at != text.npos) text.erase(at, prelude.size());
-  return text.substr(0, longest_command);
+  return text.substr(0, max_command);
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids, cons
     }
     if (waits.empty()) continue;
     lines.push_back(wait_line(std::to_string(pid) + " " + command_in(process), waits));
-    if (lines.size() == most_processes) break;
+    if (lines.size() == max_lines) break;
   }
   return lines;
 }
