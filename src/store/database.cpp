@@ -123,7 +123,7 @@ void Database::open() {
   sqlite3_extended_result_codes(database, 1);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
                     nullptr);  // The database may have been downloaded from a bucket.
-  // It has none; those of somebody else's may have rows without end. Foreign keys need no triggers.
+  // The store has no views and no triggers: those of somebody else may never end.
   for (const int kind : {SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER})
     sqlite3_db_config(database, kind, 0, nullptr);
   sqlite3_busy_timeout(database, 30'000);
