@@ -2,6 +2,7 @@
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "core/project.hpp"
 #include "driver/named_artifact.hpp"
 #include "driver/session.hpp"
 #include "exports/openlineage.hpp"
@@ -39,12 +40,13 @@ void write_out(Context& context, const std::string& text) {
     context.note(shown_path(file) + "\n");
 }
 
-/// Writes the pipeline's file, or its recorded steps if the file is gone. Returns the name.
+/// Writes the pipeline's file, or its recorded steps if the file is gone, or is outside of the
+/// project: the record of a run that somebody else has made may name any file. Returns the name.
 std::string write_workflow(Context& context, store::RunStore& store, const store::RunRecord& run,
                            const fs::path& crate) {
   const fs::path file = run.file;
   std::error_code error;
-  if (fs::is_regular_file(file, error) &&
+  if (fs::is_regular_file(file, error) && !core::is_outside_project(file) &&
       file.filename().string().find_first_not_of(
           "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
           std::string::npos) {
@@ -53,7 +55,7 @@ std::string write_workflow(Context& context, store::RunStore& store, const store
   }
   context.note(
       "note: the crate has the recorded steps of the pipeline, because its file is "
-      "missing: " +
+      "missing, or outside of the project: " +
       run.file + "\n");
   const auto& of = run.same_as.empty() ? run.id : run.same_as;
   core::write_file_atomically(crate / "workflow.json",

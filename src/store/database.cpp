@@ -123,8 +123,9 @@ void Database::open() {
   sqlite3_extended_result_codes(database, 1);
   sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
                     nullptr);  // The database may have been downloaded from a bucket.
-  sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0,
-                    nullptr);  // A view in the place of a table may have rows without end.
+  // The store has no views and no triggers: those of somebody else may never end.
+  for (const int kind : {SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER})
+    sqlite3_db_config(database, kind, 0, nullptr);
   sqlite3_busy_timeout(database, 30'000);
   // Applies to a database that is about to be created: reserves space for checksums in its pages.
   int reserved = reserved_bytes;

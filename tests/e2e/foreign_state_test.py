@@ -111,6 +111,17 @@ class ForeignState(PipeTest):
             self.pipe("clean", "--keep", keep, timeout=60)
             self.assertEqual(len(list(theirs.glob("**/file"))), 5)
 
+    def test_no_file_that_it_names_is_exported(self):
+        secret = self.write("home/id_rsa", "hidden\n")
+        self.database(f"UPDATE runs SET file = '{secret}'")
+        project = self.folder / "project"
+        project.mkdir()
+        done = subprocess.run([self.command, "export", self.run, "--format", "ro-crate", "-o", "crate", "--state", self.state], cwd=project, env=self.environment({}),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("outside of the project", done.stderr)
+        self.assertFalse(any(file.read_bytes() == b"hidden\n" for file in (project / "crate").rglob("*") if file.is_file()))
+
     def test_logs_follow_no_link_in_it(self):
         secret = self.write("secret", "hidden\n")
         logs = self.state / "logs" / self.run

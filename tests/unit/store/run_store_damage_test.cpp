@@ -349,6 +349,17 @@ TEST_F(RunStoreTest, of_somebody_else_loses_nothing_behind_a_link_with_its_runs)
   }
 }
 
+TEST_F(RunStoreTest, of_somebody_else_has_no_triggers) {
+  { RunStore(state).runs().add(run_record("r")); }
+  ASSERT_EQ(
+      sql_of(database, "CREATE TRIGGER theirs AFTER UPDATE ON runs BEGIN DELETE FROM runs; END",
+             checked_vfs()),
+      "");
+  RunStore store(state);
+  store.runs().set_note("r", "x");
+  EXPECT_TRUE(store.runs().find("r"));
+}
+
 TEST_F(RunStoreTest, of_somebody_else_has_no_view_in_the_place_of_a_table) {
   { RunStore(state).runs().add(run_record("r")); }
   ASSERT_EQ(sql_of(database,
