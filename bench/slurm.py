@@ -38,14 +38,14 @@ def requests() -> int:
 
 def by_hand(folder: pathlib.Path) -> float:
     begin = time.monotonic()
-    array = output("sbatch", "--parsable", f"--array=0-{STEPS - 1}", "--output=/dev/null", "--wrap", "true", cwd=folder).strip()
+    array = output("sbatch", "--parsable", f"--array=0-{STEPS - 1}", "--mem=100M", "--output=/dev/null", "--wrap", "true", cwd=folder).strip()
     while output("squeue", "-h", "-j", array):
         time.sleep(0.5)
     return time.monotonic() - begin
 
 
 def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE) -> subprocess.Popen:
-    step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N"}
+    step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N", "settings": {"resources": {"memory": "100MiB"}}}  # without it, a job has all memory of a node
     (folder / "pipeline.yaml").write_text(json.dumps({"name": "bench", "steps": {"step": step}}))
     return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "slurm", "--no-cache", "--jobs", str(steps), "--output", "json"], cwd=folder, text=True,
                             stdout=stdout, env={**os.environ, "PIPE_HOME": str(folder / "state")})
