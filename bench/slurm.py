@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -37,14 +38,14 @@ def requests() -> int:
 
 def by_hand(folder: pathlib.Path) -> float:
     begin = time.monotonic()
-    array = output("sbatch", "--parsable", f"--array=0-{STEPS - 1}", "--output=/dev/null", "--wrap", "true", cwd=folder).strip()
+    array = output("sbatch", "--parsable", f"--array=0-{STEPS - 1}", "--mem=100M", "--output=/dev/null", "--wrap", "true", cwd=folder).strip()
     while output("squeue", "-h", "-j", array):
         time.sleep(0.5)
     return time.monotonic() - begin
 
 
 def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE) -> subprocess.Popen:
-    step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N"}
+    step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N", "settings": {"resources": {"memory": "100MiB"}}}  # without it, a job has all memory of a node
     (folder / "pipeline.yaml").write_text(json.dumps({"name": "bench", "steps": {"step": step}}))
     return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "slurm", "--no-cache", "--jobs", str(steps), "--output", "json"], cwd=folder, text=True,
                             stdout=stdout, env={**os.environ, "PIPE_HOME": str(folder / "state")})
@@ -99,10 +100,16 @@ def waiting(folder: pathlib.Path):
 
 def by_snakemake(folder: pathlib.Path, steps: int) -> float:
     (folder / "Snakefile").write_text(f"rule all:\n  input: expand('{{i}}.txt', i=range({steps}))\nrule step:\n  output: '{{i}}.txt'\n  shell: 'date >{{output}}'\n")
+    srun = folder / "bin/srun"  # its jobs do not know SLURM_CONF
+    srun.parent.mkdir()
+    srun.write_text(f"#!/bin/sh\nSLURM_CONF={os.environ['SLURM_CONF']} exec {shutil.which('srun')} \"$@\"\n")
+    srun.chmod(0o755)
+    # It would ask sacct unless it asks so often that no ended job can be forgotten (MinJobAge): its own pause is 40 s.
+    words = ["--executor", "slurm", "--jobs", str(steps), "--slurm-no-account", "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "15",
+             "--default-resources", "slurm_partition=main", "mem_mb=50", "runtime=10", "--latency-wait", "10"]
     begin = time.monotonic()
-    words = ["--executor", "slurm", "--jobs", str(steps), "--slurm-no-account", "--slurm-status-command", "squeue", "--default-resources", "slurm_partition=main", "mem_mb=50",
-             "runtime=10", "--latency-wait", "10", "--quiet"]
-    done = subprocess.run([os.environ["SNAKEMAKE"], *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([os.environ["SNAKEMAKE"], *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env={**os.environ, "PATH": f"{srun.parent}:{os.environ['PATH']}"})
     if done.returncode != 0:
         sys.exit(f"Snakemake ended with {done.returncode}:\n{done.stdout[-3000:]}")
     return time.monotonic() - begin
