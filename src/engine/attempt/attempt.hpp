@@ -49,7 +49,7 @@ struct AttemptOptions {
 /// @param gpus    released as soon as no process of the step is running; outputs are stored without
 /// them
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
-                                        AttemptOptions which, OutputsOf outputs,
+                                        AttemptOptions options, OutputsOf outputs,
                                         GpuReservation gpus);
 
 }  // namespace pipeline::engine
