@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import time
 import unittest
 
@@ -101,14 +102,25 @@ class Cleaned:
         self.assertEqual(self.files("leases"), [])
         self.assertEqual(self.files("cleanings"), [])
 
-    def test_a_killed_run_holds_nothing(self):
+    def started(self):
+        """Returns a run that uses the store, and whose last step does not end."""
         self.pipeline({**STEPS, "end": {**STEPS["end"], "command": "sleep 600; " + STEPS["end"]["command"]}}, parameters={"day": "monday"})
         run = self.start("run", "pipeline.yaml", "-o", self.orchestrator, "--output", "json")
         wait_until(lambda: self.files("leases") or run.poll() is not None, "the run using the store")
+        return run
+
+    def test_a_killed_run_holds_nothing(self):
+        run = self.started()
         run.kill()
         run.wait()
         self.assertEqual(len(self.files("leases")), 1)
         self.assertEqual(self.clean()["removed"], [], "a cleaning that removes nothing waits for nobody")
+
+    def test_a_stopped_run_leaves_no_lease(self):
+        run = self.started()
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(run).code, 130)
+        self.assertEqual(self.files("leases"), [])
 
     def test_wrong_uses(self):
         for words, said in (((), "nothing to remove was named"), (("--older-than", "30d"), "add --remote"), (("--remote", "--runs", "--keep", "3"), "alone"),

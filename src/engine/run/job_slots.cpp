@@ -11,8 +11,9 @@ namespace {
 /// A cluster has its own queue, but each attempt there costs a connection for its log.
 constexpr unsigned max_remote_attempts = 100;
 
-/// Returns how many attempts at a time the limit of open files allows.
-unsigned most_attempts() {
+}  // namespace
+
+unsigned max_attempts() {
   constexpr rlim_t files_of_run = 48, files_of_attempt = 8;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return max_remote_attempts;
@@ -20,10 +21,8 @@ unsigned most_attempts() {
   return static_cast<unsigned>(std::clamp<rlim_t>(free / files_of_attempt, 1, 1 << 20));
 }
 
-}  // namespace
-
 JobSlots slots_for(unsigned jobs) {
-  const auto slots = [jobs, most = most_attempts()](unsigned preset) {
+  const auto slots = [jobs, most = max_attempts()](unsigned preset) {
     return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, most));
   };
   return {.local = slots(std::thread::hardware_concurrency()),

@@ -182,7 +182,7 @@ async::Task<RunSummary> Run::execute() {
     journal_.run_began(orchestrators_of(steps), steps);
   }
   has_begun_ = true;
-  if (const auto most = most_attempts(); options_.jobs > most)
+  if (const auto most = max_attempts(); options_.jobs > most)
     context_.events.emit(event::Notice{
         "", core::counted(most, "step") + " at a time instead of " + std::to_string(options_.jobs) +
                 ": there is no room for more under this limit of open files (ulimit -n)"});

@@ -286,7 +286,8 @@ TEST_F(ARemoteStore, loses_nothing_that_is_needed_in_any_order_of_events) {
   std::size_t published = 0, cleaned = 0;
   std::vector<std::string> lost;
   const auto process = [&](unsigned name) -> async::Task<> {
-    for (unsigned round = 0; round < 6; ++round) {
+    // On a busy machine fewer cleanings end meanwhile.
+    for (unsigned round = 0; round < 6 || (cleaned <= 10 && round < 600); ++round) {
       RemoteArtifacts driver{loop, settings()};
       driver.hold_for("run-" + std::to_string(name), quick);
       std::vector<std::string> used;
@@ -339,7 +340,7 @@ TEST_F(ARemoteStore, loses_nothing_that_is_needed_in_any_order_of_events) {
   };
   run_task(loop, all());
   EXPECT_THAT(lost, IsEmpty());
-  EXPECT_EQ(published, 36u);
+  EXPECT_GE(published, 36u);
   EXPECT_GT(cleaned, 10u);
   for (const auto& key : keys("results/")) {
     const auto record = read_record(run_task(loop, remote.store().get_text(key)));
