@@ -199,8 +199,8 @@ void Meeting::hear(Peer& peer) {
     } else {
       const auto space = line.rfind(' ');
       const auto node = space == std::string::npos ? 0 : strtoul(&line[space + 1], nullptr, 10);
-      const bool is_known = node > 0 && node < nodes_ && line.compare(0, space, id_) == 0 &&
-                            !is_connected_to(node);
+      const bool is_known =
+          node > 0 && node < nodes_ && line.compare(0, space, id_) == 0 && !is_connected_to(node);
       if (is_known)
         peer.node = static_cast<unsigned>(node);
       else

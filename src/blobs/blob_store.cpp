@@ -22,8 +22,8 @@ Body body_of(std::string text) {
 
 BlobError too_large(const std::string& key, const std::string& url) {
   return {BlobError::Kind::damaged_blob, "cannot read " + key + " from " + url +
-                                                ": it is larger than " +
-                                                core::format_bytes(core::largest_text)};
+                                             ": it is larger than " +
+                                             core::format_bytes(core::largest_text)};
 }
 
 async::Task<std::vector<std::string>> BlobStore::list(std::string prefix) {

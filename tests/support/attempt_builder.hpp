@@ -87,7 +87,7 @@ struct AttemptBuilder {
              .scratch = folder.path() / "scratch",
              .environment = environment,
              .secrets = secrets},
-            {.log = log, .cancel = cancel}};
+            {.log = log, .cancel = cancel, .on_began = on_began}};
   }
 
   core::TemporaryFolder folder;
@@ -99,6 +99,7 @@ struct AttemptBuilder {
   StringMap environment, secrets;
   Log log;
   core::CancelSource cancel;
+  std::function<void(std::chrono::milliseconds)> on_began;
 };
 
 }  // namespace pipeline::test

@@ -43,6 +43,10 @@ class ARemoteStore : public testing::Test {
   void put(const std::string& key, const std::string& text) {
     run_task(loop, remote.store().put(key, blobs::body_of(text)));
   }
+  void put_large(const std::string& key, std::size_t size) {
+    put(key, "");
+    std::filesystem::resize_file(path / key, size);
+  }
   std::string record_of(const std::vector<std::string>& artifacts) const {
     std::string outputs;
     for (const auto& each : artifacts)
@@ -202,11 +206,11 @@ TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
 
 TEST_F(ARemoteStore, is_cleaned_whatever_others_write_among_its_leases) {
   put(artifact("lonely"), "lonely");
-  put("results/other.json", std::string((std::size_t{64} << 20) + 1, ' '));
+  put_large("results/other.json", core::largest_text + 1);
   put("leases/other", "");
   put("leases/run-1.x.json", "[");
   put("leases/run-2.x.json", R"({"owner": 7})");
-  put("leases/run-3.x.json", std::string((std::size_t{64} << 20) + 1, ' '));
+  put_large("leases/run-3.x.json", core::largest_text + 1);
   make_older(1000h);
   clean({}, short_lived);
   EXPECT_THAT(keys(), IsEmpty());
@@ -217,7 +221,7 @@ TEST_F(ARemoteStore, is_used_whatever_others_write_among_its_cleanings) {
   put(artifact("lonely"), "lonely");
   put("cleanings/a", "");
   put(blobs::keys_of_cleaning("b"), "[");
-  put(blobs::keys_of_cleaning("c"), std::string(std::size_t{5} << 20, ' '));
+  put_large(blobs::keys_of_cleaning("c"), core::largest_text + 1);
   make_older(1000h);
   RemoteArtifacts driver{loop, settings()};
   driver.hold_for("run-1", quick);
