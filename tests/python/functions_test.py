@@ -211,6 +211,33 @@ def count(models: List["Model"]) -> Dict[str, "Model"]:
         self.digits("run")
         self.assertEqual(self.json_of("count.result"), {"Model": {"weight": 1.0}})
 
+    def test_tracebacks_have_the_users_frames_alone(self):
+        self.program("""
+            from pipe_ml import *
+
+            @step
+            def train(count: int = 1) -> int:
+                metric("x", 1)
+                raise ValueError("no")
+
+            @pipeline
+            def digits():
+                train()
+
+            @pipeline
+            def wrong():
+                int("x")
+
+            digits.export()
+            wrong.export()
+        """, "pipe_demo.py")  # its code is beside the files that travel with it, whose frames are left out
+        said = self.python_run("pipe_demo.py", code=1).err
+        self.assertIn("ValueError", said)
+        self.assertNotIn("pipe_ml/", said)
+        said = self.python_run("__pipe__/pipe_step.py", "__pipe__/pipe_demo.train.py", "count=json", "->", "result:json", code=1, PIPE_PARAM_COUNT="1").err
+        self.assertIn('File "__pipe__/pipe_demo.train.py", line 6, in train', said)
+        self.assertNotIn("pipe_step.py", said)
+
     def test_modules_of_the_project_travel_and_count(self):
         self.write("helpers/__init__.py", "")
         self.write("helpers/sums.py", "from .deep import times\ndef total(values): return times(sum(values))\n")

@@ -102,6 +102,10 @@ TABLE = [
 LOOP: list = []
 LOOP.append(LOOP)
 HOSTILE = [
+    (datetime.timedelta, datetime.timedelta(1), "annotate float, and return its total_seconds()"),
+    (object, 1, "annotate Any, or the exact type"),
+    (dict, {"a": (1, 2)}, "such as dict[str, tuple]"),
+    (Any, math.nan, "such as float"),
     (int, 1.0, "should be int, and is a float: 1.0"), (int, True, "should be int, and is a bool: True"), (str, b"a", "should be str, and is a bytes"),
     (float, "1", "should be float, and is a str: '1'"), (list, (1, 2), "should be list, and is a tuple"), (list, [1, (2, 3)], "[1] is a tuple, which would not come back as it is"),
     (dict, {1: 2}, "is a dict with keys that are not texts"), (list, [math.nan], "[0] is a float that is not finite"), (list, [{1}], "[0] is a set"),
