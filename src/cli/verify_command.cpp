@@ -32,9 +32,10 @@ nlohmann::json to_json(const driver::Verification& found, core::ExitCode code) {
 std::string to_text(const driver::Verification& found, const Paint& paint) {
   Table table;
   table.add({"ARTIFACT", "IS", "MADE BY"});
-  bool is_damaged = false;
+  bool has_damaged = false, has_missing = false;
   for (const auto& finding : found.findings) {
-    is_damaged |= finding.state != driver::DamagedArtifact::State::not_here;
+    has_damaged |= finding.state == driver::DamagedArtifact::State::damaged;
+    has_missing |= finding.state == driver::DamagedArtifact::State::missing;
     table.add({finding.digest.hex().substr(0, 12), name_of(finding.state),
                finding.run.empty() ? "no run" : finding.output + " of run " + finding.run});
   }
@@ -43,8 +44,10 @@ std::string to_text(const driver::Verification& found, const Paint& paint) {
   text += "read " + counted(found.artifacts, "artifact") + ", " + core::format_bytes(found.bytes) +
           ", and the database: " +
           (found.problems() ? counted(found.problems(), "problem") : "no problems") + "\n";
-  if (is_damaged)
+  if (has_damaged)
     text += "damaged artifacts were moved to artifacts/damaged; the next run makes them again\n";
+  else if (has_missing)
+    text += "the next run makes missing artifacts again\n";
   return text;
 }
 

@@ -288,6 +288,18 @@ class FailuresLocally(Failures):
             self.assertEqual(self.artifact("use.r"), "made\n")
             self.assertEqual(self.pipe("verify").code, 0)
 
+    def test_verify_says_of_what_is_missing_and_of_what_is_damaged_what_becomes_of_it(self):
+        self.pipeline({"make": {"command": "echo made > ${outputs.o}", "outputs": ["o"]}})
+        for damage, said, unsaid in ((lambda file: file.unlink(), "the next run makes missing artifacts again", "were moved"),
+                                     (lambda file: (file.unlink(), file.write_text("other\n")), "damaged artifacts were moved to artifacts/damaged", "missing")):
+            self.run_pipe()
+            (file,) = [path for path in (self.state / "artifacts").rglob("*") if path.is_file() and "damaged" not in path.parts]
+            damage(file)
+            verified = self.pipe("verify")
+            self.assertEqual(verified.code, 3, verified)
+            self.assertIn(said, verified.out)
+            self.assertNotIn(unsaid, verified.out)
+
     @unittest.skipUnless(os.getuid() == 0, "the files of artifacts are read-only for others")
     def test_a_step_whose_input_another_one_has_changed_is_tried_again(self):
         self.pipeline({
