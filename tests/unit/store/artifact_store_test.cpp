@@ -196,7 +196,6 @@ TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their
     fs::create_symlink("../..", t / "p/q/root");
     fs::create_symlink("p/q/root/../secret", t / "l");  // as a text it stays inside
   });
-  refused("out_and_in", [](const fs::path& t) { fs::create_symlink("../out_and_in/p", t / "l"); });
   refused("chain", [](const fs::path& t) {
     fs::create_symlink("m", t / "l");
     fs::create_symlink("/usr/bin", t / "m");
