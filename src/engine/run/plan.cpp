@@ -298,7 +298,8 @@ class Planner final : public DryStarter {
     } else {
       override_by_options(steps_.spec(i), decision, plan);
     }
-    if (!with_keys_) std::vector<KeyPart>().swap(plan.key);  // An assigned `{}` would keep the memory.
+    // An assigned `{}` would keep the memory.
+    if (!with_keys_) std::vector<KeyPart>().swap(plan.key);
     auto condition = decision.error.empty() ? decision.condition : "fails: " + decision.error;
     if (!condition.empty()) {
       plan.action = StepPlan::Action::depends;
