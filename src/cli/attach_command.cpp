@@ -275,6 +275,8 @@ core::ExitCode attach_command(Context& context) {
   for (;;) {
     // The driver is looked up first, so that everything it wrote before its end is then read.
     const bool is_over = !drivers.goes_on(run);
+    // The driver may have recorded the run's end after `run` was read, and before it ended itself.
+    if (is_over) run = store.runs().find(run.id).value_or(run);
     if (is_over && !over_since) over_since = driver::SteadyTime::clock::now();
     const bool is_last = is_over && !may_conclude(run, *over_since);
     attachment.show_news();
