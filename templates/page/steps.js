@@ -160,7 +160,7 @@ function stepTable(into, options) {
     /// Shows the steps whose name contains a text and that have a status, or `all`.
     list(text, state) {
       filter.value = text; status.value = state; select();
-      into.scrollIntoView();
+      into.parentElement.scrollIntoView();
       filter.focus({ preventScroll: true });
     },
     open(step) {
