@@ -72,7 +72,7 @@ class Comparison {
 
   /// Adds `STEP.NAME` only, because a name alone repeats the value of one of these.
   void add_metrics(const store::RunRecord& run, RunValues& values) {
-    const auto metrics = store_.metrics().list(run.id);
+    const auto metrics = results_of(store_, run);
     const auto results = headline_steps(store_, run, metrics);
     for (const auto& metric : metrics) {
       const auto name = metric.step + "." + metric.name;

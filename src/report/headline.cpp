@@ -104,24 +104,6 @@ std::vector<std::string> last_steps(const nlohmann::json& declared,
   return steps;
 }
 
-/// Returns the run's metrics without those of failed instances that other instances also reported.
-std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
-                                            const std::string& step = {}) {
-  auto metrics = store.metrics().list(run.id, step);
-  if (run.failed == 0) return metrics;
-  std::set<std::string> failed;
-  for (const auto& each : store.runs().steps(run.id, step))
-    if (each.status == StepStatus::failed) failed.insert(each.name);
-  std::set<MetricName> ended;
-  for (const auto& metric : metrics)
-    if (!failed.contains(metric.step)) ended.emplace(model::base_name(metric.step), metric.name);
-  std::erase_if(metrics, [&](const auto& metric) {
-    return failed.contains(metric.step) &&
-           ended.contains({std::string(model::base_name(metric.step)), metric.name});
-  });
-  return metrics;
-}
-
 }  // namespace
 
 bool is_better_lower(std::string_view metric) {
@@ -145,6 +127,23 @@ bool is_better_lower(std::string_view metric) {
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics) {
   return last_steps(declared_of(store, run), metrics);
+}
+
+std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
+                                            const std::string& step) {
+  auto metrics = store.metrics().list(run.id, step);
+  if (run.failed == 0) return metrics;
+  std::set<std::string> failed;
+  for (const auto& each : store.runs().steps(run.id, step))
+    if (each.status == StepStatus::failed) failed.insert(each.name);
+  std::set<MetricName> ended;
+  for (const auto& metric : metrics)
+    if (!failed.contains(metric.step)) ended.emplace(model::base_name(metric.step), metric.name);
+  std::erase_if(metrics, [&](const auto& metric) {
+    return failed.contains(metric.step) &&
+           ended.contains({std::string(model::base_name(metric.step)), metric.name});
+  });
+  return metrics;
 }
 
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run) {

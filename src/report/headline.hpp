@@ -39,6 +39,10 @@ bool is_better_lower(std::string_view metric);
 /// @param metrics those of the run
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics);
+/// Returns the run's metrics without those of failed instances that other instances also reported.
+/// @param step all if empty
+std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
+                                            const std::string& step = {});
 /// Returns the run's headlines, at most model::max_headlines, in the order of the pipeline's
 /// `headline`.
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run);

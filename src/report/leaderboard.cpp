@@ -53,21 +53,26 @@ json leaderboard_of_steps(store::RunStore& store, const std::vector<store::RunRe
     if (!own.is_object()) own = json::object();
     parameters[run.id] = short_values(own.items());
     std::map<std::string, std::vector<store::MetricRecord>> metrics;
+    std::set<std::string, std::less<>> bases;
     for (auto& metric : store.metrics().list(run.id)) {
+      bases.emplace(model::base_name(metric.step));
       auto& of_step = metrics[metric.step];
       of_step.push_back(std::move(metric));
     }
     for (const auto& step : store.runs().steps(run.id)) {
-      const auto found = metrics.find(step.name);
-      if (found == metrics.end()) continue;
-      RunValues values(store, record, own, step, found->second);
+      const auto base = model::base_name(step.name);
+      // Instances that failed before they reported anything are counted beside the others.
+      const bool is_counted = step.status == StepStatus::failed && base != step.name;
+      if (!metrics.contains(step.name) && !(is_counted && bases.contains(base))) continue;
+      const auto& reported = metrics[step.name];
+      RunValues values(store, record, own, step, reported);
       if (!filter.accepts(values)) continue;
       rows.push_back({{"run", run.id},
                       {"step", step.name},
-                      {"b", model::base_name(step.name)},
+                      {"b", base},
                       {"s", to_string(step.status)},
                       {"p", values.parameters()},
-                      {"m", metrics_of(values, found->second)}});
+                      {"m", metrics_of(values, reported)}});
     }
   }
   filter.check();

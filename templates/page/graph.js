@@ -99,7 +99,8 @@ function ofInstances(group) {
   return same === group.n ? " \u00d7 " + grouped(group.n) : " " + grouped(same) + " of " + grouped(group.n);
 }
 
-function drawGraph(data, into) {
+/// @param open follows the link of a group of steps
+function drawGraph(data, into, open) {
   const groups = groupsOf(data);
   if (!groups.size) return false;
   const most = 150, list = shownGroups(groups, most), { columns, height: tallest } = layout(groups, list);
@@ -110,7 +111,7 @@ function drawGraph(data, into) {
   const nodeWidth = Math.min(168, Math.max(104, Math.round(26 + letters * 7.2))), nodeHeight = 40, gap = 56, pad = 12, left = (item) => pad + item.x * (nodeWidth + gap);
   const height = pad + tallest, width = pad * 2 + columns.length * (nodeWidth + gap) - gap, middle = (item) => pad / 2 + item.y;
   const widest = 1500; // is still legible where a wide page shrinks it
-  const drawing = svg("svg", { width, height, class: width <= widest ? "shrinks" : "", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
+  const drawing = svg("svg", { width, height, class: width <= widest ? "shrinks" : "", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
   for (const item of columns.flat()) {
     const x1 = left(item) + nodeWidth, y1 = middle(item), bend = gap / 2;
     if (!item.group) drawing.append(svg("path", { class: "edge", d: `M${left(item)} ${y1}H${x1}` }));
@@ -119,12 +120,14 @@ function drawGraph(data, into) {
   for (const item of columns.flat()) {
     if (!item.group) continue;
     const group = item.group, x = left(item), y = middle(item) - nodeHeight / 2;
-    drawing.append(svg("g", { class: "node" },
+    const node = svg("a", { class: "node", href: "#steps", "data-step": group.name, "aria-label": clean(group.name) + ": " + state(group) },
       svg("title", {}, group.name + ": " + word(group.status) + (group.n > 1 ? ", " + grouped(group.n) + " instances" : "")),
       svg("rect", { class: "box", x, y, width: nodeWidth, height: nodeHeight, rx: 4 }),
       svg("rect", { class: "f-" + group.status, x, y, width: 5, height: nodeHeight, rx: 2 }),
       svg("text", { x: x + 14, y: y + 17 }, shownName(group)),
-      svg("text", { class: "small", x: x + 14, y: y + 32 }, state(group))));
+      svg("text", { class: "small", x: x + 14, y: y + 32 }, state(group)));
+    node.addEventListener("click", (event) => { event.preventDefault(); open(group); });
+    drawing.append(node);
   }
   into.append(scroller("Drawing of the graph", drawing));
   return true;

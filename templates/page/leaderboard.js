@@ -75,6 +75,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
       return values.size > 1 || list.length === 1;
     }).map(([of, key]) => of + " " + key);
     equal.replaceChildren(told.length ? el("span", {}, "Equal in all " + grouped(list.length) + " rows: ", name(told.join(", "))) : "");
+    equal.hidden = !told.length;
     const metrics = columns.filter((column) => column.startsWith("m ") && numbersOf(column).length);
     best = new Map(metrics.map((column) => [column, bestOf(column)]));
     const has = (column) => columns.includes(column) || column === "run";
@@ -107,7 +108,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const valueText = (value, spread) => spread ? String(+value.toFixed(Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(spread)))))) : textOf(value);
   const cellOf = (row, column, sort) => {
     const value = row.values.get(column), isBest = best.get(column) === value && list.length > 1 && value !== undefined && (!hasFailed(row) || list.every(hasFailed)), spread = column.startsWith("m ") ? row.spread[column.slice(2)] : undefined;
-    return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") + (column === sort ? " sorted" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(valueText(value, spread)), spread ? el("span", { class: "dim" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
+    return el("td", { class: (typeof value === "number" ? "number" : "text") + (isBest ? " best" : "") + (column === sort ? " sorted" : "") }, isBest ? el("span", { "aria-label": "best", role: "img" }, "\u2605") : "", isBest ? " " : "", name(valueText(value, spread)), spread ? el("span", { class: "dim", title: "standard deviation" }, " \u00b1 " + figure(+spread.toPrecision(2))) : "");
   };
   // A row begins with its run, its rank or its name, which lead to its page; a rank stands for a name that repeats the parameters beside it.
   const failedOf = (row) => row.all.filter(isFailed).length;
@@ -139,7 +140,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
     }
     // Rows whose metrics are all equal are told in the sentence above.
     const hasMetrics = list.length === 1 || best.size > 0 || columns.some((column) => column.startsWith("m "));
-    said.textContent = !hasMetrics || list.length === 1 ? "" : (list.length > shown ? shown + " of " : "") + count(list.length, "row") + (isMean && !hasCounts ? ", each the mean of " + [...sizes][0] : "") + (best.size ? "; \u2605 marks the best of a column, of a loss or an error the lowest" : "");
+    said.textContent = !hasMetrics || list.length === 1 ? "" : (list.length > shown ? shown + " of " : "") + count(list.length, "row") + (isMean && !hasCounts ? ", each the mean of " + [...sizes][0] : "") + (best.size ? "; \u2605 marks the best of a column, of a loss or an error the lowest" : "") + (list.some((row) => Object.values(row.spread).some(Boolean)) ? "; \u00b1 is the standard deviation" : "");
     more.hidden = !hasMetrics || list.length <= shown;
     table.hidden = !list.length || !hasMetrics;
     drawChart(sort);

@@ -6,13 +6,21 @@ function runView(head, main, options) {
   head.append(heading, id, questions, result, facts, nav);
   let data = null, places = new Map();
 
+  /// A link to the skipped steps, and why there are any: what of their needs failed.
+  const skippedSteps = (n) => {
+    const node = el("a", { href: "#steps" }, grouped(n) + " skipped"), groups = groupsOf(data), most = 3;
+    node.addEventListener("click", (event) => { event.preventDefault(); table.list("", "skipped"); });
+    const why = [...groups.values()].filter((group) => group.count.get("skipped")).flatMap((group) => group.needs.map((one) => groups.get(one)).filter((need) => need.count.get("failed"))
+      .map((need) => group.name + " needs " + need.name + ", " + (need.n > 1 ? "of which " + grouped(need.count.get("failed")) : "which") + " failed"));
+    return el("span", {}, node, why.length ? name(" (" + why.slice(0, most).join("; ") + (why.length > most ? "; \u2026" : "") + ")") : "");
+  };
   const drawHead = () => {
     const run = data.run, counts = {};
     for (const status of worst) { const n = data.steps.reduce((sum, step) => sum + (step.s === status ? 1 : 0), 0); if (n) counts[status] = n; }
     heading.replaceChildren(name(run.pipeline), " ", badge(run.status));
     id.replaceChildren(run.id);
     const { list, add } = factList();
-    add("Steps", Object.entries(counts).map(([status, n]) => grouped(n) + " " + word(status)).join(", "));
+    add("Steps", Object.keys(counts).length && el("span", {}, ...Object.entries(counts).flatMap(([status, n], i) => [i ? ", " : "", status === "skipped" ? skippedSteps(n) : grouped(n) + " " + word(status)])));
     add("Time", run.took ? time(run.took) : isRunning(run.status) ? time(Math.max(0, data.now() - run.started)) : "");
     add("Started", date(run.started));
     add("Orchestrator", run.orchestrator);
@@ -21,7 +29,9 @@ function runView(head, main, options) {
     add("Tags", (run.tags || []).join(", "));
     add("Note", run.note);
     add("Parameters", pairs(run.parameters));
+    const focused = facts.contains(document.activeElement) && document.activeElement.textContent;
     facts.replaceChildren(list);
+    if (focused) [...facts.querySelectorAll("a")].find((one) => one.textContent === focused)?.focus();
   };
 
   /// The parameters of an instance that the run has not for all.
@@ -38,7 +48,7 @@ function runView(head, main, options) {
       card.append(el("div", { class: "dim" }, "best of " + count(i, "instance") + ": ", link, "; mean " + figure(+a.toPrecision(4))));
     }
     if (l && v === l[1]) card.append(el("div", {}, "as the run before" + (isBest ? ", the best so far" : "")));
-    else if (l) card.append(el("div", {}, isBest ? "the best so far: " : "", el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(+Math.abs(v - l[1]).toPrecision(3))), " than the run before, " + (wasBest && !isBest ? "the best so far, " : "") + figure(l[1])));
+    else if (l) card.append(el("div", {}, isBest ? "the best so far: " : "", el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(+Math.abs(v - l[1]).toPrecision(3))), " than the run before (" + figure(l[1]) + (wasBest && !isBest ? ", the best so far" : "") + ")"));
     if (b && !isBest && !wasBest) card.append(el("div", { class: "dim" }, "best so far " + figure(b[1]) + ", run ", runOf(b[0])));
     return card;
   };
@@ -58,6 +68,8 @@ function runView(head, main, options) {
         el("ul", {}, ...data.failures.slice(0, most).map((one) => el("li", {}, el("strong", {}, name(one.n[0]), one.c > 1 ? " and " + grouped(one.c - 1) + " alike" : ""), ": ", name(why(one)))))));
     }
     if (data.headlines.length) parts.push(el("div", { class: "headlines" + (data.headlines.length > 2 ? " many" : "") }, ...orderedHeadlines().map(headlineOf)));
+    const before = [...new Set(data.headlines.flatMap(({ l }) => l ? [l[0]] : []))];
+    if (before.length) parts.push(el("p", { class: "dim" }, "The run before: ", ...before.flatMap((run, i) => [i ? "; " : "", options.run ? options.run(run) : name(run), ...(options.compareAddress ? [", ", options.linkTo(options.compareAddress(run), "compare")] : [])])));
     if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
     result.replaceChildren(...parts);
     result.hidden = !parts.length;
@@ -121,12 +133,13 @@ function runView(head, main, options) {
         const now = of();
         if (now === drawn) return;
         drawn = now;
-        const old = body.querySelector(".scroll"), at = old && [old.scrollLeft, old.scrollTop], focused = old && old === document.activeElement;
+        const old = body.querySelector(".scroll"), at = old && [old.scrollLeft, old.scrollTop], focused = old && old === document.activeElement, link = body.contains(document.activeElement) && document.activeElement.dataset.step;
         body.replaceChildren();
         node.hidden = anchor.hidden = !draw(body);
         const fresh = body.querySelector(".scroll");
         if (fresh && at) [fresh.scrollLeft, fresh.scrollTop] = at;
         if (fresh && focused) fresh.focus();
+        if (link) [...body.querySelectorAll("[data-step]")].find((one) => one.dataset.step === link)?.focus();
       },
     };
   };
@@ -145,7 +158,7 @@ function runView(head, main, options) {
     if (leaderboard) leaderboard.show(metrics.rows, metrics.low, orderedHeadlines().map(metricNameOf));
     if (curves) curves.show([...metrics.curves.keys()]);
   };
-  const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
+  const graphPart = part("graph", "Graph", (into) => drawGraph(data, into, (group) => group.n > 1 ? table.list(group.name + ".", "all") : table.open(group.name)), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
   const notebooksPart = part("notebooks", "Notebooks", (into) => drawNotebooks(data, into), () => data.pictures.length);
   let table = null;

@@ -24,7 +24,7 @@ function stepTable(into, options) {
   const order = el("select", { id: "order" }, ...Object.keys(orders).map((one) => el("option", {}, one)));
   const status = el("select", { id: "status" });
   const said = el("p", { class: "dim", role: "status" }), body = el("tbody", {}), more = el("button", { class: "more", type: "button" }, "Show more");
-  const heads = [["Step"], ["Status"], ["Time", "number"], ["CPU", "number wide"], ["Memory", "number wide"], ["Asked", "number wide"]];
+  const heads = [["Step"], ["Status"], ["Time", "number"], ["CPU", "number wide"], ["Memory", "number wide"], ["Asked", "number wide asked"]];
   const table = scroller("Table of steps", el("table", {}, el("thead", {}, el("tr", {}, ...heads.map(([text, kind]) => el("th", { scope: "col", class: kind }, text)))), body));
   table.classList.add("tall");
   into.append(el("div", { class: "controls" }, el("label", {}, "Name contains", filter), el("label", {}, "Status", status), el("label", {}, "Order", order)), said, table, more);
@@ -92,7 +92,7 @@ function stepTable(into, options) {
     while (row.line.children.length > 1) row.line.lastChild.remove();
     row.line.append(el("td", {}, badge(step.s)), el("td", { class: "number" }, step.a ? time(total(step)) : ""),
       el("td", { class: "number wide" }, attempt.c === undefined ? "" : time(attempt.c)), el("td", { class: "number wide" }, attempt.y === undefined ? "" : bytes(attempt.y) + (attempt.yl === undefined ? "" : " of " + bytes(attempt.yl))),
-      el("td", { class: "number wide" }, [want.memory && bytes(want.memory), want.cpu_count && want.cpu_count + " CPU"].filter(Boolean).join(", ")));
+      el("td", { class: "number wide asked" }, [want.memory && bytes(want.memory), want.cpu_count && want.cpu_count + " CPU"].filter(Boolean).join(", ")));
   };
   const rowOf = (step) => {
     if (rows.has(step.n)) return rows.get(step.n);
@@ -145,6 +145,7 @@ function stepTable(into, options) {
     show(now, changed) {
       data = now;
       fillStatuses();
+      table.classList.toggle("unasked", !Object.values(data.declared).some((one) => one.memory || one.cpu_count));
       for (const step of data.steps) {
         const row = rows.get(step.n);
         if (!row || (changed && !changed.has(step.n))) continue;
@@ -156,6 +157,12 @@ function stepTable(into, options) {
     },
     /// Times go on.
     tick() { for (const row of rows.values()) if (row.step.s === "running") fillCells(row); },
+    /// Shows the steps whose name contains a text and that have a status, or `all`.
+    list(text, state) {
+      filter.value = text; status.value = state; select();
+      into.parentElement.scrollIntoView();
+      filter.focus({ preventScroll: true });
+    },
     open(step) {
       filter.value = step; status.value = "all"; select();
       const row = rows.get(step);

@@ -82,7 +82,7 @@ function runPage(id) {
   let leave = () => {}, isLive = false;
   const view = runView(head, main, {
     isLive: true,
-    run: (other) => /^\d{8}-\d{6}-[0-9a-f]+$/.test(other) ? link("/run/" + other, other) : name(other),
+    run: (other) => /^\d{8}-\d{6}-[0-9a-z]+$/.test(other) ? link("/run/" + other, other) : name(other),
     log: (step, attempt, number, what, belongs) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status), what && isOnlyMetric, belongs),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
       isFolder ? name(file) : el("a", { href: dataAddress("/api/artifact", { digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
@@ -93,6 +93,7 @@ function runPage(id) {
     query: new URLSearchParams(location.search),
     stepAddress: (step) => "/run/" + id + "?step=" + encodeURIComponent(step),
     leaderboardAddress: () => "/leaderboard?run=" + id,
+    compareAddress: (other) => "/compare?" + new URLSearchParams([["run", other], ["run", id]]),
     linkTo: link,
     open: go,
     pictureOf: (picture) => dataAddress("/api/picture", { digest: picture.digest }),
@@ -114,13 +115,16 @@ function runPage(id) {
     follow();
     const step = new URLSearchParams(location.search).get("step");
     if (step) view.openStep(step);
+    else if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
   });
   return () => { clearInterval(ticking); leave(); };
 }
 
-let leaveView = () => {};
+let leaveView = () => {}, shownAt = "";
+const shownAddress = () => location.pathname + location.search;
 function show() {
   leaveView();
+  shownAt = shownAddress();
   head.replaceChildren();
   main.replaceChildren();
   document.title = "pipe";
@@ -139,5 +143,7 @@ function show() {
   else if (path === "/machine") leaveView = machinePage(head, main);
   else leaveView = runsView(head, main);
 }
-addEventListener("popstate", show);
+// A link to a section is followed by the browser itself, without another drawing; a view may have put its choices in the address meanwhile.
+document.addEventListener("click", () => { shownAt = shownAddress(); }, true);
+addEventListener("popstate", () => { if (shownAddress() !== shownAt) show(); });
 show();

@@ -21,7 +21,8 @@ class Reasons(ServeTest):
         self.write("kinds.py", KINDS)
         self.write("dos.sh", "#!/bin/sh\r\necho hi\r\n").chmod(0o755)
         self.pipeline({"fit": {"matrix": {"n": list(range(40))}, "command": "python3 kinds.py ${params.n}", "code": ["kinds.py"]},
-                       "dos": {"command": "./dos.sh", "code": ["dos.sh"]}})
+                       "dos": {"command": "./dos.sh", "code": ["dos.sh"]},
+                       "last": {"command": "true", "after": ["fit"]}})
 
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
@@ -80,6 +81,12 @@ class Reasons(ServeTest):
             text = browser.js("document.querySelector('#failed').innerText")
             for reason in ("and 13 more steps", "and 12 more steps", "ValueError: bad rate", "CUDA error at", "hint: 'dos.sh' has Windows line ends"):
                 self.assertIn(reason, text)
+            self.assertIn("1 skipped (last needs fit, of which 40 failed)", browser.js("document.querySelector('#head').textContent"))
+            browser.js("document.querySelector('nav a[href=\"#graph\"]').click()")
+            browser.wait("Math.abs(document.querySelector('#graph').getBoundingClientRect().top) < 2 && scrollY > 0")  # The link leads there.
+            browser.js("[...document.querySelectorAll('#graph a')].find((one) => one.dataset.step === 'fit').focus()")
+            browser.press("Enter")
+            self.assertEqual(browser.js("[document.activeElement.value, document.querySelectorAll('#steps tbody tr').length]"), ["fit.", 40])
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_the_page_says_each_reason_first_and_no_metric_before_it(self):

@@ -1,9 +1,12 @@
 #include "report/leaderboard.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "report/comparison.hpp"
 #include "report/curves.hpp"
 
 namespace pipeline::report {
@@ -48,6 +51,35 @@ TEST_F(LeaderboardTest, a_condition_is_about_the_step) {
   EXPECT_EQ(row["m"], nlohmann::json({{"loss", 0.25}}));
   EXPECT_EQ(found["low"], nlohmann::json({"loss"}));
   EXPECT_THROW(leaderboard_of_steps(store, {run}, "params.c >"), core::InputError);
+}
+
+TEST_F(LeaderboardTest, instances_that_failed_without_a_metric_are_counted) {
+  put("train.c-1", R"({"c": 1})", "loss", {{0.5, 0, {}}});
+  for (const auto* name : {"train.c-2", "load", "other.c-2"})
+    store.runs().put_step({.run = "r1",
+                           .name = name,
+                           .status = StepStatus::failed,
+                           .attempts = 1,
+                           .parameters = R"({"c": 2})"});
+  const auto rows = leaderboard_of_steps(store, {run}, "")["rows"];
+  ASSERT_EQ(rows.size(), 2u) << rows;
+  EXPECT_EQ(rows[1]["step"], "train.c-2");
+  EXPECT_EQ(rows[1]["s"], "failed");
+  EXPECT_EQ(rows[1]["m"], nlohmann::json::object());
+  EXPECT_EQ(leaderboard_of_steps(store, {run}, "metrics.loss < 1")["rows"].size(), 1u);
+}
+
+TEST_F(LeaderboardTest, a_comparison_leaves_out_what_failed_instances_had_come_to) {
+  put("train.c-1", R"({"c": 1})", "loss", {{0.5, 0, {}}});
+  put("train.c-2", R"({"c": 2})", "loss", {{0.25, 0, {}}});
+  auto failed = store.runs().steps("r1", "train.c-2").at(0);
+  failed.status = StepStatus::failed;
+  store.runs().put_step(failed);
+  run.failed = 1;
+  const auto rows = without_instances(compared(store, {run, run}));
+  const auto row = std::ranges::find(rows, "metric", &ComparedRow::group);
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->values.at(0), "mean 0.5, 0.5 to 0.5") << row->name;
 }
 
 TEST_F(LeaderboardTest, runs_have_the_latest_value_of_each_name) {
