@@ -133,7 +133,10 @@ class Local(PipeTest):
     def test_all_begin_again_in_place_under_another_id(self):
         self.write("train.py", SUM + """
 print("begins", os.environ["PIPE_RENDEZVOUS_ID"], os.environ["PIPE_ATTEMPT"], flush=True)
-if rank == 1 and not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
+if rank == 0:
+    peers[0].shutdown(socket.SHUT_WR)
+elif not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
+    peer.recv(1)  # Rank 0 has said that it begins.
     os.kill(os.getpid(), 9)
 time.sleep(0.5)
 """)
