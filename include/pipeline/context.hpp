@@ -83,8 +83,7 @@ class StepContext {
   /// A port that is free at the first address, for rank 0 to listen on.
   unsigned port() const { return port_; }
   /// Returns once all processes of the step have called barrier() equally often. Throws
-  /// std::runtime_error
-  /// when the step is asked to end meanwhile.
+  /// std::runtime_error when the step is asked to end meanwhile.
   void barrier() const;
 
   StepContext(const StepContext&) = delete;

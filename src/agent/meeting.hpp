@@ -11,8 +11,8 @@
 namespace pipeline::kubernetes_api {
 
 /// The agent of node 0 listens, and the others connect to it: no name is looked up. Each tells it
-/// its state, and it answers all once all have the same. Whoever else connects is neither heard nor
-/// keeps anybody out.
+/// its state, and it answers all once all have the same. A connection of anybody else is not heard,
+/// and keeps no agent out.
 class Meeting {
  public:
   enum class State { waits, failed, has_ended };

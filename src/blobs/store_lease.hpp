@@ -13,8 +13,8 @@
 /// cleaning reads the lease after that write, and the key stays. Otherwise the process waits until
 /// the cleaning has ended. A cleaning that was killed has ended some time after it wrote `closed`.
 ///
-/// Whoever can write to the store can write there, too: what pipe did not write counts as that of a
-/// process that never answers.
+/// Everybody who can write to the store can write there, too: a lease that pipe did not write
+/// counts as that of a process that never answers.
 #pragma once
 
 #include <chrono>

@@ -24,7 +24,7 @@ fs::path link_to_output(const store::ArtifactStore& artifacts, const std::string
   const auto link = folder / output.file_name;
   const auto target = artifact.lexically_relative(folder);
   std::error_code error;
-  // Whoever has made the state folder may have made links in it: none is made where they lead.
+  // A state folder of somebody else may have links in it: no link is made where they lead.
   for (const auto& above : {folder, folder.parent_path(), folder.parent_path().parent_path()})
     if (fs::is_symlink(above, error)) return artifact;
   if (fs::read_symlink(link, error) == target) return link;

@@ -13,6 +13,7 @@
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "settings/fields.hpp"
+#include "settings/other_names.hpp"
 #include "settings/run_args.hpp"
 #include "settings/snapshot.hpp"
 
@@ -68,53 +69,11 @@ const std::vector<std::string>& keys_of() {
   return keys;
 }
 
-template <class Owner>
-constexpr std::span<const OtherName> other_names{};
-
-constexpr OtherName other_docker_names[]{
-    {"image", "write `parent_image: IMAGE`"},
-    {"base_image", "write `parent_image: IMAGE`"},
-    {"python_version", "the parent image contains Python: `parent_image: python:3.12-slim`"},
-    {"python", "the parent image contains Python: `parent_image: python:3.12-slim`"},
-    {"packages", "write `requirements: [...]` or `apt_packages: [...]`"},
-    {"pip", "write `requirements: [...]`"},
-    {"pip_packages", "write `requirements: [...]`"},
-    {"env", "write `environment: {NAME: VALUE}`"},
-    {"mounts", "write `volumes: [...]`"},
-    {"privileged", "write `run_args: {privileged: true}`"},
-    {"command", "it belongs to the step, beside its `settings`"},
-    {"gpus", "it belongs to `resources`, beside `docker`"},
-    {"shm_size", "it belongs to `resources`, beside `docker`"}};
-template <>
-constexpr std::span<const OtherName> other_names<DockerSettings>{other_docker_names};
-
-constexpr OtherName other_resource_names[]{
-    {"cpus", "write `cpu_count: 2`"},
-    {"gpu", "write `gpu_count: 1`"},
-    {"num_gpus", "write `gpu_count: 1`"},
-    {"nvidia.com/gpu", "write `gpu_count: 1`"},
-    {"vram", "write `gpu_memory: 16GiB`"},
-    {"limits", "write `cpu_count`, `memory` and `gpu_count` here"},
-    {"requests", "write `cpu_count`, `memory` and `gpu_count` here"}};
-template <>
-constexpr std::span<const OtherName> other_names<ResourceSettings>{other_resource_names};
-
 /// Returns true for a date, a moment, or an age with its unit.
 bool is_age_or_date(std::string_view text) {
   if (text.find('-') != text.npos) return snapshot_id(text).has_value();
   return core::parse_duration(text) && !core::all(text, core::is_digit);
 }
-
-constexpr OtherName other_slurm_names[]{
-    {"cpus_per_task", "write `resources: {cpu_count: 4}`, beside `slurm`"},
-    {"mem", "write `resources: {memory: 16GiB}`, beside `slurm`"},
-    {"gres", "write `resources: {gpu_count: 1, gpu_class: A100}`, beside `slurm`"},
-    {"gpus", "write `resources: {gpu_count: 1}`, beside `slurm`"},
-    {"nodelist", "write `extra_args: [--nodelist=NAME]`"},
-    {"container", "steps are processes of the cluster's nodes, without images"},
-    {"image", "steps are processes of the cluster's nodes, without images"}};
-template <>
-constexpr std::span<const OtherName> other_names<SlurmSettings>{other_slurm_names};
 
 /// Decodes installer options: true or null for a flag, a scalar, or a list of scalars for a
 /// repeated option.
