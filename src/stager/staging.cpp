@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
+#include "stager/download.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -39,14 +40,9 @@ void check(const std::string& what, const core::Digest& got, const std::string& 
 void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to.parent_path());
   const unsigned mode = item.value("executable", false) ? 0555 : 0444;
-  const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) throw core::system_error("cannot write " + to.string(), errno);
-  core::Hasher hasher;
-  transfer.receive(to.string(), item.at("url"), [&](std::string_view bytes) {
-    hasher.update(bytes);
-    core::write_fully(file.get(), bytes, to);
-  });
-  check(to.string(), hasher.finish(), item.at("digest"));
+  check(to.string(), download_file(item.at("url"), file.get(), to, transfer), item.at("digest"));
 }
 
 void check_tree(const fs::path& to, const json& item) {
@@ -58,8 +54,8 @@ void check_tree(const fs::path& to, const json& item) {
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
   file_tree::Unpacker unpacker(to);
-  transfer.receive(to.string(), item.at("url"),
-                   [&](std::string_view bytes) { unpacker.feed(bytes); });
+  download_stream(to.string(), item.at("url"), transfer,
+                  [&](std::string_view bytes) { unpacker.feed(bytes); });
   unpacker.finish();
   check_tree(to, item);
 }
@@ -220,15 +216,21 @@ void complete(json& document, Transfer& transfer) {
 }
 
 void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
+  const auto& items = document.at("items");
+  std::vector<std::optional<std::string>> reasons(items.size());
+  Workers workers(items.size(), transfer.threads());
+  workers.run([&](std::size_t i) {
+    if (items[i].contains("source"))
+      reasons[i] = fetch_from_source(items[i], transfer, sources);
+    else
+      fetch_item(items[i], transfer);
+  });
   json wanted = json::object();
   std::vector<const json*> missing;
-  for (const auto& item : document.at("items")) {
-    if (!item.contains("source")) {
-      fetch_item(item, transfer);
-    } else if (auto why = fetch_from_source(item, transfer, sources)) {
-      wanted[item.at("digest").get<std::string>()] = std::move(*why);
-      missing.push_back(&item);
-    }
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    if (!reasons[i]) continue;
+    wanted[items[i].at("digest").get<std::string>()] = std::move(*reasons[i]);
+    missing.push_back(&items[i]);
   }
   if (missing.empty()) return;
   send_text("the list of missing items", document.at("wanted"),
