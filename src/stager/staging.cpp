@@ -1,5 +1,6 @@
 #include "stager/staging.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "fetch/address.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
 #include "stager/download.hpp"
@@ -60,11 +62,59 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   check_tree(to, item);
 }
 
+/// Returns a list that is not read into memory beyond a limit.
+std::string receive_list(const std::string& what, const std::string& url, Transfer& transfer) {
+  std::string list;
+  transfer.receive(what, url, [&](std::string_view bytes) {
+    if (list.size() + bytes.size() > max_list) throw TransferError(what + " is too long", false);
+    list += bytes;
+  });
+  return list;
+}
+
+/// Returns the item of a line of `{"kind": "pieces"}`.
+json piece_of(const json& pieces, std::string_view line) {
+  const auto take = [&line] {
+    const auto end = std::min(line.find(' '), line.size());
+    const auto field = line.substr(0, end);
+    line.remove_prefix(std::min(end + 1, line.size()));
+    return std::string(field);
+  };
+  const auto kind = take(), digest = take(), key = take(), signature = take();
+  const std::string name(line);
+  if (!fetch::is_safe_path(name))
+    throw TransferError("a name in the list of pieces is not a path: " + name, false);
+  return {{"to", pieces.at("to").get<std::string>() + "/" + name},
+          {"kind", kind == "tree" ? kind : "file"},
+          {"digest", digest},
+          {"executable", kind == "executable"},
+          {"url", pieces.at("before").get<std::string>() + key +
+                      pieces.at("after").get<std::string>() + signature}};
+}
+
+void fetch_item(const json& item, Transfer& transfer);
+
+void fetch_pieces(const json& pieces, Transfer& transfer) {
+  const auto text = pieces.contains("list")
+                        ? receive_list("the list of pieces", pieces.at("list"), transfer)
+                        : pieces.at("rows").get<std::string>();
+  std::vector<std::string_view> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  Workers workers(lines.size(), transfer.threads());
+  workers.run([&](std::size_t i) { fetch_item(piece_of(pieces, lines[i]), transfer); });
+}
+
 void fetch_item(const json& item, Transfer& transfer) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
+  } else if (kind == "pieces") {
+    fetch_pieces(item, transfer);
   } else if (kind == "text") {
     core::make_folders(to.parent_path());
     core::write_file_atomically(to, item.at("text").get<std::string>());
@@ -101,12 +151,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   const std::string shown = source.at("shown");
   try {
     if (item.at("kind") == "tree") {
-      std::string list;
-      transfer.receive("the list of " + shown, source.at("files"), [&](std::string_view bytes) {
-        if (list.size() + bytes.size() > max_list)
-          throw TransferError("the list of " + shown + " is too long", false);
-        list += bytes;
-      });
+      const auto list = receive_list("the list of " + shown, source.at("files"), transfer);
       sources.read_folder(core::parse_json(list), to);
       check_tree(to, item);
     } else {
@@ -208,10 +253,8 @@ std::string failure_text(const fs::path& file) {
 void complete(json& document, Transfer& transfer) {
   const auto lists = document.value("lists", json::object());
   for (const auto& [key, url] : lists.items()) {
-    std::string text;
-    transfer.receive("the list of " + key, url.get<std::string>(),
-                     [&](std::string_view bytes) { text += bytes; });
-    document[key] = core::parse_json(text);
+    document[key] =
+        core::parse_json(receive_list("the list of " + key, url.get<std::string>(), transfer));
   }
 }
 

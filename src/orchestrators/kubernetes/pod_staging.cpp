@@ -127,8 +127,7 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
       items.push_back(co_await item(attempt, to, input.path, input.digest));
       continue;
     }
-    for (const auto& piece : input.pieces)
-      items.push_back(co_await item(attempt, to + "/" + piece.file, piece.path, piece.digest));
+    items.push_back(co_await pieces_item(attempt, to, input));
     json index;
     index["to"] = to + "/index.json";
     index["kind"] = "text";
@@ -280,9 +279,13 @@ async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned 
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
   co_await store_.remove(report_key(folder));
-  for (const char* list : {"items", "outputs"})
-    if (const auto key = document_key(folder, list); long_lists_.erase(key) > 0)
-      co_await store_.remove(key);
+  for (auto list = long_lists_.lower_bound(folder);
+       list != long_lists_.end() && list->starts_with(folder);
+       list = long_lists_.lower_bound(folder)) {
+    auto key = *list;
+    long_lists_.erase(list);
+    co_await store_.remove(std::move(key));
+  }
   if (addresses.empty()) co_return;
   co_await store_.remove(wanted_key(folder));
   for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));

@@ -52,6 +52,8 @@ class PodStaging {
                                    std::filesystem::path path, std::string digest);
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input);
+  async::Task<nlohmann::json> pieces_item(const Attempt& attempt, std::string to,
+                                          const AttemptInput& input);
   async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key);
   async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
@@ -70,7 +72,7 @@ class PodStaging {
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
   std::set<std::string> unreached_;   ///< Servers that a pod could not reach.
-  std::set<std::string> long_lists_;  ///< Keys of lists that shorten() has stored.
+  std::set<std::string> long_lists_;  ///< Keys of lists that do not fit into a Secret.
   std::set<std::string> kept_;        ///< Keys of artifacts that a pod has to upload.
   asio::thread_pool pool_;            ///< Computes digests.
 };

@@ -15,6 +15,7 @@
 
 namespace pipeline::stager {
 
+inline constexpr std::size_t mebibyte = 1 << 20;
 inline constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2),
                                        4};
 

@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr TransferRetries three_tries{std::chrono::milliseconds(1), std::chrono::milliseconds(2),
                                       3};
-constexpr std::size_t mebibyte = 1 << 20;
-
 class Source : public ServerFixture {
  protected:
   async::Task<> serve(HttpExchange& exchange) override {
