@@ -114,11 +114,12 @@ class Data:
         target = emptied(self.bench.root / "target")
         for task in ("to a bucket", "from a bucket"):
             link = BadLink((server.hostname, server.port), 10e6, size // (cuts + 1), cuts, 0.05)
-            signer = Signer(self.server["PLAIN"], BUCKET, self.server["ACCESS_KEY"], self.server["SECRET_KEY"], link.url())
+            keys = self.server["PLAIN"], BUCKET, self.server["ACCESS_KEY"], self.server["SECRET_KEY"]
+            signer = Signer(*keys, link.url())
             begin = time.monotonic()
             try:
                 if task == "to a bucket":
-                    send(str(self.stager), signer, str(file), "on-a-bad-link")
+                    send(str(self.stager), signer, str(file), "on-a-bad-link", Signer(*keys))
                 else:
                     receive(str(self.stager), signer, "on-a-bad-link", "file", digest, str(target / "f"))
                 ratio = link.passed / size

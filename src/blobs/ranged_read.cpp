@@ -57,23 +57,32 @@ void hash(int file, Range range, const fs::path& path, core::Hasher& hasher) {
   }
 }
 
-/// Reads the first range, and the whole blob if it is better read so. Returns its size if more
-/// ranges are to be read.
-async::Task<std::optional<std::uint64_t>> read_first(BlobStore& store, const std::string& key,
-                                                     std::function<void(std::string_view)> on_bytes,
-                                                     core::CancelSource* cancel) {
+struct First {
+  std::uint64_t total;
+  Pace pace;
+};
+
+/// Reads the first range, and the whole blob if it is better read so; otherwise returns its size.
+async::Task<std::optional<First>> read_first(BlobStore& store, const std::string& key,
+                                             std::function<void(std::string_view)> on_bytes,
+                                             core::CancelSource* cancel) {
+  using Clock = std::chrono::steady_clock;
   std::uint64_t received = 0;
+  const auto begun = Clock::now();
+  auto first_byte = begun;
   const std::function<void(std::string_view)> count = [&](std::string_view bytes) {
+    if (received == 0) first_byte = Clock::now();
     received += bytes.size();
     on_bytes(bytes);
   };
   co_await store.get(key, Range{0, first_range}, count, cancel);
-  std::optional<std::uint64_t> total;
-  if (received < first_range) co_return total;
-  total = co_await store.size_for_ranges(key);
+  std::optional<First> first;
+  if (received < first_range) co_return first;
+  const Pace pace{first_byte - begun, Clock::now() - first_byte, received};
+  const auto total = co_await store.size_for_ranges(key);
   if (!total) co_await store.get(key, Range{received, unlimited}, count, cancel);
-  if (total && *total <= received) total.reset();
-  co_return total;
+  if (total && *total > received) first = First{*total, pace};
+  co_return first;
 }
 
 }  // namespace
@@ -81,15 +90,15 @@ async::Task<std::optional<std::uint64_t>> read_first(BlobStore& store, const std
 async::Task<> read_stream(BlobStore& store, std::string key,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
-  constexpr std::uint64_t range_in_memory = std::uint64_t{4} << 20;
-  constexpr std::size_t window = max_connections;
-  const auto total = co_await read_first(store, key, on_bytes, cancel);
-  if (!total) co_return;
-  const Ranges ranges{*total, range_in_memory};
+  const auto first = co_await read_first(store, key, on_bytes, cancel);
+  if (!first) co_return;
+  if (!may_split_stream(first->pace))
+    co_return co_await store.get(key, Range{first_range, unlimited}, on_bytes, cancel);
+  const Ranges ranges{first->total, range_in_memory};
   std::map<std::size_t, std::string> waiting;  // Ranges that were received, by number.
   std::size_t begun = 0, due = 0;
   const std::function<std::size_t()> limit = [&] {
-    return begun < due + window ? store.connection_limit() : 0;
+    return begun < due + ranges_in_memory ? store.connection_limit() : 0;
   };
   const std::function<async::Task<>(std::size_t)> read = [&](std::size_t i) -> async::Task<> {
     ++begun;
@@ -102,9 +111,9 @@ async::Task<> read_stream(BlobStore& store, std::string key,
     co_await store.get(key, range, append, cancel);
     check_range(key, text.size(), range);
     waiting.emplace(i, std::move(text));
-    for (auto first = waiting.begin(); first != waiting.end() && first->first == due; ++due) {
-      const auto bytes = std::move(first->second);
-      first = waiting.erase(first);
+    for (auto next = waiting.begin(); next != waiting.end() && next->first == due; ++due) {
+      const auto bytes = std::move(next->second);
+      next = waiting.erase(next);
       on_bytes(bytes);
     }
   };
@@ -129,10 +138,10 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
     co_await store.get(key, Range{}, on_bytes, cancel);
     co_return hasher.finish().hex();
   }
-  const auto total = co_await read_first(store, key, on_bytes, cancel);
-  if (!total) co_return hasher.finish().hex();
-  if (*total > max_bytes) refuse();
-  const Ranges ranges{*total, range_size(*total)};
+  const auto first = co_await read_first(store, key, on_bytes, cancel);
+  if (!first) co_return hasher.finish().hex();
+  if (first->total > max_bytes) refuse();
+  const Ranges ranges{first->total, range_size(first->total, first->pace)};
   std::set<std::size_t> written;
   std::size_t due = 0;
   const std::function<std::size_t()> limit = [&] { return store.connection_limit(); };

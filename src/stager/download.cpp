@@ -70,25 +70,25 @@ core::Digest download_file(const std::string& url, int file, const fs::path& to,
   const auto what = to.string();
   core::Hasher hasher;
   std::uint64_t written = 0;
-  const auto total =
+  const auto [total, pace] =
       transfer.receive_range(what, url, {0, blobs::first_range}, [&](std::string_view bytes) {
         hasher.update(bytes);
         core::write_fully(file, bytes, to);
         written += bytes.size();
       });
   if (written >= total) return hasher.finish();
-  const Rest rest(total, blobs::range_size(total));
+  const Rest rest(total, blobs::range_size(total, pace));
   InOrder hashing([&](std::size_t i) { hash(file, rest.range(i), to, hasher); });
   Workers workers(rest.count(), transfer.threads());
   workers.run([&](std::size_t i) {
     auto at = rest.range(i).begin;
-    const auto of_range =
+    const auto received =
         transfer.receive_range(what, url, rest.range(i), [&](std::string_view bytes) {
           if (workers.is_over()) stopped(what);
           write_at(file, at, bytes, to);
           at += bytes.size();
         });
-    check_total(what, of_range, total);
+    check_total(what, received.total, total);
     hashing.ready(i);
   });
   return hasher.finish();
@@ -96,16 +96,19 @@ core::Digest download_file(const std::string& url, int file, const fs::path& to,
 
 void download_stream(const std::string& what, const std::string& url, Transfer& transfer,
                      const std::function<void(std::string_view)>& on_bytes) {
-  constexpr std::uint64_t range_in_memory = std::uint64_t{4} << 20;
-  constexpr std::size_t window = blobs::max_connections;
+  constexpr auto window = blobs::ranges_in_memory;
   std::uint64_t passed = 0;
-  const auto total =
-      transfer.receive_range(what, url, {0, blobs::first_range}, [&](std::string_view bytes) {
-        on_bytes(bytes);
-        passed += bytes.size();
-      });
+  const std::function<void(std::string_view)> pass = [&](std::string_view bytes) {
+    on_bytes(bytes);
+    passed += bytes.size();
+  };
+  const auto [total, pace] = transfer.receive_range(what, url, {0, blobs::first_range}, pass);
   if (passed >= total) return;
-  const Rest rest(total, range_in_memory);
+  if (!blobs::may_split_stream(pace)) {
+    check_total(what, transfer.receive_range(what, url, {passed, total}, pass).total, total);
+    return;
+  }
+  const Rest rest(total, blobs::range_in_memory);
   std::vector<std::string> waiting(window);
   InOrder passing([&](std::size_t i) {
     on_bytes(waiting[i % window]);
@@ -116,10 +119,10 @@ void download_stream(const std::string& what, const std::string& url, Transfer& 
     try {
       if (!passing.wait(i, window)) stopped(what);
       auto& text = waiting[i % window];
-      text.reserve(range_in_memory);
+      text.reserve(blobs::range_in_memory);
       const auto of_range = transfer.receive_range(what, url, rest.range(i),
                                                    [&](std::string_view bytes) { text += bytes; });
-      check_total(what, of_range, total);
+      check_total(what, received.total, total);
       passing.ready(i);
     } catch (...) {
       passing.abandon();

@@ -123,8 +123,14 @@ class RangeReader {
     return "Range: bytes=" + std::to_string(at_) + "-" + std::to_string(end_ - 1);
   }
 
+  void begin() {
+    begun_ = first_byte_ = Clock::now();
+    received_before_ = at_;
+  }
+
   /// Checks a response's head.
   void accept(const Reply& head) {
+    first_byte_ = Clock::now();
     if (head.status >= 300) return;
     skip_ = 0;
     // Some S3 servers answer a range with 200.
@@ -154,19 +160,22 @@ class RangeReader {
     at_ += bytes.size();
   }
 
-  /// Returns the size of the object, after a response.
-  std::uint64_t finish() const {
-    if (is_whole_) return at_;
-    if (at_ < end_) throw NoAnswer(what_ + " was cut off", true);
-    return total_.value_or(end_);
+  /// Returns the result of a response.
+  Transfer::Received finish() const {
+    if (!is_whole_ && at_ < end_) throw NoAnswer(what_ + " was cut off", true);
+    return {is_whole_ ? at_ : total_.value_or(end_),
+            {first_byte_ - begun_, Clock::now() - first_byte_, at_ - received_before_}};
   }
 
   std::uint64_t received() const { return at_ - begin_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   const std::string& what_;
   const std::uint64_t begin_;
-  std::uint64_t at_, end_, skip_ = 0;
+  std::uint64_t at_, end_, skip_ = 0, received_before_ = 0;
+  Clock::time_point begun_, first_byte_;  ///< Of the current try.
   const std::function<void(std::string_view)>& on_bytes_;
   std::optional<std::uint64_t> total_;
   bool is_whole_ = false;  ///< The server sends all of the object.
@@ -174,23 +183,26 @@ class RangeReader {
 
 }  // namespace
 
-std::uint64_t Transfer::receive_range(const std::string& what, const std::string& url, Range range,
-                                      const std::function<void(std::string_view)>& on_bytes) {
+Transfer::Received Transfer::receive_range(const std::string& what, const std::string& url,
+                                           Range range,
+                                           const std::function<void(std::string_view)>& on_bytes) {
   RangeReader reader(what, range, on_bytes);
   core::TransferAdvance advance;
   for (unsigned tries = 0;; ++tries) {
     try {
       HttpCall call;
       call.url = url;
+      reader.begin();
       call.headers = {reader.header()};
       call.on_headers = [&](const Reply& head) { reader.accept(head); };
       call.on_bytes = [&](bool, std::string_view bytes) { reader.take(bytes); };
       const auto reply = http_.send(call);
-      if (reply.status == 416 && range.begin == 0 && reader.received() == 0) return 0;  // Empty.
+      if (reply.status == 416 && range.begin == 0 && reader.received() == 0) return {};  // Empty.
       if (reply.status >= 300) refuse("read " + what, reply);
-      const auto size = reader.finish();
-      threads_.note_success();
-      return size;
+      const auto received = reader.finish();
+      const auto& pace = received.pace;
+      threads_.note_success(pace.bytes, pace.wait + pace.transfer);
+      return received;
     } catch (const NoAnswer& error) {
       if (advance.is_made(reader.received())) tries = 0;
       pause(tries, error);
@@ -224,9 +236,10 @@ std::string Transfer::send(const std::string& what, const std::string& url, std:
   call.headers = {"Content-Type: application/octet-stream", "Content-MD5: " + md5(size, read)};
   for (unsigned tries = 0;; ++tries) {
     try {
+      const auto begin = std::chrono::steady_clock::now();
       const auto reply = http_.send(call);
       if (reply.status >= 300) refuse("write " + what, reply);
-      threads_.note_success();
+      threads_.note_success(size, std::chrono::steady_clock::now() - begin);
       const auto tag = reply.headers.find("etag");
       return tag == reply.headers.end() ? "" : tag->second;
     } catch (const NoAnswer& error) {

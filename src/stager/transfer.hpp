@@ -51,9 +51,12 @@ class Transfer {
   };
   /// Downloads a range of the object likewise. A server without ranges is accepted where the range
   /// begins with the object: all of the object is passed then.
-  /// @return the size of the whole object
-  std::uint64_t receive_range(const std::string& what, const std::string& url, Range range,
-                              const std::function<void(std::string_view)>& on_bytes);
+  struct Received {
+    std::uint64_t total;  ///< Size of the whole object.
+    blobs::Pace pace;     ///< Of the last try.
+  };
+  Received receive_range(const std::string& what, const std::string& url, Range range,
+                         const std::function<void(std::string_view)>& on_bytes);
   /// Returns a small object; nothing if it does not exist.
   std::optional<std::string> find(const std::string& what, const std::string& url);
   /// Uploads an object or part and returns its ETag. The server checks the bytes' MD5.

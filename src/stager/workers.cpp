@@ -29,9 +29,9 @@ void Threads::note_failure() {
   limit_.note_failure();
 }
 
-void Threads::note_success() {
+void Threads::note_success(std::uint64_t bytes, blobs::ConnectionLimit::Seconds duration) {
   const std::lock_guard lock(mutex_);
-  limit_.note_success();
+  limit_.note_success(bytes, duration);
 }
 
 void Workers::run(const Work& work) {

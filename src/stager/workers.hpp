@@ -26,7 +26,7 @@ class Threads {
   /// Returns true, and counts the thread as ended, if more threads run than the server bears.
   bool retires();
   void note_failure();
-  void note_success();
+  void note_success(std::uint64_t bytes, blobs::ConnectionLimit::Seconds duration);
 
  private:
   std::mutex mutex_;

@@ -239,8 +239,9 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
   put.offset = offset;
   put.size = size;
   put.cancel = cancel;
+  const auto begin = std::chrono::steady_clock::now();
   const auto response = co_await call(std::move(put));
-  limit_.note_success();
+  limit_.note_success(size, std::chrono::steady_clock::now() - begin);
   co_return response.header("etag");
 }
 

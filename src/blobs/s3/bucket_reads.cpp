@@ -48,6 +48,8 @@ async::Task<> Bucket::get(std::string key, Range range,
         0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
     std::string why;
     std::optional<std::chrono::seconds> wanted;
+    const auto before = received;
+    const auto begun = std::chrono::steady_clock::now();
     try {
       Call get("read " + key + " from", "GET", key);
       if (is_part)
@@ -71,7 +73,7 @@ async::Task<> Bucket::get(std::string key, Range range,
       const auto response = co_await try_once(get);
       if (response.status == 416 && is_part) co_return;  // The object ends here.
       if (response.status < 300) {
-        limit_.note_success();
+        limit_.note_success(received - before, std::chrono::steady_clock::now() - begun);
         co_return;
       }
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};

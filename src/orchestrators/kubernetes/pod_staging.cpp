@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_list_in_secret = 200'000;
-constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
+constexpr unsigned parts_of_output = 256;  // Parts of at most 5 GiB each: 1,280 GiB.
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);

@@ -192,7 +192,7 @@ TEST_F(Carrier, brings_a_large_file_and_a_large_folder_in_ranges_through_all_tro
     EXPECT_EQ(core::read_file(to / "a"), text);
     EXPECT_EQ(digest_of(to / "t"), digest_of(tree));
     EXPECT_EQ(troubles + cuts + wrong_ranges, 0);
-    EXPECT_GE(given, ranges ? 4 + 12 : 2);
+    EXPECT_GE(given, ranges ? 4 : 2);
   }
 }
 
@@ -343,7 +343,7 @@ TEST_F(Carrier, takes_outputs_away_in_parts_of_one_size_and_reports_last) {
   EXPECT_EQ(told["digest"], core::sha256(text).hex()) << "although parts were read again";
   EXPECT_EQ(told["tags"].size(), 3u);
   EXPECT_EQ(objects["/part?n=1&s=a"] + objects["/part?n=2&s=b"] + objects["/part?n=3&s=c"], text);
-  EXPECT_EQ(objects["/part?n=1&s=a"].size(), 16u << 20);
+  EXPECT_EQ(objects["/part?n=1&s=a"].size(), 12u << 20) << "three URLs have to suffice";
 }
 
 TEST_F(Carrier, sends_at_once_what_is_small_or_whose_upload_the_server_has_forgotten) {

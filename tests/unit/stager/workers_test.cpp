@@ -104,8 +104,30 @@ TEST(ResultsInOrder, are_not_waited_for_once_one_will_never_come) {
                std::runtime_error);
 }
 
-TEST(ConnectionLimit, is_halved_once_for_failures_at_a_time_and_grows_slowly) {
+/// Gives the limit as many successes as it wants for a decision.
+void transfer(blobs::ConnectionLimit& limit, double rate_of_each) {
+  constexpr std::uint64_t bytes = 1'000'000;
+  for (auto left = 2 * limit.value(); left > 0; --left)
+    limit.note_success(bytes, blobs::ConnectionLimit::Seconds(bytes / rate_of_each));
+}
+
+TEST(ConnectionLimit, grows_as_long_as_more_connections_are_faster) {
+  blobs::ConnectionLimit far(8), narrow(8);
+  EXPECT_EQ(far.value(), 2u);
+  for (int i = 0; i < 20; ++i) transfer(far, 5e6);
+  EXPECT_EQ(far.value(), 8u);
+  std::size_t most = 0;
+  for (int i = 0; i < 20; ++i) {
+    transfer(narrow, 10e6 / static_cast<double>(narrow.value()));
+    most = std::max(most, narrow.value());
+  }
+  EXPECT_LE(narrow.value(), 3u);
+  EXPECT_EQ(most, 3u) << "one more is tried now and then";
+}
+
+TEST(ConnectionLimit, is_halved_once_for_failures_at_a_time) {
   blobs::ConnectionLimit limit(8);
+  for (int i = 0; i < 20; ++i) transfer(limit, 5e6);
   const blobs::ConnectionLimit::Clock::time_point begin{100s};
   for (int i = 0; i < 8; ++i) limit.note_failure(begin + i * 100ms);
   EXPECT_EQ(limit.value(), 4u);
@@ -113,11 +135,9 @@ TEST(ConnectionLimit, is_halved_once_for_failures_at_a_time_and_grows_slowly) {
   EXPECT_EQ(limit.value(), 2u);
   for (int i = 2; i < 9; ++i) limit.note_failure(begin + i * 1s);
   EXPECT_EQ(limit.value(), 1u);
-  limit.note_success();
-  EXPECT_EQ(limit.value(), 1u);
-  limit.note_success();
-  EXPECT_EQ(limit.value(), 2u);
-  for (int i = 0; i < 1000; ++i) limit.note_success();
+  transfer(limit, 5e6);
+  EXPECT_EQ(limit.value(), 1u) << "it grows slowly";
+  for (int i = 0; i < 30; ++i) transfer(limit, 5e6);
   EXPECT_EQ(limit.value(), 8u);
 }
 
@@ -125,8 +145,17 @@ TEST(SizesOfTransfers, suffice_for_the_number_of_parts_and_keep_ranges_bounded) 
   EXPECT_EQ(blobs::part_size(1, 100), blobs::min_part);
   const auto large = (std::uint64_t{500} << 30) + 1;
   EXPECT_GE(blobs::part_size(large, 100) * 100, large);
-  EXPECT_EQ(blobs::range_size(1), std::uint64_t{8} << 20);
-  EXPECT_EQ(blobs::range_size(large), std::uint64_t{64} << 20);
+  EXPECT_EQ(blobs::range_size(1, {}), std::uint64_t{8} << 20);
+  EXPECT_EQ(blobs::range_size(large, {}), std::uint64_t{64} << 20);
+}
+
+TEST(SizesOfTransfers, grow_with_the_time_that_a_server_needs_for_each_response) {
+  const blobs::Pace quick{20ms, 80ms, blobs::first_range};
+  EXPECT_EQ(blobs::range_size(std::uint64_t{1} << 30, quick), std::uint64_t{16} << 20);
+  EXPECT_TRUE(blobs::may_split_stream(quick));
+  const blobs::Pace slow{2s, 40ms, blobs::first_range};
+  EXPECT_GT(blobs::range_size(std::uint64_t{1} << 30, slow), std::uint64_t{1} << 30);
+  EXPECT_FALSE(blobs::may_split_stream(slow));
 }
 
 }  // namespace

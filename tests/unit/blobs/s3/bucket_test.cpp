@@ -184,7 +184,7 @@ TEST_F(ABucketOfAServer, takes_what_is_small_at_once_and_compares_it) {
 }
 
 TEST_F(ABucketOfAServer, takes_what_is_large_in_parts_and_forgets_them_when_one_is_refused) {
-  const std::string text(33u << 20, 'x');
+  const std::string text(17u << 20, 'x');
   std::string completed;
   bool refuses = false;
   handler = [&](HttpExchange& exchange) -> async::Task<> {

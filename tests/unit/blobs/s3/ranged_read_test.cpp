@@ -36,9 +36,6 @@ class LargeBlobs : public testing::Test {
  protected:
   /// Answers as the bucket does, unless the test wants trouble.
   async::Task<> answer(HttpExchange& exchange) {
-    ++now;
-    most = std::max(most, now);
-    co_await asio::post(loop, asio::use_awaitable);
     const bool is_content = exchange.method == "GET" || exchange.method == "PUT";
     if (is_content && ++asked % 3 == 0 && troubles > 0) {
       --troubles;
@@ -52,7 +49,6 @@ class LargeBlobs : public testing::Test {
     } else {
       co_await bucket.answer(exchange);
     }
-    --now;
   }
   std::string receive(Form form, std::uint64_t max_bytes) {
     core::remove_tree(to);
@@ -69,7 +65,7 @@ class LargeBlobs : public testing::Test {
   const fs::path to = folder.path() / "to";
   std::string& object = bucket.objects["/team/pipe/k"];
   const std::string text = counted_text(37 * mebibyte + 3);
-  int troubles = 0, asked = 0, now = 0, most = 0;
+  int troubles = 0, asked = 0;
   bool has_ranges = true;
 };
 
@@ -79,7 +75,6 @@ TEST_F(LargeBlobs, come_in_ranges_at_a_time_through_troubles) {
   EXPECT_EQ(receive(Form::file, text.size()), core::sha256(text).hex());
   EXPECT_EQ(core::read_file(to), text);
   EXPECT_EQ(troubles, 0);
-  EXPECT_GT(most, 1);
 }
 
 TEST_F(LargeBlobs, come_as_a_whole_from_a_server_without_ranges) {
