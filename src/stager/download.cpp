@@ -70,14 +70,15 @@ core::Digest download_file(const std::string& url, int file, const fs::path& to,
   const auto what = to.string();
   core::Hasher hasher;
   std::uint64_t written = 0;
-  const auto [total, pace] =
+  const auto first =
       transfer.receive_range(what, url, {0, blobs::first_range}, [&](std::string_view bytes) {
         hasher.update(bytes);
         core::write_fully(file, bytes, to);
         written += bytes.size();
       });
+  const auto total = first.total;
   if (written >= total) return hasher.finish();
-  const Rest rest(total, blobs::range_size(total, pace));
+  const Rest rest(total, blobs::range_size(total, first.pace));
   InOrder hashing([&](std::size_t i) { hash(file, rest.range(i), to, hasher); });
   Workers workers(rest.count(), transfer.threads());
   workers.run([&](std::size_t i) {
@@ -102,9 +103,10 @@ void download_stream(const std::string& what, const std::string& url, Transfer& 
     on_bytes(bytes);
     passed += bytes.size();
   };
-  const auto [total, pace] = transfer.receive_range(what, url, {0, blobs::first_range}, pass);
+  const auto first = transfer.receive_range(what, url, {0, blobs::first_range}, pass);
+  const auto total = first.total;
   if (passed >= total) return;
-  if (!blobs::may_split_stream(pace)) {
+  if (!blobs::may_split_stream(first.pace)) {
     check_total(what, transfer.receive_range(what, url, {passed, total}, pass).total, total);
     return;
   }
@@ -117,7 +119,7 @@ void download_stream(const std::string& what, const std::string& url, Transfer& 
   Workers workers(rest.count(), transfer.threads());
   workers.run([&](std::size_t i) {
     try {
-      if (!passing.wait(i, window)) stopped(what);
+      if (!passing.wait(i, window)) return;  // Another thread has failed, and reports it.
       auto& text = waiting[i % window];
       text.reserve(blobs::range_in_memory);
       const auto of_range = transfer.receive_range(what, url, rest.range(i),

@@ -13,6 +13,15 @@ namespace {
 // A Secret holds 1 MiB, for all items of a pod.
 constexpr std::size_t max_rows_in_secret = 100'000;
 
+/// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.
+std::string row_of(const AttemptPiece& piece, const std::string& key,
+                   const std::string& signature) {
+  std::string row = fs::is_directory(piece.path)            ? "tree "
+                    : blobs::is_executable_file(piece.path) ? "executable "
+                                                            : "file ";
+  return row + piece.digest + " " + key + " " + signature + " " + piece.file + "\n";
+}
+
 }  // namespace
 
 /// Describes all pieces of an input as one item, and makes sure that the store has them. An item
@@ -29,17 +38,8 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   co_await async::for_each(keys.size(), limit, send);
   auto urls = co_await pods_.presigned_reads(keys);
   std::string rows;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const auto& piece = input.pieces[i];
-    const char* kind = fs::is_directory(piece.path)            ? "tree"
-                       : blobs::is_executable_file(piece.path) ? "executable"
-                                                               : "file";
-    for (const std::string_view field :
-         {std::string_view(kind), std::string_view(piece.digest), std::string_view(keys[i]),
-          std::string_view(urls.signatures[i])})
-      rows.append(field).append(" ");
-    rows.append(piece.file).append("\n");
-  }
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    rows += row_of(input.pieces[i], keys[i], urls.signatures[i]);
   json made;
   made["to"] = std::move(to);
   made["kind"] = "pieces";

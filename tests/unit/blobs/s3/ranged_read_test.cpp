@@ -116,12 +116,9 @@ TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_go_there_in_parts)
 TEST_F(LargeBlobs, have_urls_with_common_parts) {
   auto store = open(loop, settings, hasty);
   const auto urls = run_task(loop, store->pod_access()->presigned_reads({"a/b", "c.tar"}));
-  for (int tries = 0; tries < 2; ++tries) {  // In the second of the first call, or in the next one.
-    const auto one =
-        run_task(loop, store->pod_access()->presigned(PodAccess::Method::read, "c.tar"));
-    if (one.find(urls.after) == one.npos) GTEST_SKIP() << "another second has begun";
-    EXPECT_EQ(urls.before + "c.tar" + urls.after + urls.signatures.at(1), one);
-  }
+  const auto one = run_task(loop, store->pod_access()->presigned(PodAccess::Method::read, "c.tar"));
+  if (one.find(urls.after) == one.npos) GTEST_SKIP() << "another second has begun";
+  EXPECT_EQ(urls.before + "c.tar" + urls.after + urls.signatures.at(1), one);
   EXPECT_NE(urls.signatures[0], urls.signatures[1]);
 }
 
