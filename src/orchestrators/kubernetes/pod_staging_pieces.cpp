@@ -12,6 +12,8 @@ namespace {
 
 // A Secret holds 1 MiB, for all items of a pod.
 constexpr std::size_t max_rows_in_secret = 100'000;
+// Most pieces are in the store, which is only asked for them.
+constexpr std::size_t asked_at_a_time = 32;
 
 /// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.
 std::string row_of(const AttemptPiece& piece, const std::string& key,
@@ -30,12 +32,11 @@ std::string row_of(const AttemptPiece& piece, const std::string& key,
 async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to,
                                           const AttemptInput& input) {
   std::vector<std::string> keys(input.pieces.size());
-  const std::function<std::size_t()> limit = [this] { return store_.connection_limit(); };
   const std::function<async::Task<>(std::size_t)> send = [&](std::size_t i) -> async::Task<> {
     const auto& piece = input.pieces[i];
     keys[i] = co_await artifacts_.send(piece.digest, piece.path, &attempt.io.cancel);
   };
-  co_await async::for_each(keys.size(), limit, send);
+  co_await async::for_each(keys.size(), asked_at_a_time, send);
   auto urls = co_await pods_.presigned_reads(keys);
   std::string rows;
   for (std::size_t i = 0; i < keys.size(); ++i)
