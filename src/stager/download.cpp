@@ -122,7 +122,7 @@ void download_stream(const std::string& what, const std::string& url, Transfer& 
       if (!passing.wait(i, window)) return;  // Another thread has failed, and reports it.
       auto& text = waiting[i % window];
       text.reserve(blobs::range_in_memory);
-      const auto of_range = transfer.receive_range(what, url, rest.range(i),
+      const auto received = transfer.receive_range(what, url, rest.range(i),
                                                    [&](std::string_view bytes) { text += bytes; });
       check_total(what, received.total, total);
       passing.ready(i);
