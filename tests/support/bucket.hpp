@@ -61,6 +61,8 @@ class BucketServer {
                                                        : std::string();
     if (const auto range = header(exchange, "range: bytes="); is_there && !range.empty())
       co_return co_await answer_part(exchange, text, range);
+    if (exchange.method == "HEAD" && is_there)
+      co_return co_await exchange.answer_head(objects[exchange.target].size(), tag);
     co_await exchange.answer(is_there ? 200 : 404, std::move(text), tag);
   }
   /// Returns the value of a header; empty if the request has none. @param begin `name: `, and more
@@ -95,6 +97,7 @@ class BucketServer {
         "Content-Range: bytes " + range + "/" + std::to_string(text.size()) + "\r\n");
   }
   std::string tag_of(const std::string& object) const {
+    if (const auto given = tags.find(object); given != tags.end()) return given->second;
     return '"' + core::sha256(objects.at(object)).hex().substr(0, 16) + '"';
   }
   /// Returns true if the condition of a conditional write holds.
@@ -135,6 +138,7 @@ class BucketServer {
   bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
   std::string parts;                           ///< Parts of the current upload.
   std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
+  std::map<std::string, std::string> tags;     ///< ETags of some of them.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 
