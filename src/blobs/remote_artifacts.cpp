@@ -180,7 +180,8 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   co_await use(to);
   if (!damaged_.contains(to)) {
     const auto there = co_await pods->attest(to);
-    if (there && there->size == sent->size && there->tag == sent->tag) co_return true;
+    const bool is_same = there && there->size == sent->size && there->tag == sent->tag;
+    if (is_same && md5_of(sent->tag.substr(0, sent->tag.find('-')))) co_return true;
     if (there) co_return false;
   }
   co_await store().copy(key, to);
