@@ -49,7 +49,8 @@ TEST_F(ElsewhereRun, takes_an_output_from_there_and_reuses_it) {
 TEST_F(ElsewhereRun, does_not_reuse_what_another_store_has_but_keeps_the_result) {
   run();
   remote.url = "s3://other";
-  EXPECT_EQ(run().cached, 0u) << "train has run again because load had to";
+  EXPECT_EQ(run().cached, 1u);
+  EXPECT_EQ(orchestrator.started["load"], 2);
   remote.url = "s3://team";
   EXPECT_EQ(run().cached, 2u);
 }
