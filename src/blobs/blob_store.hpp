@@ -76,6 +76,12 @@ struct Entry {
   std::chrono::system_clock::time_point modified;  ///< By the clock of the store's machine.
 };
 
+/// What the store's server says of a blob without a transfer of it.
+struct Attestation {
+  std::uint64_t size = 0;
+  std::string tag;  ///< The ETag, without quotes.
+};
+
 /// How pods reach the store, which have no keys for it and see no files of this machine.
 class PodAccess {
  public:
@@ -113,6 +119,8 @@ class PodAccess {
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
   virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
+  /// Returns nothing if there is no such blob.
+  virtual async::Task<std::optional<Attestation>> attest(std::string key) = 0;
 
   /// Returns the certificates by which pods know the server, as PEM text; empty: those of any
   /// system.

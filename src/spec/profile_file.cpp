@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "blobs/addresses.hpp"
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
@@ -102,6 +103,11 @@ std::string read_option(const blobs::Option& option, const core::Value& value, c
   if (option.type == blobs::Option::Type::file)
     return read_path(name, value, file, diagnostics).string();
   auto text = settings::read_text(name, value, settings::formats::word, diagnostics).value_or("");
+  if (option.type == blobs::Option::Type::choice && !text.empty() &&
+      std::ranges::find(option.values, text) == option.values.end())
+    settings::report(diagnostics, "bad-profile",
+                     "'" + option.name + "' is one of: " + core::joined(option.values, ", "),
+                     value.span, {}, core::did_you_mean(text, option.values));
   if (option.type == blobs::Option::Type::server && !text.empty() &&
       !text.starts_with("https://") && !text.starts_with("http://"))
     settings::report(diagnostics, "bad-profile",

@@ -41,10 +41,13 @@ void write_termination_message(const json& message) {
   if (file && ::write(file.get(), text.data(), text.size()) < 0) std::perror("pipe-stager");
 }
 
-void report_failure(const char* what, const std::string& message, bool is_transient) {
+void report_failure(const char* what, const std::string& message, bool is_transient,
+                    const std::string& damaged = {}) {
   constexpr std::size_t max_length = 3000;  // A cluster keeps 4096 bytes.
   std::fprintf(stderr, "pipe-stager: %s\n", message.c_str());
-  write_termination_message({{what, message.substr(0, max_length)}, {"passes", is_transient}});
+  json report{{what, message.substr(0, max_length)}, {"passes", is_transient}};
+  if (!damaged.empty()) report["damaged"] = damaged;
+  write_termination_message(report);
 }
 
 void copy_program(const fs::path& from, const fs::path& to) {
@@ -122,6 +125,8 @@ int main(int count, char** arguments) {
     else
       collect(read_document(), own_folder, std::atoi(arguments[3]));
     return 0;
+  } catch (const stager::DamagedItem& error) {
+    report_failure(what, error.what(), true, error.digest());
   } catch (const stager::TransferError& error) {
     if (!saves) report_failure(what, error.what(), error.is_transient());
     if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", error.what());

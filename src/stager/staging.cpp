@@ -35,8 +35,8 @@ constexpr std::chrono::seconds poll_interval{1};
 
 void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
   if (got.hex() != wanted)
-    throw TransferError(what + " is damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
-                        true);
+    throw DamagedItem(what + " is damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
+                      wanted);
 }
 
 void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
@@ -55,10 +55,14 @@ void check_tree(const fs::path& to, const json& item) {
 
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
-  file_tree::Unpacker unpacker(to);
-  download_stream(to.string(), item.at("url"), transfer,
-                  [&](std::string_view bytes) { unpacker.feed(bytes); });
-  unpacker.finish();
+  try {
+    file_tree::Unpacker unpacker(to);
+    download_stream(to.string(), item.at("url"), transfer,
+                    [&](std::string_view bytes) { unpacker.feed(bytes); });
+    unpacker.finish();
+  } catch (const file_tree::ArchiveError& error) {
+    throw DamagedItem(to.string() + " is damaged: " + error.what(), item.at("digest"));
+  }
   check_tree(to, item);
 }
 
@@ -92,7 +96,7 @@ json piece_of(const json& pieces, std::string_view line) {
                       pieces.at("after").get<std::string>() + signature}};
 }
 
-void fetch_item(const json& item, Transfer& transfer);
+void fetch_stored(const json& item, Transfer& transfer);
 
 void fetch_pieces(const json& pieces, Transfer& transfer) {
   const auto text = pieces.contains("list")
@@ -105,7 +109,7 @@ void fetch_pieces(const json& pieces, Transfer& transfer) {
     begin = end + 1;
   }
   Workers workers(lines.size(), transfer.threads());
-  workers.run([&](std::size_t i) { fetch_item(piece_of(pieces, lines[i]), transfer); });
+  workers.run([&](std::size_t i) { fetch_stored(piece_of(pieces, lines[i]), transfer); });
 }
 
 void fetch_item(const json& item, Transfer& transfer) {
@@ -166,6 +170,16 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   return std::nullopt;
 }
 
+/// Downloads an item that the store has, if nobody has removed it since.
+void fetch_stored(const json& item, Transfer& transfer) {
+  try {
+    fetch_item(item, transfer);
+  } catch (const TransferError& error) {
+    if (error.code() != "NoSuchKey" || !item.contains("digest")) throw;
+    throw DamagedItem(error.what(), item.at("digest"));
+  }
+}
+
 /// Downloads an item once the driver has uploaded it.
 void wait_for(const json& item, Transfer& transfer) {
   const fs::path to = item.at("to").get<std::string>();
@@ -199,12 +213,18 @@ json send_output(const json& output, Transfer& transfer) {
   if (::lstat(path.c_str(), &status) != 0) return entry;
   std::vector<file_tree::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
-  if (is_tree)
+  if (is_tree) {
     nodes = file_tree::scan_tree(path, {path});
-  else if (!S_ISREG(status.st_mode))
+    file_tree::hash_tree(path, nodes);
+    entry["artifact"] = file_tree::tree_digest(nodes).hex();
+    std::uint64_t bytes = 0;
+    for (const auto& node : nodes) bytes += node.bytes;
+    entry["artifact_bytes"] = bytes;
+  } else if (!S_ISREG(status.st_mode)) {
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +
         (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
+  }
   const auto content = is_tree ? file_tree::Content(path, nodes) : file_tree::Content(path);
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   const auto urls = part_urls(output);
@@ -266,7 +286,7 @@ void fetch(const json& document, Transfer& transfer, const SourceReader& sources
     if (items[i].contains("source"))
       reasons[i] = fetch_from_source(items[i], transfer, sources);
     else
-      fetch_item(items[i], transfer);
+      fetch_stored(items[i], transfer);
   });
   json wanted = json::object();
   std::vector<const json*> missing;

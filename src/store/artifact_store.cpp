@@ -412,6 +412,7 @@ std::vector<core::Digest> ArtifactStore::all() const {
 }
 
 void ArtifactStore::remove(const core::Digest& digest) {
+  forget_elsewhere(digest);
   const auto place = path(digest);
   // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
   ::chmod(place.c_str(), 0755);
@@ -450,6 +451,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
     remove(path);
     ::rmdir(path.parent_path().c_str());  // Succeeds only if it is empty.
   }
+  remove_notes(is_used);
   for (const auto& entry : core::entries_of(folder_ / "damaged")) remove(entry);
   Staging::remove_abandoned(folder_);
   return freed;

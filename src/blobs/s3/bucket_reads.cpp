@@ -34,6 +34,20 @@ async::Task<bool> Bucket::has(std::string key) {
   co_return response.status < 300;
 }
 
+async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
+  Call head("look for " + key + " in", "HEAD", key);
+  head.may_be_missing = true;
+  const auto response = co_await call(std::move(head));
+  std::optional<Attestation> found;
+  if (response.status >= 300) co_return found;
+  found.emplace();
+  const auto size = response.header("content-length");
+  std::from_chars(size.data(), size.data() + size.size(), found->size);
+  found->tag = response.header("etag");
+  std::erase(found->tag, '"');
+  co_return found;
+}
+
 async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {

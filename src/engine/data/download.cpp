@@ -204,12 +204,22 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
                                      std::to_string(version.version) +
                                      ", is missing or damaged here",
                                  {"`pipe verify` looks for more that is damaged"});
+  const RemoteOutput output{version.output, version.is_executable};
+  co_await fetch_output(output, cache, pool);
+}
+
+async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
+                                      asio::thread_pool& pool) {
+  const auto digest = output.record.digest;
+  if (!cache)
+    throw core::EnvironmentError(
+        "the output '" + output.record.name + "' is in a remote store, and this run has none",
+        {"name the profile with the `artifact_store` that has it"});
   const auto executor = co_await asio::this_coro::executor;
   const auto work = [&]() -> async::Task<core::Digest> {
     core::make_folders(folder_);
     const core::TemporaryFolder folder(folder_);
-    const RemoteOutput output{version.output, version.is_executable};
-    const DownloadTarget target{artifacts_, folder.path() / version.output.file_name, pool};
+    const DownloadTarget target{artifacts_, folder.path() / output.record.file_name, pool};
     co_await engine::download(*cache, output, target, stop_);
     co_return digest;
   };

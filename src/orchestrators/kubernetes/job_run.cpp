@@ -418,8 +418,11 @@ std::optional<Failure> JobRun::judge() {
 async::Task<> JobRun::take_files(AttemptResult& result) {
   const bool sent = (!failure_ && step_has_ended(result.failure)) ||
                     (watch_.stopping() == core::StopLevel::graceful && frames_.ended());
-  if (!sent) co_return co_await files_->abandon(attempt_);
-  auto trouble = co_await files_->take(attempt_, !result.failure);
+  if (!sent) {
+    co_await files_->abandon(attempt_);
+    co_return files_->see_damage(attempt_, damaged_input_of(entry_.pod));
+  }
+  auto trouble = co_await files_->take(attempt_, result);
   if (trouble) result.failure = std::move(trouble);
 }
 

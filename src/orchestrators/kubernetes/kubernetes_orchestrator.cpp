@@ -44,7 +44,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.infrastructure_retries = 3;
     capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin =
         capabilities_.services = true;
-    capabilities_.fetches_addresses = stages_files();
+    capabilities_.fetches_addresses = capabilities_.takes_elsewhere = stages_files();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }

@@ -53,6 +53,9 @@ struct PodEnd {
 /// Returns the failure of a pod that has ended or is being deleted by another program, if any.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end);
+/// Returns the digest of the input that the pod's stager has found damaged or missing in the remote
+/// store; empty if there is none.
+std::string damaged_input_of(const nlohmann::json& pod);
 /// Returns the failure of a Job that another program deleted before it had a pod.
 Failure deleted_before_pod(const std::string& job);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or

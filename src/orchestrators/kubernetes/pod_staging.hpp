@@ -33,9 +33,14 @@ class PodStaging {
   /// Uploads content that the pod's stager cannot fetch from its address, until the pod has
   /// everything. Throws EnvironmentError.
   async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
-  /// Downloads the pod's outputs, and the reason of a failure. Returns a failure if the outputs of
-  /// a successful attempt are incomplete or invalid.
-  async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
+  /// Downloads the pod's outputs, and the reason of a failure; outputs that may stay are noted in
+  /// the result instead. Returns a failure if the outputs of a successful attempt are incomplete or
+  /// invalid.
+  async::Task<std::optional<Failure>> take(const Attempt& attempt, AttemptResult& result);
+  /// Notes that the store's content of an input is not what its digest says. The next attempt
+  /// uploads it again. Throws LostInput if this machine has it not.
+  /// @param digest empty: nothing is damaged
+  void see_damage(const Attempt& attempt, const std::string& digest);
   /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
   /// Removes the blobs of this attempt alone. @param outputs names of its outputs
@@ -50,6 +55,9 @@ class PodStaging {
   async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
+  async::Task<std::string> stored_key(std::string digest, model::Elsewhere place);
+  async::Task<nlohmann::json> stored_item(std::string to, std::string digest,
+                                          model::Elsewhere place);
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input);
   async::Task<nlohmann::json> pieces_item(const Attempt& attempt, std::string to,
@@ -61,6 +69,8 @@ class PodStaging {
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
                          core::CancelSource& cancel);
+  async::Task<> finish_upload(const Sent& sent);
+  async::Task<bool> leave(const AttemptOutput& output, const Sent& sent, AttemptResult& result);
   async::Task<> receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent);
   async::Task<> receive_failed(const Attempt& attempt, const AttemptOutput& output,
                                const Sent& sent);

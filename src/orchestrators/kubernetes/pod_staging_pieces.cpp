@@ -18,9 +18,11 @@ constexpr std::size_t asked_at_a_time = 32;
 /// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.
 std::string row_of(const AttemptPiece& piece, const std::string& key,
                    const std::string& signature) {
-  std::string row = fs::is_directory(piece.path)            ? "tree "
-                    : blobs::is_executable_file(piece.path) ? "executable "
-                                                            : "file ";
+  const auto& place = piece.elsewhere;
+  const bool is_tree = place ? place->is_directory : fs::is_directory(piece.path);
+  const bool is_executable =
+      !is_tree && (place ? place->is_executable : blobs::is_executable_file(piece.path));
+  std::string row = is_tree ? "tree " : is_executable ? "executable " : "file ";
   return row + piece.digest + " " + key + " " + signature + " " + piece.file + "\n";
 }
 
@@ -34,7 +36,10 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   std::vector<std::string> keys(input.pieces.size());
   const std::function<async::Task<>(std::size_t)> send = [&](std::size_t i) -> async::Task<> {
     const auto& piece = input.pieces[i];
-    keys[i] = co_await artifacts_.send(piece.digest, piece.path, &attempt.io.cancel);
+    if (piece.elsewhere)
+      keys[i] = co_await stored_key(piece.digest, *piece.elsewhere);
+    else
+      keys[i] = co_await artifacts_.send(piece.digest, piece.path, &attempt.io.cancel);
   };
   co_await async::for_each(keys.size(), asked_at_a_time, send);
   auto urls = co_await pods_.presigned_reads(keys);

@@ -281,9 +281,46 @@ TEST_F(Carrier, refuses_what_is_not_what_its_digest_says) {
   try {
     fetch(document, transfer);
     FAIL();
-  } catch (const TransferError& error) {
+  } catch (const DamagedItem& error) {
     EXPECT_THAT(error.what(), HasSubstr("is damaged"));
+    EXPECT_EQ(error.digest(), core::sha256("x").hex());
+    EXPECT_TRUE(error.is_transient());
   }
+}
+
+TEST_F(Carrier, names_the_folder_that_is_damaged_or_gone) {
+  const auto tree = folder.path() / "tree";
+  fs::create_directories(tree / "deep");
+  core::write_file_atomically(tree / "deep/f", std::string(100'000, 'f'));
+  const auto digest = digest_of(tree);
+  const json document{{"items", json::array({{{"kind", "tree"},
+                                              {"to", (folder.path() / "to").string()},
+                                              {"url", server.url() + "/tree"},
+                                              {"digest", digest}}})}};
+  const auto whole = tar_of(tree);
+  for (const std::size_t place : {std::size_t{10}, whole.size() / 2, std::size_t{0}}) {
+    objects["/tree"] = whole;
+    objects["/tree"].at(place) ^= 1;
+    if (place == 0) objects.erase("/tree");
+    Transfer transfer("", hasty);
+    try {
+      fetch(document, transfer);
+      FAIL();
+    } catch (const DamagedItem& error) {
+      EXPECT_EQ(error.digest(), digest);
+    }
+    core::remove_tree(folder.path() / "to");
+  }
+}
+
+TEST_F(Carrier, tells_the_digest_of_a_folder_as_an_artifact) {
+  const auto tree = folder.path() / "tree";
+  fs::create_directories(tree / "deep");
+  core::write_file_atomically(tree / "deep/f", "12345");
+  const auto told = collected(tree)["outputs"][0];
+  EXPECT_EQ(told["artifact"], digest_of(tree));
+  EXPECT_EQ(told["artifact_bytes"], 5);
+  EXPECT_EQ(told["digest"], core::sha256(tar_of(tree)).hex());
 }
 
 TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {
