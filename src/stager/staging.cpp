@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
+#include "stager/cached_items.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -64,9 +65,10 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   check_tree(to, item);
 }
 
-void fetch_item(const json& item, Transfer& transfer) {
+void fetch_item(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
+  if (cache && kind != "text" && fetch_cached(item, to, *cache, transfer)) return;
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
   } else if (kind == "text") {
@@ -126,12 +128,12 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
 }
 
 /// Downloads an item once the driver has uploaded it.
-void wait_for(const json& item, Transfer& transfer) {
+void wait_for(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const auto until = std::chrono::steady_clock::now() + max_wait;
   for (;;) {
     try {
-      return fetch_item(item, transfer);
+      return fetch_item(item, transfer, cache);
     } catch (const TransferError& error) {
       if (error.code() != "NoSuchKey") throw;
     }
@@ -219,12 +221,13 @@ void complete(json& document, Transfer& transfer) {
   }
 }
 
-void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
+void fetch(const json& document, Transfer& transfer, const SourceReader& sources,
+           NodeCache* cache) {
   json wanted = json::object();
   std::vector<const json*> missing;
   for (const auto& item : document.at("items")) {
     if (!item.contains("source")) {
-      fetch_item(item, transfer);
+      fetch_item(item, transfer, cache);
     } else if (auto why = fetch_from_source(item, transfer, sources)) {
       wanted[item.at("digest").get<std::string>()] = std::move(*why);
       missing.push_back(&item);
@@ -233,7 +236,7 @@ void fetch(const json& document, Transfer& transfer, const SourceReader& sources
   if (missing.empty()) return;
   send_text("the list of missing items", document.at("wanted"),
             wanted.dump(-1, ' ', false, json::error_handler_t::replace), transfer);
-  for (const auto* item : missing) wait_for(*item, transfer);
+  for (const auto* item : missing) wait_for(*item, transfer, cache);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {
