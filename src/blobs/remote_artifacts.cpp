@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
+#include "blobs/ranged_read.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -213,23 +214,13 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
       hasher.update(bytes);
       unpack([&] { unpacker.feed(bytes); });
     };
-    co_await store().get(key, Range{}, on_bytes, cancel);
+    co_await read_stream(store(), key, on_bytes, cancel);
     unpack([&] { unpacker.finish(); });
   } else {
-    const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+    const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                                        form == Form::executable ? 0755 : 0644));
     if (!file) throw core::system_error("cannot write " + to.string(), errno);
-    std::uint64_t left = max_bytes;
-    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-      if (bytes.size() > left)
-        throw UnusableBlob("cannot use " + key + ": it has more than the " +
-                           std::to_string(max_bytes) +
-                           " bytes that were announced, or that have room");
-      left -= bytes.size();
-      hasher.update(bytes);
-      core::write_fully(file.get(), bytes, to);
-    };
-    co_await store().get(key, Range{}, on_bytes, cancel);
+    co_return co_await read_to_file(store(), key, file.get(), to, max_bytes, cancel);
   }
   co_return hasher.finish().hex();
 }

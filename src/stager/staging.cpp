@@ -1,5 +1,6 @@
 #include "stager/staging.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -13,8 +14,10 @@
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "fetch/address.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
+#include "stager/download.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -39,14 +42,9 @@ void check(const std::string& what, const core::Digest& got, const std::string& 
 void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to.parent_path());
   const unsigned mode = item.value("executable", false) ? 0555 : 0444;
-  const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) throw core::system_error("cannot write " + to.string(), errno);
-  core::Hasher hasher;
-  transfer.receive(to.string(), item.at("url"), [&](std::string_view bytes) {
-    hasher.update(bytes);
-    core::write_fully(file.get(), bytes, to);
-  });
-  check(to.string(), hasher.finish(), item.at("digest"));
+  check(to.string(), download_file(item.at("url"), file.get(), to, transfer), item.at("digest"));
 }
 
 void check_tree(const fs::path& to, const json& item) {
@@ -59,8 +57,8 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
   try {
     file_tree::Unpacker unpacker(to);
-    transfer.receive(to.string(), item.at("url"),
-                     [&](std::string_view bytes) { unpacker.feed(bytes); });
+    download_stream(to.string(), item.at("url"), transfer,
+                    [&](std::string_view bytes) { unpacker.feed(bytes); });
     unpacker.finish();
   } catch (const file_tree::ArchiveError& error) {
     throw DamagedItem(to.string() + " is damaged: " + error.what(), item.at("digest"));
@@ -68,11 +66,59 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   check_tree(to, item);
 }
 
+/// Returns a list that is not read into memory beyond a limit.
+std::string receive_list(const std::string& what, const std::string& url, Transfer& transfer) {
+  std::string list;
+  transfer.receive(what, url, [&](std::string_view bytes) {
+    if (list.size() + bytes.size() > max_list) throw TransferError(what + " is too long", false);
+    list += bytes;
+  });
+  return list;
+}
+
+/// Returns the item of a line of `{"kind": "pieces"}`.
+json piece_of(const json& pieces, std::string_view line) {
+  const auto take = [&line] {
+    const auto end = std::min(line.find(' '), line.size());
+    const auto field = line.substr(0, end);
+    line.remove_prefix(std::min(end + 1, line.size()));
+    return std::string(field);
+  };
+  const auto kind = take(), digest = take(), key = take(), signature = take();
+  const std::string name(line);
+  if (!fetch::is_safe_path(name))
+    throw TransferError("a name in the list of pieces is not a path: " + name, false);
+  return {{"to", pieces.at("to").get<std::string>() + "/" + name},
+          {"kind", kind == "tree" ? kind : "file"},
+          {"digest", digest},
+          {"executable", kind == "executable"},
+          {"url", pieces.at("before").get<std::string>() + key +
+                      pieces.at("after").get<std::string>() + signature}};
+}
+
+void fetch_stored(const json& item, Transfer& transfer);
+
+void fetch_pieces(const json& pieces, Transfer& transfer) {
+  const auto text = pieces.contains("list")
+                        ? receive_list("the list of pieces", pieces.at("list"), transfer)
+                        : pieces.at("rows").get<std::string>();
+  std::vector<std::string_view> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  Workers workers(lines.size(), transfer.threads());
+  workers.run([&](std::size_t i) { fetch_stored(piece_of(pieces, lines[i]), transfer); });
+}
+
 void fetch_item(const json& item, Transfer& transfer) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
+  } else if (kind == "pieces") {
+    fetch_pieces(item, transfer);
   } else if (kind == "text") {
     core::make_folders(to.parent_path());
     core::write_file_atomically(to, item.at("text").get<std::string>());
@@ -109,12 +155,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   const std::string shown = source.at("shown");
   try {
     if (item.at("kind") == "tree") {
-      std::string list;
-      transfer.receive("the list of " + shown, source.at("files"), [&](std::string_view bytes) {
-        if (list.size() + bytes.size() > max_list)
-          throw TransferError("the list of " + shown + " is too long", false);
-        list += bytes;
-      });
+      const auto list = receive_list("the list of " + shown, source.at("files"), transfer);
       sources.read_folder(core::parse_json(list), to);
       check_tree(to, item);
     } else {
@@ -232,23 +273,27 @@ std::string failure_text(const fs::path& file) {
 void complete(json& document, Transfer& transfer) {
   const auto lists = document.value("lists", json::object());
   for (const auto& [key, url] : lists.items()) {
-    std::string text;
-    transfer.receive("the list of " + key, url.get<std::string>(),
-                     [&](std::string_view bytes) { text += bytes; });
-    document[key] = core::parse_json(text);
+    document[key] =
+        core::parse_json(receive_list("the list of " + key, url.get<std::string>(), transfer));
   }
 }
 
 void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
+  const auto& items = document.at("items");
+  std::vector<std::optional<std::string>> reasons(items.size());
+  Workers workers(items.size(), transfer.threads());
+  workers.run([&](std::size_t i) {
+    if (items[i].contains("source"))
+      reasons[i] = fetch_from_source(items[i], transfer, sources);
+    else
+      fetch_stored(items[i], transfer);
+  });
   json wanted = json::object();
   std::vector<const json*> missing;
-  for (const auto& item : document.at("items")) {
-    if (!item.contains("source")) {
-      fetch_stored(item, transfer);
-    } else if (auto why = fetch_from_source(item, transfer, sources)) {
-      wanted[item.at("digest").get<std::string>()] = std::move(*why);
-      missing.push_back(&item);
-    }
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    if (!reasons[i]) continue;
+    wanted[items[i].at("digest").get<std::string>()] = std::move(*reasons[i]);
+    missing.push_back(&items[i]);
   }
   if (missing.empty()) return;
   send_text("the list of missing items", document.at("wanted"),

@@ -33,6 +33,10 @@ void complete(nlohmann::json& document, Transfer& transfer);
 /// "executable"}, {"kind": "tree", ...}, {"kind": "text", "text"}]}`. Each item is checked against
 /// its digest. Throws DamagedItem for content that has another one.
 ///
+/// An item `{"to", "kind": "pieces", "before", "after", "rows": TEXT}` is a folder of many objects,
+/// `KIND DIGEST KEY SIGNATURE NAME` in each line, whose URLs are BEFORE KEY AFTER SIGNATURE; the
+/// kinds are `file`, `executable` and `tree`. With `"list": URL`, the text is there.
+///
 /// An item with `"source": {"shown", "url", "size", "keep": URL}` comes from a source
 /// (SourceReader); for a folder, `{"shown", "files": URL}` names the list of its files. With
 /// `keep`, the file is then uploaded, so that others find it at `url`. Items that cannot be read

@@ -5,12 +5,12 @@
 
 #include "async/deadline.hpp"
 #include "async/on_pool.hpp"
+#include "async/parallel.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/data/pinned_data.hpp"
-#include "fetch/parallel.hpp"
 #include "fetch/transfer.hpp"
 #include "settings/remote_store.hpp"
 
@@ -296,7 +296,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
     part.forget_progress();
     fs::rename(path, target);
   };
-  co_await fetch::for_each(state.objects.size(), max_files_at_once, fetch);
+  co_await async::for_each(state.objects.size(), max_files_at_once, fetch);
   store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_list_in_secret = 200'000;
-constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
+constexpr unsigned parts_of_output = 256;  // Parts of at most 5 GiB each: 1,280 GiB.
 // Conditions and pages read small outputs, which are therefore fetched at once.
 constexpr std::uint64_t small_output = 1 << 20;
 
@@ -91,12 +91,17 @@ async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::p
   co_return made;
 }
 
-/// Describes an artifact that the store has, and perhaps this machine not.
-async::Task<json> PodStaging::stored_item(std::string to, std::string digest,
-                                          model::Elsewhere place) {
-  const auto key = blobs::RemoteArtifacts::key_of(digest, place.is_directory);
+/// Returns the key of an artifact that the store has, and perhaps this machine not.
+async::Task<std::string> PodStaging::stored_key(std::string digest, bool is_tree) {
+  auto key = blobs::RemoteArtifacts::key_of(digest, is_tree);
   const bool is_there = co_await artifacts_.has(key);
   if (!is_there) throw LostInput(artifacts_.url() + " no longer has " + key, digest);
+  co_return key;
+}
+
+async::Task<json> PodStaging::stored_item(std::string to, std::string digest,
+                                          model::Elsewhere place) {
+  auto key = co_await stored_key(digest, place.is_directory);
   json made;
   made["to"] = std::move(to);
   made["kind"] = place.is_directory ? "tree" : "file";
@@ -154,12 +159,7 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
       items.push_back(co_await item(attempt, to, input.path, input.digest));
       continue;
     }
-    for (const auto& piece : input.pieces) {
-      const auto name = to + "/" + piece.file;
-      auto made = piece.elsewhere ? stored_item(name, piece.digest, *piece.elsewhere)
-                                  : item(attempt, name, piece.path, piece.digest);
-      items.push_back(co_await std::move(made));
-    }
+    items.push_back(co_await pieces_item(attempt, to, input));
     json index;
     index["to"] = to + "/index.json";
     index["kind"] = "text";
@@ -362,9 +362,13 @@ async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned 
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
   co_await store_.remove(report_key(folder));
-  for (const char* list : {"items", "outputs"})
-    if (const auto key = document_key(folder, list); long_lists_.erase(key) > 0)
-      co_await store_.remove(key);
+  for (auto list = long_lists_.lower_bound(folder);
+       list != long_lists_.end() && list->starts_with(folder);
+       list = long_lists_.lower_bound(folder)) {
+    auto key = *list;
+    long_lists_.erase(list);
+    co_await store_.remove(std::move(key));
+  }
   if (addresses.empty()) co_return;
   co_await store_.remove(wanted_key(folder));
   for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));

@@ -55,10 +55,13 @@ class PodStaging {
   async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
+  async::Task<std::string> stored_key(std::string digest, bool is_tree);
   async::Task<nlohmann::json> stored_item(std::string to, std::string digest,
                                           model::Elsewhere place);
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input);
+  async::Task<nlohmann::json> pieces_item(const Attempt& attempt, std::string to,
+                                          const AttemptInput& input);
   async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key);
   async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
@@ -79,7 +82,7 @@ class PodStaging {
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
   std::set<std::string> unreached_;   ///< Servers that a pod could not reach.
-  std::set<std::string> long_lists_;  ///< Keys of lists that shorten() has stored.
+  std::set<std::string> long_lists_;  ///< Keys of lists that do not fit into a Secret.
   std::set<std::string> kept_;        ///< Keys of artifacts that a pod has to upload.
   asio::thread_pool pool_;            ///< Computes digests.
 };
