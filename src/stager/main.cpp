@@ -1,20 +1,23 @@
 // Transfers a step's files between its pod and the remote store (staging.hpp). Linked statically,
 // so that it runs in any image. Usage:
 //
-//        pipe-stager fetch DOCUMENT FOLDER         downloads the inputs; copies itself and the
-//                                                  agent beside it to FOLDER
+//        pipe-stager fetch DOCUMENT FOLDER [CACHE BUDGET]
+//                                                  downloads the inputs, to be shared by the node's
+//                                                  pods in the folder CACHE of BUDGET bytes; copies
+//                                                  itself and the agent beside it to FOLDER
 //        pipe-stager keep DOCUMENT                 uploads the checkpoint whenever it has changed
 //        pipe-stager save DOCUMENT                 uploads the checkpoint of an ended step
 //        pipe-stager collect DOCUMENT EXIT_CODE    uploads the outputs
 //
-// The container's termination message has the reason of a failure of `fetch` and `collect`, and the
-// result of restoring a checkpoint.
+// The container's termination message has the reason of a failure of `fetch` and `collect`, the
+// result of restoring a checkpoint, and what the cache has spared.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include <fcntl.h>
@@ -62,7 +65,8 @@ stager::Transfer transfer_for(const json& document, const fs::path& own_folder) 
   return stager::Transfer(std::move(authorities));
 }
 
-void fetch(json document, const fs::path& own_folder, const fs::path& folder) {
+void fetch(json document, const fs::path& own_folder, const fs::path& folder,
+           std::optional<stager::NodeCache> cache) {
   auto transfer = transfer_for(document, own_folder);
   stager::complete(document, transfer);
   for (const char* each : {"agent", "stager", "ca.pem"})
@@ -71,11 +75,27 @@ void fetch(json document, const fs::path& own_folder, const fs::path& folder) {
   auto authorities = document.value("authorities", std::string());
   if (fs::exists(own_folder / "ca.pem"))
     authorities += "\n" + core::read_file(own_folder / "ca.pem");
-  stager::fetch(document, transfer, stager::SourceReader(std::move(authorities)));
-  if (!document.contains("checkpoint")) return;
-  const auto restored =
-      stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);
-  if (!restored.empty()) write_termination_message({{"checkpoint", restored}});
+  stager::fetch(document, transfer, stager::SourceReader(std::move(authorities)),
+                cache ? &*cache : nullptr);
+  json notes = json::object();
+  if (cache) {
+    cache->trim();
+    notes["cache"] = cache->summary();
+  }
+  if (document.contains("checkpoint")) {
+    const auto restored =
+        stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);
+    if (!restored.empty()) notes["checkpoint"] = restored;
+  }
+  if (!notes.empty()) write_termination_message(notes);
+}
+
+/// Returns the node's cache from the last arguments.
+std::optional<stager::NodeCache> cache_of(int count, char** arguments) {
+  constexpr int folder = 4, budget = 5;
+  if (count <= budget) return std::nullopt;
+  return std::make_optional<stager::NodeCache>(arguments[folder],
+                                               std::strtoull(arguments[budget], nullptr, 10));
 }
 
 void collect(json document, const fs::path& own_folder, int exit_code) {
@@ -113,7 +133,7 @@ int main(int count, char** arguments) {
   umask(0);  // Other users in the pod read the files.
   const std::string_view task = arguments[1];
   const bool saves = task == "keep" || task == "save";
-  if (!saves && count != 4) return 125;
+  if (!saves && count != 4 && count != 6) return 125;
   const auto read_document = [&] { return core::parse_json(core::read_file(arguments[2])); };
   const char* what = task == "fetch" ? "not_fetched" : "not_collected";
   try {
@@ -121,7 +141,7 @@ int main(int count, char** arguments) {
     if (saves)
       save(read_document, own_folder, task == "save");
     else if (task == "fetch")
-      fetch(read_document(), own_folder, arguments[3]);
+      fetch(read_document(), own_folder, arguments[3], cache_of(count, arguments));
     else
       collect(read_document(), own_folder, std::atoi(arguments[3]));
     return 0;

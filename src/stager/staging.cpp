@@ -17,6 +17,7 @@
 #include "fetch/address.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
+#include "stager/cached_items.hpp"
 #include "stager/download.hpp"
 #include "stager/parts.hpp"
 
@@ -96,9 +97,9 @@ json piece_of(const json& pieces, std::string_view line) {
                       pieces.at("after").get<std::string>() + signature}};
 }
 
-void fetch_stored(const json& item, Transfer& transfer);
+void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache);
 
-void fetch_pieces(const json& pieces, Transfer& transfer) {
+void fetch_pieces(const json& pieces, Transfer& transfer, NodeCache* cache) {
   const auto text = pieces.contains("list")
                         ? receive_list("the list of pieces", pieces.at("list"), transfer)
                         : pieces.at("rows").get<std::string>();
@@ -109,16 +110,17 @@ void fetch_pieces(const json& pieces, Transfer& transfer) {
     begin = end + 1;
   }
   Workers workers(lines.size(), transfer.threads());
-  workers.run([&](std::size_t i) { fetch_stored(piece_of(pieces, lines[i]), transfer); });
+  workers.run([&](std::size_t i) { fetch_stored(piece_of(pieces, lines[i]), transfer, cache); });
 }
 
-void fetch_item(const json& item, Transfer& transfer) {
+void fetch_item(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
+  if (cache && (kind == "file" || kind == "tree") && fetch_cached(item, to, *cache, transfer)) return;
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
   } else if (kind == "pieces") {
-    fetch_pieces(item, transfer);
+    fetch_pieces(item, transfer, cache);
   } else if (kind == "text") {
     core::make_folders(to.parent_path());
     core::write_file_atomically(to, item.at("text").get<std::string>());
@@ -171,22 +173,22 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
 }
 
 /// Downloads an item that the store has, if nobody has removed it since.
-void fetch_stored(const json& item, Transfer& transfer) {
+void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache) {
   try {
-    fetch_item(item, transfer);
+    fetch_item(item, transfer, cache);
   } catch (const TransferError& error) {
     if (error.code() != "NoSuchKey") throw;
-    throw DamagedItem(error.what(), item.at("digest"));
+    throw DamagedItem(error.what(), item.value("digest", std::string()));
   }
 }
 
 /// Downloads an item once the driver has uploaded it.
-void wait_for(const json& item, Transfer& transfer) {
+void wait_for(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const auto until = std::chrono::steady_clock::now() + max_wait;
   for (;;) {
     try {
-      return fetch_item(item, transfer);
+      return fetch_item(item, transfer, cache);
     } catch (const TransferError& error) {
       if (error.code() != "NoSuchKey") throw;
     }
@@ -278,7 +280,8 @@ void complete(json& document, Transfer& transfer) {
   }
 }
 
-void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
+void fetch(const json& document, Transfer& transfer, const SourceReader& sources,
+           NodeCache* cache) {
   const auto& items = document.at("items");
   std::vector<std::optional<std::string>> reasons(items.size());
   Workers workers(items.size(), transfer.threads());
@@ -286,7 +289,7 @@ void fetch(const json& document, Transfer& transfer, const SourceReader& sources
     if (items[i].contains("source"))
       reasons[i] = fetch_from_source(items[i], transfer, sources);
     else
-      fetch_stored(items[i], transfer);
+      fetch_stored(items[i], transfer, cache);
   });
   json wanted = json::object();
   std::vector<const json*> missing;
@@ -298,7 +301,7 @@ void fetch(const json& document, Transfer& transfer, const SourceReader& sources
   if (missing.empty()) return;
   send_text("the list of missing items", document.at("wanted"),
             wanted.dump(-1, ' ', false, json::error_handler_t::replace), transfer);
-  for (const auto* item : missing) wait_for(*item, transfer);
+  for (const auto* item : missing) wait_for(*item, transfer, cache);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stager/node_cache.hpp"
 #include "stager/source.hpp"
 #include "stager/transfer.hpp"
 
@@ -42,8 +43,9 @@ void complete(nlohmann::json& document, Transfer& transfer);
 /// `keep`, the file is then uploaded, so that others find it at `url`. Items that cannot be read
 /// from their source are listed at `{"wanted": URL}` of the document, as `{DIGEST: REASON}`; then
 /// the driver has an hour to upload them to `url`. Throws TransferError, EnvironmentError.
+/// @param cache where pods of the node share what is at `url`; null: nowhere
 void fetch(const nlohmann::json& document, Transfer& transfer,
-           const SourceReader& sources = SourceReader({}));
+           const SourceReader& sources = SourceReader({}), NodeCache* cache = nullptr);
 
 /// Uploads the outputs of the document: `{"report": URL, "failure": PATH, "outputs": [{"name",
 /// "path", "key", "whole": URL, "upload", "before", "after", "signatures"}]}`. The report describes

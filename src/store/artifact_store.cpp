@@ -133,6 +133,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   };
   if (is_ours_alone(status)) {
     freeze(source, executable ? 0555 : 0444);
+    const EarlyWriting writing(source);
     artifact.digest = core::sha256_file(source);
     on_known(artifact);
     check_frozen(source, artifact.bytes);
@@ -162,6 +163,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   if (is_ours_alone(source, nodes)) {
     file_tree::rewrite_links(source, nodes);
     freeze(source, nodes);
+    const EarlyWriting writing(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
     on_known(artifact);

@@ -19,6 +19,8 @@ struct ConnectionField {
   enum class Kind {
     word,
     number,  ///< A whole one, as a text.
+    bytes,   ///< An amount such as `200GiB`; the value is the number of bytes.
+    volume,  ///< An absolute path on the machines that run steps, or `pvc/CLAIM`.
     path,    ///< Relative ones are resolved against the folder of the profile's file.
     job,     ///< A JSON merge patch of a Kubernetes Job, as JSON.
   } kind = Kind::word;
@@ -33,6 +35,8 @@ struct ConnectionMap {
   std::string example;
   /// The error message beside `artifact_store`; empty: the two do not exclude each other.
   std::string excludes_artifact_store = {};
+  /// The error message without an `artifact_store` whose pods have URLs; empty: it is not needed.
+  std::string needs_artifact_store = {};
 };
 
 /// The traits of an orchestrator on every machine; Capabilities has those that depend on the

@@ -360,8 +360,8 @@ async::Task<> JobRun::read_once() {
 }
 
 async::Task<> JobRun::read_log() {
-  if (const auto restored = restored_checkpoint(entry_.pod); !restored.empty())
-    attempt_.io.log.write(Stream::err, restored);
+  if (const auto notes = stager_notes(entry_.pod); !notes.empty())
+    attempt_.io.log.write(Stream::err, notes);
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // The log is complete.

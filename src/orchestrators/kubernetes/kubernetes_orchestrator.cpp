@@ -67,6 +67,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
+    place.node_cache = node_cache();
     // No Job exists yet, so that a stop may end every request.
     client().stop_calls_by(options_.run);
     const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
@@ -107,6 +108,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.owner = owner();
     place.claim = claim();
     place.carries = files() != nullptr;
+    place.node_cache = node_cache();
     place.agent_image = image.agent;
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
@@ -200,6 +202,11 @@ class KubernetesOrchestrator : public Orchestrator {
   SharedClaim claim() const {
     return {connection_field(options_.connection, "claim"),
             connection_field(options_.connection, "claim_path")};
+  }
+
+  NodeCache node_cache() const {
+    return {connection_field(options_.connection, "node_cache"),
+            connection_field(options_.connection, "node_cache_budget")};
   }
 
   static void add_notice(const StepSpec& step, Environment& environment) {

@@ -135,7 +135,7 @@ json agent_bringer(const std::string& image, const json& step) {
 
 // For a pod with staged files. Keys of its Secret contain a dot, which no variable's name has.
 constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch",
-                     *collect_folder = "/pipe/collect";
+                     *collect_folder = "/pipe/collect", *cache_folder = "/pipe/cache";
 constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
                      *document = "/document";
 
@@ -168,18 +168,26 @@ void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& p
     files.add_left(agent_container, agent_file, agent_path);
 }
 
-/// Makes the agent's init container download the files, too.
-void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout,
-               bool has_checkpoint) {
+/// Makes the agent's init container download the files, too. Only this container sees the node's
+/// cache.
+void let_fetch(json& pod, const AttemptSpec& attempt, const JobOptions& place,
+               const Layout& layout) {
+  auto& container = pod["initContainers"][0];
   container["command"] = json::array(
       {stager_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
   PodFiles files;
   files.add_empty("programs", programs_folder, false);
   files.add_empty("code", layout.code, false);
   files.add_empty("inputs", layout.inputs, false);
-  if (has_checkpoint) files.add_empty("checkpoint", layout.checkpoint, false);
-  files.add_secret("fetch", secret, fetch_key, fetch_folder);
-  volumes.push_back(files.volumes.back());
+  if (sends_checkpoint(attempt, place)) files.add_empty("checkpoint", layout.checkpoint, false);
+  const auto shared = files.volumes.size();
+  files.add_secret("fetch", job_name(attempt), fetch_key, fetch_folder);
+  if (!place.node_cache.path.empty()) {
+    files.add_node_cache(place.node_cache, cache_folder);
+    container["command"].push_back(cache_folder);
+    container["command"].push_back(place.node_cache.budget);
+  }
+  for (auto i = shared; i < files.volumes.size(); ++i) pod["volumes"].push_back(files.volumes[i]);
   container["volumeMounts"] = files.mounts;
 }
 
@@ -341,9 +349,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
             .count();
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
-    if (place.carries)
-      let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout,
-                sends_checkpoint(attempt, place));
+    if (place.carries) let_fetch(pod, attempt, place, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);

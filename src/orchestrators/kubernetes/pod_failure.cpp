@@ -279,14 +279,16 @@ bool step_has_ended(const std::optional<Failure>& failure) {
          failure->kind == FailureKind::signal || failure->kind == FailureKind::out_of_memory;
 }
 
-std::string restored_checkpoint(const json& pod) {
-  std::string line;
+std::string stager_notes(const json& pod) {
+  std::string lines;
   for (const auto& container : list_at(pod, "/status/initContainerStatuses")) {
     const auto report = core::parse_json(text_at(container, "/state/terminated/message"));
-    const auto text = report.is_object() ? text_at(report, "/checkpoint") : std::string();
-    if (!text.empty()) line = "pipe: ${checkpoint} " + text + "\n";
+    if (!report.is_object()) continue;
+    if (const auto text = text_at(report, "/cache"); !text.empty()) lines += "pipe: " + text + "\n";
+    if (const auto text = text_at(report, "/checkpoint"); !text.empty())
+      lines += "pipe: ${checkpoint} " + text + "\n";
   }
-  return line;
+  return lines;
 }
 
 PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) {

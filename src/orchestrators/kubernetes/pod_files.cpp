@@ -1,5 +1,6 @@
 #include "orchestrators/kubernetes/pod_files.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include "core/diagnostic.hpp"
@@ -61,6 +62,17 @@ void PodFiles::add_secret(const std::string& name, const std::string& secret,
                       {{"secretName", secret},
                        {"items", json::array({json{{"key", key}, {"path", "document"}}})}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", true}});
+}
+
+void PodFiles::add_node_cache(const NodeCache& cache, const std::string& target) {
+  constexpr std::string_view claim = "pvc/", name = "node-cache";
+  json volume{{"name", name}};
+  if (cache.path.starts_with(claim))
+    volume["persistentVolumeClaim"] = {{"claimName", cache.path.substr(claim.size())}};
+  else
+    volume["hostPath"] = {{"path", cache.path}, {"type", "DirectoryOrCreate"}};
+  volumes.push_back(std::move(volume));
+  mounts.push_back({{"name", name}, {"mountPath", target}});
 }
 
 void PodFiles::add(const KubernetesSettings& settings) {

@@ -18,6 +18,12 @@ struct SharedClaim {
   std::filesystem::path root;  ///< The path at which this machine sees the claim's content.
 };
 
+/// Where the pods of a node share what they download (stager/node_cache.hpp).
+struct NodeCache {
+  std::string path;    ///< A folder of each node, or `pvc/CLAIM`; empty: nowhere.
+  std::string budget;  ///< The most that it may take, bytes.
+};
+
 struct PodFiles {
   explicit PodFiles(const SharedClaim& claim = {}) : claim_(claim) {}
 
@@ -34,6 +40,8 @@ struct PodFiles {
   /// Adds the folder `target` with one file, this key of a Secret.
   void add_secret(const std::string& name, const std::string& secret, const std::string& key,
                   const std::string& target);
+  /// Adds a folder of the node that is made if it is missing, or a claim.
+  void add_node_cache(const NodeCache& cache, const std::string& target);
   /// Adds the volumes of the settings.
   void add(const KubernetesSettings& settings);
 

@@ -94,6 +94,16 @@ TEST_F(ProfileTest, an_artifact_store_can_be_a_folder_also_beside_a_claim) {
   EXPECT_EQ(profiles.at("c").remote_store.url, "file:///mnt/x y");
 }
 
+TEST_F(ProfileTest, a_nodes_cache_is_a_path_of_the_nodes_or_a_claim) {
+  write("profiles.yaml",
+        "a: {artifact_store: s3://x, node_cache: {path: /var/cache/pipe, budget: 2KiB}}\n"
+        "b: {artifact_store: s3://x, node_cache: {path: pvc/scratch, budget: 1000}}\n");
+  const auto profiles = find_profiles(folder.path());
+  EXPECT_EQ(profiles.at("a").field("node_cache"), "/var/cache/pipe");
+  EXPECT_EQ(profiles.at("a").field("node_cache_budget"), "2048");
+  EXPECT_EQ(profiles.at("b").field("node_cache"), "pvc/scratch");
+}
+
 TEST_F(ProfileTest, a_folder_has_no_server) {
   write("profiles.yaml", "a: {artifact_store: {bucket: /mnt/x, endpoint: 'https://lab'}}\n");
   EXPECT_THAT(test::error_text([&] { find_profiles(folder.path()); }), HasSubstr("'endpoint'"));
