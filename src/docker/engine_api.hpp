@@ -25,7 +25,7 @@ namespace pipeline::docker {
 /// The address of an engine, and the setting that it comes from.
 struct Endpoint {
   std::string url;      ///< `unix:///var/run/docker.sock`, `tcp://host:2376`, `ssh://user@host`.
-  std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
+  std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `profile`, `default`.
   net::TlsOptions tls;  ///< From DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context.
   bool use_tls = false;
   std::string certificates;  ///< With TLS, the folder in which its files were searched.
@@ -34,6 +34,9 @@ struct Endpoint {
 };
 /// Returns DOCKER_HOST, else the current docker context, else the default socket.
 Endpoint find_endpoint();
+/// Returns an endpoint that a profile names. @param certificates folder of its TLS files; empty:
+/// DOCKER_TLS_VERIFY, DOCKER_TLS and DOCKER_CERT_PATH hold for `tcp://`
+Endpoint endpoint_at(const std::string& url, const std::string& certificates);
 
 /// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {

@@ -21,6 +21,8 @@ struct ConnectionField {
     number,  ///< A whole one, as a text.
     path,    ///< Relative ones are resolved against the folder of the profile's file.
     job,     ///< A JSON merge patch of a Kubernetes Job, as JSON.
+    hosts,   ///< URLs of services, as a JSON list of maps: `host`, and perhaps `address`, at which
+             ///< other hosts reach this one, and `certificates`, a path.
   } kind = Kind::word;
   std::string option_help = {};     ///< Help of the option `--NAME`; empty: there is none.
   bool identifies_service = false;  ///< The field helps to find the remains of a dead run.
