@@ -117,7 +117,7 @@ Endpoint find_endpoint() {
 
 Endpoint endpoint_at(const std::string& url, const std::string& certificates) {
   auto endpoint = from_environment(url);
-  endpoint.origin = "profile";
+  endpoint.origin = "the profile's engines";
   if (certificates.empty()) return endpoint;
   endpoint.use_tls = true;
   endpoint.tls = tls_files(endpoint.certificates = certificates);

@@ -25,7 +25,7 @@ namespace pipeline::docker {
 /// The address of an engine, and the setting that it comes from.
 struct Endpoint {
   std::string url;      ///< `unix:///var/run/docker.sock`, `tcp://host:2376`, `ssh://user@host`.
-  std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `profile`, `default`.
+  std::string origin;   ///< `DOCKER_HOST`, `docker context 'x'`, `default`.
   net::TlsOptions tls;  ///< From DOCKER_TLS_VERIFY, DOCKER_CERT_PATH or the context.
   bool use_tls = false;
   std::string certificates;  ///< With TLS, the folder in which its files were searched.

@@ -107,7 +107,7 @@ class SeveralEngines(PipeTest):
     def test_engines_that_cannot_be_two_are_refused(self):
         self.train()
         for engines, said in (([FIRST, "unix:///run/docker.sock"], "are the same engine"),
-                              ([FIRST, "unix:///run/no-such-engine.sock"], "no Docker Engine answers at unix:///run/no-such-engine.sock (profile)"),
+                              ([FIRST, "unix:///run/no-such-engine.sock"], "no Docker Engine answers at unix:///run/no-such-engine.sock (the profile's engines)"),
                               ([FIRST, "ssh://no-such-host.invalid"], "no such host")):
             self.profile(engines)
             result = self.run_pipe(code=3)

@@ -159,15 +159,15 @@ class DockerOrchestrator : public OneEngine {
 
   async::Task<bool> has_agents(const Attempt& attempt, unsigned nodes, unsigned ranks) override {
     const auto* engine = co_await engine_.info();
-    const bool has_agents = !init(engine->architecture).empty();
-    if (!has_agents && ranks > nodes)
+    const bool is_startable = !init(engine->architecture).empty();
+    if (!is_startable && ranks > nodes)
       throw core::EnvironmentError(
           "several processes on a node of '" + attempt.step.name +
               "' are started by pipe's own program, which containers of this engine cannot run",
           {"let `torchrun` start them: leave `processes` out (docs/nodes.md)",
            "or put the state folder on a file system without `noexec`, on a machine with the "
            "engine's processor"});
-    co_return has_agents;
+    co_return is_startable;
   }
 
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,

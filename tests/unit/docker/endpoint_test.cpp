@@ -68,7 +68,7 @@ TEST_F(FindEndpoint, a_profiles_engines_come_before_the_environment) {
   const auto engines = find_engines({{engines_field, listed}});
   ASSERT_EQ(engines.size(), 4U);
   EXPECT_EQ(engines[0].endpoint.url, "unix:///run/a.sock");
-  EXPECT_EQ(engines[0].endpoint.origin, "profile");
+  EXPECT_EQ(engines[0].endpoint.origin, "the profile's engines");
   EXPECT_EQ(engines[1].address, "10.0.0.2");
   EXPECT_EQ(engines[2].endpoint.url, "tcp://gpu3:2376");
   EXPECT_EQ(engines[2].endpoint.tls.ca_file, (folder_.path() / "gpu3/ca.pem").string());
