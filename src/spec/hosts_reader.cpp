@@ -73,7 +73,10 @@ nlohmann::json read_hosts(const std::string& key, const core::Value& value,
   auto hosts = nlohmann::json::array();
   if (value.kind != core::Value::Kind::list || value.items.empty()) {
     settings::report(diagnostics, "wrong-type",
-                     "'" + key + "' must be a list of hosts, not " + settings::describe(value),
+                     "'" + key + "' must be a list of hosts, not " +
+                         (value.items.empty() && value.kind == core::Value::Kind::list
+                              ? "an empty one"
+                              : settings::describe(value)),
                      value.span, {"as in `" + key + ": [unix, ssh://gpu2, tcp://gpu3:2376]`"});
     return hosts;
   }
