@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from nodes_test import FAIL, SUM, WAIT, WRITE
+from nodes_test import FAIL, WAIT, WRITE
 from remote_engine_test import VARIABLES, second
 from support import PipeTest, docker, wait_until
 
@@ -59,8 +59,10 @@ class SeveralEngines(PipeTest):
         """Both have the step's image, code and inputs; a step without nodes runs on the first."""
         self.write("train.py", WRITE + "print(open(os.environ['PIPE_INPUT_DATA']).read().strip(), os.environ['PIPE_NODE_ADDRESSES'])\n")
         self.pipeline({"data": {"command": "echo digits > ${outputs.data}", "outputs": ["data"]},
-                       "train": {"command": ["python3", "train.py"], "nodes": 2, "inputs": {"data": "data.data"}, "outputs": ["model", {"name": "shards", "from": "all"}]},
-                       "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": "train.model", "shards": "train.shards"}}},
+                       "train": {"command": ["python3", "train.py"], "nodes": 2, "inputs": {"data": "data.data"},
+                                 "outputs": ["model", {"name": "shards", "from": "all"}]},
+                       "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort",
+                                "inputs": {"model": "train.model", "shards": "train.shards"}}},
                       {"network": "host", "environment": {"BUILT": self.mark}})
         self.run_pipe()
         self.assertEqual(self.pipe("logs", "latest", "show").out, "1 of 0\n0/0:0\n1/1:1\n")
@@ -96,9 +98,8 @@ class SeveralEngines(PipeTest):
         self.assert_nothing_left()
 
     def test_the_first_nodes_checkpoint_is_kept(self):
-        self.write("train.py", SUM + "open('/pipe/checkpoint/rank', 'a').write(str(rank)) and print('left', open('/pipe/checkpoint/rank').read())\n"
-                                     "time.sleep(0.3)\nos._exit(int(os.environ['PIPE_ATTEMPT'] == '1'))\n")
-        self.train(checkpoint=True, retry={"max_retries": 1, "delay": "0s"})
+        command = "printf $RANK >> ${checkpoint}/ranks && echo left $(cat ${checkpoint}/ranks) && sleep 0.5 && test $PIPE_ATTEMPT = 2"
+        self.pipeline({"train": {"command": command, "nodes": 2, "retry": {"max_retries": 1, "delay": "0s"}}}, {"network": "host"})
         self.run_pipe()
         log = self.pipe("logs", "latest", "train").out
         self.assertIn("[0] left 00", log)
@@ -106,10 +107,10 @@ class SeveralEngines(PipeTest):
 
     def test_engines_that_cannot_be_two_are_refused(self):
         self.train()
-        for engines, said in (([FIRST, "unix:///run/docker.sock"], "are the same engine"),
-                              ([FIRST, "unix:///run/no-such-engine.sock"], "no Docker Engine answers at unix:///run/no-such-engine.sock (the profile's engines)"),
-                              ([FIRST, "ssh://no-such-host.invalid"], "no such host")):
-            self.profile(engines)
+        for other, said in (("unix:///run/docker.sock", "are the same engine"),
+                            ("unix:///run/no-such.sock", "no Docker Engine answers at unix:///run/no-such.sock (the profile's engines)"),
+                            ("ssh://no-such-host.invalid", "no such host")):
+            self.profile([FIRST, other])
             result = self.run_pipe(code=3)
             self.assertIn(said, result.text)
         self.profile([FIRST, "unix://" + VARIABLES["SOCKET"]])
