@@ -14,6 +14,7 @@
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
 #include "settings/kubernetes_shapes.hpp"
+#include "spec/hosts_reader.hpp"
 #include "spec/keys.hpp"
 #include "spec/limits_reader.hpp"
 #include "spec/notify_reader.hpp"
@@ -157,6 +158,12 @@ void read_field(const orchestrators::ConnectionField& field, const core::Value& 
   if (field.kind == Kind::job) {
     const auto patch = settings::decode_shape(key, value, settings::shapes::job, diagnostics);
     if (patch) profile.connection[field.name] = patch->dump();
+    return;
+  }
+  if (field.kind == Kind::hosts) {
+    const auto hosts =
+        read_hosts(key, value, fs::absolute(profile.file).parent_path(), diagnostics);
+    if (!hosts.empty()) profile.connection[field.name] = hosts.dump();
     return;
   }
   if (field.kind == Kind::bytes) {
