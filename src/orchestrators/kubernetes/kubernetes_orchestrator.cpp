@@ -15,6 +15,7 @@
 #include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/gang_job.hpp"
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
@@ -113,6 +114,8 @@ class KubernetesOrchestrator : public Orchestrator {
     place.services = image.services;
     place.gpu_models = gpu_models_;
     if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
+    if (attempt.process && attempt.process->addresses->are_alike)
+      place.gang_job = &gang_jobs_.at(gang_key(attempt));
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
@@ -152,17 +155,24 @@ class KubernetesOrchestrator : public Orchestrator {
     made.port = node_port;
     made.has_agents = true;
     made.gpus = settings::gpu_request(attempt.step.settings->resources).count;
+    LeftGang left;
     const auto tried = tries_.find(key);
-    made.tries = tried != tries_.end() ? tried->second + 1
-                 : attempt.joins       ? co_await last_try(client(), labels_of(attempt))
-                                       : 0;
-    tries_[key] = made.tries;
+    if (tried != tries_.end())
+      left.tries = tried->second + 1;
+    else if (attempt.joins)
+      left = co_await left_gang(client(), labels_of(attempt));
+    made.tries = tries_[key] = left.tries;
+    if (!left.are_alike) left.are_alike = has_indexed_jobs(co_await client().version());
+    made.are_alike = *left.are_alike;
     gangs_.insert_or_assign(key, GangPods(nodes, patience_with(attempt.step)));
+    gang_jobs_.erase(key);
+    gang_jobs_.try_emplace(key, loop_.get_executor());
     co_return made;
   }
 
   async::Task<> disconnect_nodes(const Attempt& attempt) override {
     gangs_.erase(gang_key(attempt));
+    gang_jobs_.erase(gang_key(attempt));
     co_return;
   }
 
@@ -287,9 +297,10 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
   std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
-  std::map<std::string, GangPods> gangs_;  ///< Of running attempts with nodes, by gang_key().
-  std::map<std::string, unsigned> tries_;  ///< NodeAddresses::tries of their last try.
-  GpuModels gpu_models_;                   ///< GPU models of the cluster's nodes, if known.
+  std::map<std::string, GangPods> gangs_;     ///< Of running attempts with nodes, by gang_key().
+  std::map<std::string, GangJob> gang_jobs_;  ///< Likewise; used by those that are alike.
+  std::map<std::string, unsigned> tries_;     ///< NodeAddresses::tries of their last try.
+  GpuModels gpu_models_;                      ///< GPU models of the cluster's nodes, if known.
 };
 
 }  // namespace
