@@ -11,6 +11,13 @@ namespace fs = std::filesystem;
 
 bool has_indexed_jobs(std::pair<int, int> version) { return version >= std::pair(1, 24); }
 
+void make_indexed(nlohmann::json& spec, const AttemptSpec& attempt, const GangJob& job) {
+  spec["completionMode"] = "Indexed";
+  spec["completions"] = spec["parallelism"] = attempt.process->nodes;
+  if (!job.pod_group.empty())
+    spec["template"]["spec"]["schedulingGroup"]["podGroupName"] = job_name(attempt);
+}
+
 std::string folder_of_node(const std::string& node, const char* folder) {
   return "nodes/" + node + "/" + folder;
 }

@@ -17,13 +17,19 @@ namespace pipeline::orchestrators::kubernetes {
 /// node 0 creates the Job, and removes it in the end. The Job has no pod beyond the first of an
 /// index: when a pod fails or is deleted, its controller deletes the others.
 struct GangJob {
-  explicit GangJob(const asio::any_io_executor& executor) : is_settled(executor) {}
+  explicit GangJob(const asio::any_io_executor& executor, std::string pod_group_version = {})
+      : is_settled(executor), pod_group(std::move(pod_group_version)) {}
   async::Gate is_settled;  ///< `created` is known.
+  /// API version of its PodGroup; empty: it has none.
+  std::string pod_group;
   CreatedJob created;
 };
 
 /// Returns whether the Job's controller makes a pod for each index.
 bool has_indexed_jobs(std::pair<int, int> version);
+
+/// Gives the Job a pod for each node. @param spec of the Job
+void make_indexed(nlohmann::json& spec, const AttemptSpec& attempt, const GangJob& job);
 
 /// Makes the folders of node 0 those of the index 0, `nodes/0/...`: a pod's folder is a function of
 /// its index.

@@ -6,6 +6,7 @@
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/kubernetes/gang_job.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
+#include "orchestrators/kubernetes/pod_group.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -41,6 +42,17 @@ async::Task<bool> is_there(kubernetes_api::Client& client, const Attempt& attemp
   co_return there;
 }
 
+/// Makes what the Job of all nodes refers to.
+async::Task<> prepare(kubernetes_api::Client& client, const Attempt& attempt,
+                      const JobOptions& place) {
+  link_first_node(attempt);
+  auto& version = place.gang_job->pod_group;
+  if (version.empty()) co_return;
+  const bool is_there =
+      co_await create_pod_group(client, pod_group_manifest(attempt, place.owner, version));
+  if (!is_there) version.clear();
+}
+
 bool has_started(const json& pod) {
   return !pod.is_null() && text_at(pod, "/status/phase") != "Pending";
 }
@@ -61,11 +73,14 @@ async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt
   if (files) carried = co_await files->bring(attempt);
   made.brought = Clock::now() - begun;
   if (!exists) {
-    if (place.gang_job) link_first_node(attempt);
+    if (place.gang_job) co_await prepare(client, attempt, place);
     made.job = co_await create_in_turn(client, client.path("batch/v1", "jobs"),
                                        job_manifest(attempt, place), attempt.io, made.failure);
     if (made.failure || attempt.io.cancel.level() != core::StopLevel::none) co_return made;
     if (made.job.is_null()) co_await adopt(client, attempt, place, made);
+    if (place.gang_job && !place.gang_job->pod_group.empty())
+      co_await give_pod_group(client, place.gang_job->pod_group, job_name(attempt),
+                              text_at(made.job, "/metadata/uid"));
   }
   auto secret = secret_manifest(attempt, place.owner, carried);
   if (!secret) co_return made;

@@ -19,6 +19,7 @@
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/kubernetes/pod_group.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
@@ -166,7 +167,12 @@ class KubernetesOrchestrator : public Orchestrator {
     made.are_alike = *left.are_alike;
     gangs_.insert_or_assign(key, GangPods(nodes, patience_with(attempt.step)));
     gang_jobs_.erase(key);
-    gang_jobs_.try_emplace(key, loop_.get_executor());
+    std::string pod_groups;
+    if (made.are_alike && can_have_pod_group(attempt.step)) {
+      if (!pod_groups_) pod_groups_ = co_await find_pod_groups(client());
+      pod_groups = *pod_groups_;
+    }
+    gang_jobs_.try_emplace(key, loop_.get_executor(), std::move(pod_groups));
     co_return made;
   }
 
@@ -297,6 +303,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
   std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
+  std::optional<std::string> pod_groups_;     ///< find_pod_groups(), once it was asked.
   std::map<std::string, GangPods> gangs_;     ///< Of running attempts with nodes, by gang_key().
   std::map<std::string, GangJob> gang_jobs_;  ///< Likewise; used by those that are alike.
   std::map<std::string, unsigned> tries_;     ///< NodeAddresses::tries of their last try.

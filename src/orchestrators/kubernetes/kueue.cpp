@@ -1,5 +1,6 @@
 #include "orchestrators/kubernetes/kueue.hpp"
 
+#include "core/diagnostic.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
@@ -21,6 +22,19 @@ std::string said_by(const json& workload, std::string_view type, std::string_vie
 }
 
 }  // namespace
+
+void add_topology(json& metadata, const StepSpec& step) {
+  const auto& settings = step.settings->kubernetes;
+  const auto& topology = settings.topology;
+  if (!topology.required && !topology.preferred) return;
+  if (!settings.queue_name)
+    throw core::InputError(
+        "step '" + step.name + "' has `kubernetes.topology`, which only Kueue honours",
+        "name its queue, as in `kubernetes: {queue_name: training}`");
+  const std::string kind = topology.required ? "required" : "preferred";
+  metadata["annotations"]["kueue.x-k8s.io/podset-" + kind + "-topology"] =
+      topology.required ? *topology.required : *topology.preferred;
+}
 
 std::string wait_in_queue(const json& workload) {
   if (auto said = said_by(workload, "QuotaReserved", "False"); !said.empty()) return said;

@@ -7,8 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "kubernetes_api/client.hpp"
+#include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
+
+/// Asks for nodes that are near one another, by an annotation of the pods. Throws InputError for a
+/// step without a queue.
+void add_topology(nlohmann::json& metadata, const StepSpec& step);
 
 /// Returns why Kueue does not let a Workload run; empty: it does, or has not said.
 std::string wait_in_queue(const nlohmann::json& workload);

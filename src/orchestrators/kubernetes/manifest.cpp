@@ -12,6 +12,7 @@
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/gang_job.hpp"
+#include "orchestrators/kubernetes/kueue.hpp"
 #include "orchestrators/kubernetes/merge.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
@@ -408,24 +409,6 @@ unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place) {
   return pod_grace_seconds + (sends_checkpoint(attempt, place) ? upload_grace_seconds : 0);
 }
 
-namespace {
-
-/// Asks Kueue for nodes that are near one another.
-void add_topology(json& pod_metadata, const StepSpec& step) {
-  const auto& settings = step.settings->kubernetes;
-  const auto& topology = settings.topology;
-  if (!topology.required && !topology.preferred) return;
-  if (!settings.queue_name)
-    throw core::InputError(
-        "step '" + step.name + "' has `kubernetes.topology`, which only Kueue honours",
-        "name its queue, as in `kubernetes: {queue_name: training}`");
-  const std::string kind = topology.required ? "required" : "preferred";
-  pod_metadata["annotations"]["kueue.x-k8s.io/podset-" + kind + "-topology"] =
-      topology.required ? *topology.required : *topology.preferred;
-}
-
-}  // namespace
-
 json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
@@ -446,10 +429,7 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
     spec["activeDeadlineSeconds"] = std::chrono::seconds(longest_shell).count();
     spec["ttlSecondsAfterFinished"] = 0;
   }
-  if (place.gang_job) {
-    spec["completionMode"] = "Indexed";
-    spec["completions"] = spec["parallelism"] = attempt.process->nodes;
-  }
+  if (place.gang_job) make_indexed(spec, attempt, *place.gang_job);
   add_topology(spec["template"]["metadata"], step);
   metadata["name"] = job_name(attempt);
   if (settings.queue_name) {

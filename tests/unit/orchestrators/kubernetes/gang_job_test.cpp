@@ -15,6 +15,7 @@
 #include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/kueue.hpp"
+#include "orchestrators/kubernetes/pod_group.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/golden.hpp"
 #include "support/http_server.hpp"
@@ -197,6 +198,56 @@ TEST(KueueWorkload, says_why_it_waits_and_why_it_was_ended) {
   EXPECT_EQ(eviction_from_queue(with("Evicted", "True", "Preempted to make room")),
             "Preempted to make room");
   EXPECT_EQ(eviction_from_queue(with("Evicted", "False", "x")), "");
+}
+
+struct PodGroupCase {
+  const char* name;
+  const char* versions;  ///< Of the group, as discovery lists them.
+  const char* resource;  ///< Of its versions other than v1.
+  const char* found;
+};
+constexpr const char *v1 = R"({"groupVersion": "scheduling.k8s.io/v1"})",
+                     *alpha = R"({"groupVersion": "scheduling.k8s.io/v1alpha2"})",
+                     *beta = R"({"groupVersion": "scheduling.k8s.io/v1beta1"})";
+const PodGroupCase pod_group_cases[] = {
+    {"of_1_20", "1 beta", "priorityclasses", ""},
+    {"of_1_35", "1 alpha", "podgroups", ""},
+    {"of_1_37", "1 beta alpha", "podgroups", "scheduling.k8s.io/v1beta1"},
+    {"forbidden", "", "", ""},
+};
+class PodGroups : public testing::TestWithParam<PodGroupCase> {};
+TEST_P(PodGroups, are_used_where_a_version_other_than_an_alpha_has_them) {
+  const auto& row = GetParam();
+  json versions = json::array();
+  for (const auto& [word, version] :
+       {std::pair("1 ", v1), std::pair("beta", beta), std::pair("alpha", alpha)})
+    if (std::string(row.versions).find(word) != std::string::npos)
+      versions.push_back(json::parse(version));
+  asio::io_context loop;
+  test::HttpServer server(loop, [&](HttpExchange& exchange) -> async::Task<> {
+    json answer{{"versions", versions}};
+    if (exchange.target.ends_with("/v1"))
+      answer["resources"][0]["name"] = "priorityclasses";
+    else
+      answer["resources"][0]["name"] = row.resource;
+    co_await exchange.answer(versions.empty() ? 403 : 200, answer.dump());
+  });
+  kubernetes_api::ClusterAccess access;
+  access.server = server.url();
+  kubernetes_api::Client client(loop, access, {});
+  EXPECT_EQ(run_task(loop, find_pod_groups(client)), row.found);
+}
+INSTANTIATE_TEST_SUITE_P(Each, PodGroups, testing::ValuesIn(pod_group_cases),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_F(IndexedJob, pods_name_the_group_in_which_all_get_nodes_or_none) {
+  shared.pod_group = "scheduling.k8s.io/v1beta1";
+  const auto made = job();
+  EXPECT_EQ(made["spec"]["template"]["spec"]["schedulingGroup"]["podGroupName"],
+            made["metadata"]["name"]);
+  EXPECT_TRUE(can_have_pod_group(step));
+  step.settings->kubernetes.scheduler_name = "volcano";
+  EXPECT_FALSE(can_have_pod_group(step));
 }
 
 /// An API server whose Job has two pods, and a gang that follows them.
