@@ -163,16 +163,12 @@ class KubernetesOrchestrator : public Orchestrator {
     else if (attempt.joins)
       left = co_await left_gang(client(), labels_of(attempt));
     made.tries = tries_[key] = left.tries;
-    if (!left.are_alike) left.are_alike = has_indexed_jobs(co_await client().version());
+    const auto pod_groups = co_await pod_groups_for(attempt.step);
+    if (!left.are_alike) left.are_alike = co_await gains_from_one_job(attempt.step, pod_groups);
     made.are_alike = *left.are_alike;
     gangs_.insert_or_assign(key, GangPods(nodes, patience_with(attempt.step)));
     gang_jobs_.erase(key);
-    std::string pod_groups;
-    if (made.are_alike && can_have_pod_group(attempt.step)) {
-      if (!pod_groups_) pod_groups_ = co_await find_pod_groups(client());
-      pod_groups = *pod_groups_;
-    }
-    gang_jobs_.try_emplace(key, loop_.get_executor(), std::move(pod_groups));
+    gang_jobs_.try_emplace(key, loop_.get_executor(), pod_groups);
     co_return made;
   }
 
@@ -211,6 +207,20 @@ class KubernetesOrchestrator : public Orchestrator {
 
   StringMap labels_of(const AttemptSpec& attempt) {
     return attempt_labels(attempt.run_id, attempt.step.name, attempt.number, owner());
+  }
+
+  /// Returns the API version of the PodGroup that the step can have; empty: none.
+  async::Task<std::string> pod_groups_for(const StepSpec& step) {
+    if (!can_have_pod_group(step)) co_return std::string();
+    if (!pod_groups_) pod_groups_ = co_await find_pod_groups(client());
+    co_return *pod_groups_;
+  }
+  /// Returns whether all nodes of the step get one Job: a queue, or a PodGroup, then lets all of
+  /// them go at once.
+  async::Task<bool> gains_from_one_job(const StepSpec& step, std::string pod_groups) {
+    if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
+    const auto version = co_await client().version();
+    co_return has_indexed_jobs(version);
   }
 
   SharedClaim claim() const {
