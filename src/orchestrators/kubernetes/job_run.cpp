@@ -82,8 +82,9 @@ class JobRun {
  private:
   async::Task<> create();
   async::Task<CreatedJob> make_job();
-  async::Task<> wait_for_stop();
+  async::Task<bool> wait_for_stop();
   async::Task<bool> look_for_pod();
+  async::Task<> remove_job();
   async::Task<> watch();
   JobView view();
   void note(const JobAction& action);
@@ -116,7 +117,7 @@ class JobRun {
   std::string& waits_;
   ServiceLogs services_;
   WaitReasons reasons_;
-  std::string uid_, first_errors_, shell_error_;
+  std::string uid_, evicted_, first_errors_, shell_error_;
   std::optional<async::JoinableTask> log_, help_, telling_;
   core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
@@ -153,19 +154,25 @@ async::Task<CreatedJob> JobRun::make_job() {
     shared->created = co_await create_job(client_, attempt_, place_, files_, entry_);
     co_return shared->created;
   }
-  co_await shared->is_settled.wait();
+  {
+    const core::CancelSource::Listener stopped(
+        attempt_.io.cancel, [shared](core::StopLevel) { shared->is_settled.open(); });
+    co_await shared->is_settled.wait();
+  }
   auto made = shared->created;
   made.brought = {};
   if (!made.job.is_null() && !made.failure) co_return made;
-  co_await wait_for_stop();
-  made.failure = was_stopped();
+  const bool is_stopped = co_await wait_for_stop();
+  made.failure = is_stopped ? was_stopped() : deleted_before_pod(pod_.job);
   co_return made;
 }
 
-/// The run of the pod that has failed first ends the attempt, and so stops this one.
-async::Task<> JobRun::wait_for_stop() {
+/// The run of the pod that has failed first ends the attempt, and so stops this one. Returns
+/// whether it has.
+async::Task<bool> JobRun::wait_for_stop() {
   if (attempt_.io.cancel.level() == core::StopLevel::none)
     co_await async::sleep(longest_wait_for_stop, &attempt_.io.cancel);
+  co_return attempt_.io.cancel.level() != core::StopLevel::none;
 }
 
 /// Returns true if the Job has a pod; the watch may report it later.
@@ -272,6 +279,14 @@ async::Task<bool> JobRun::gives_back() {
   co_return true;
 }
 
+/// Deletes the Job of a pod that others delete, so that it gets no other pod. The Job of all nodes
+/// replaces none, unless a queue lets it go again.
+async::Task<> JobRun::remove_job() {
+  const bool is_evicted = at(entry_.job, "/spec/suspend") == true;
+  if (is_evicted) evicted_ = co_await reasons_.eviction(entry_);
+  if (!place_.gang_job || (is_evicted && leads())) co_await delete_job(client_, pod_.job, uid_);
+}
+
 /// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
   core::CancelSource::Listener listener(attempt_.io.cancel,
@@ -283,10 +298,7 @@ async::Task<> JobRun::watch() {
     using Kind = JobAction::Kind;
     if (action.kind == Kind::end) break;
     if (action.kind == Kind::stop) co_await stop(action.level);
-    // The Job of all nodes replaces no pod, unless a queue lets it go again.
-    if (action.kind == Kind::remove &&
-        (!place_.gang_job || at(entry_.job, "/spec/suspend") == true))
-      co_await delete_job(client_, pod_.job, uid_);
+    if (action.kind == Kind::remove) co_await remove_job();
     if (action.kind == Kind::fail) {
       co_await fail(action);
       break;
@@ -381,14 +393,13 @@ async::Task<std::optional<Failure>> JobRun::judge() {
     co_return Failure{FailureKind::infrastructure, shell_error_, {}, {}};
   if (watch_.stopping() == core::StopLevel::graceful && code == 128 + 9)
     co_return had_to_be_killed();
-  if (watch_.stopping() != core::StopLevel::none || was_ended_by_gang()) co_return was_stopped();
+  const bool is_stopped_late = was_ended_by_gang() && co_await wait_for_stop();
+  if (watch_.stopping() != core::StopLevel::none || is_stopped_late) co_return was_stopped();
   if (entry_.pod.is_null()) co_return deleted_before_pod(pod_.job);
   if (auto late = past_deadline(entry_.job, entry_.pod)) co_return late;
-  if (auto evicted = suspended_again(entry_.job, entry_.pod, {})) {
-    const auto why = co_await reasons_.eviction(entry_);
-    co_return suspended_again(entry_.job, entry_.pod, why);
-  }
-  const auto pod = place_.gang_job ? *place_.gang->own_end(*pod_.index, entry_.pod) : entry_.pod;
+  if (auto evicted = suspended_again(entry_.job, entry_.pod, evicted_)) co_return evicted;
+  auto own = place_.gang_job ? place_.gang->own_end(*pod_.index, entry_.pod) : std::nullopt;
+  const auto pod = own ? std::move(*own) : entry_.pod;
   auto failure = failure_of_pod(pod, attempt_, place_.image, {first_errors_, last_output_.text()});
   if (failure) co_await explain(client_, pod, *failure);
   if (!attempt_.shell || !code) co_return failure;
@@ -437,7 +448,6 @@ async::Task<AttemptResult> JobRun::run() {
     }
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
-  if (was_ended_by_gang()) co_await wait_for_stop();
   result.failure = co_await judge();
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
