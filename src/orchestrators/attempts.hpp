@@ -119,6 +119,8 @@ struct NodeAddresses {
   std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
   /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
+  /// All nodes have one description: it has `node_mark` (nodes.hpp) in place of a node's number.
+  bool are_alike = false;
   /// A word that only the agents have, where other users of the machine see command lines and reach
   /// the ports of agents; may be empty.
   std::string secret = {};
