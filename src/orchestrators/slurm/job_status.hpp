@@ -19,6 +19,7 @@ struct JobStatus {
   std::optional<int> exit_code, signal;
   int not_executed = 0;  ///< errno, if the command could not be started.
   bool stopped = false;  ///< The agent was asked to stop the step.
+  bool no_container = false;  ///< The step's container was not started, or has lost its agent.
   core::Usage usage = {};
   std::chrono::milliseconds running{};
 };
