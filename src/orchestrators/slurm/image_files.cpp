@@ -58,8 +58,8 @@ bool is_whole_squashfs(const fs::path& file) {
   constexpr std::size_t size_offset = 40;
   std::array<unsigned char, size_offset + sizeof(std::uint64_t)> block{};
   const core::Descriptor open_file(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!open_file || ::pread(open_file.get(), block.data(), block.size(), 0) !=
-                        static_cast<ssize_t>(block.size()))
+  if (!open_file ||
+      ::pread(open_file.get(), block.data(), block.size(), 0) != static_cast<ssize_t>(block.size()))
     return false;
   std::uint64_t bytes = 0;
   for (std::size_t i = block.size(); i-- > size_offset;) bytes = bytes << 8 | block[i];
@@ -137,9 +137,9 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
     throw core::EnvironmentError("the engine has the image " + image + " no more",
                                  {"run again: it will be made again"});
   Known known;
-  known.file = cache_folder() / "images" /
-               (docker::image_identity(*inspected).substr(0, identity_length) + "-" + format +
-                ".sqsh");
+  known.file =
+      cache_folder() / "images" /
+      (docker::image_identity(*inspected).substr(0, identity_length) + "-" + format + ".sqsh");
   known.created = seconds_of(inspected->value("Created", std::string()));
   const auto variables = inspected->value(json::json_pointer("/Config/Env"), json());
   if (variables.is_array())
@@ -151,9 +151,8 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
   co_return known_.emplace(image, std::move(known)).first->second;
 }
 
-async::Task<std::string> ImageFiles::make(std::string image, std::string step,
-                                          std::string platform, EventSink& events,
-                                          core::CancelSource& cancel) {
+async::Task<std::string> ImageFiles::make(std::string image, std::string step, std::string platform,
+                                          EventSink& events, core::CancelSource& cancel) {
   const auto known = co_await look_up(image);
   if (is_whole_squashfs(known.file)) co_return known.file.string();
   core::make_folders(known.file.parent_path());
@@ -173,11 +172,11 @@ async::Task<std::string> ImageFiles::make(std::string image, std::string step,
     co_await make_locked(known, image, platform, cancel);
   } catch (const core::EnvironmentError& failed) {
     error = std::current_exception();
-    failure = Failure{cancel.level() == core::StopLevel::none ? FailureKind::environment
-                                                              : FailureKind::cancelled,
-                      failed.what(),
-                      failed.advice(),
-                      {}};
+    failure = Failure{
+        cancel.level() == core::StopLevel::none ? FailureKind::environment : FailureKind::cancelled,
+        failed.what(),
+        failed.advice(),
+        {}};
   }
   events.emit(event::BuildFinished{name, name,
                                    std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -212,13 +211,14 @@ async::Task<> ImageFiles::make_locked(const Known& known, std::string image, std
   process.folder = work.path();
   std::deque<std::string> last;
   core::Lines lines;
-  const auto end = co_await processes::run_process(
-      process, reaper_, cancel, [&](Stream, std::string_view bytes) {
-        lines.feed(bytes, [&](std::string_view line) {
-          last.emplace_back(line);
-          if (last.size() > max_lines) last.pop_front();
-        });
-      });
+  const auto end = co_await processes::run_process(process, reaper_, cancel,
+                                                   [&](Stream, std::string_view bytes) {
+                                                     lines.feed(bytes, [&](std::string_view line) {
+                                                       last.emplace_back(line);
+                                                       if (last.size() > max_lines)
+                                                         last.pop_front();
+                                                     });
+                                                   });
   if (cancel.level() != core::StopLevel::none)
     throw core::EnvironmentError("stopped while an image was made for the nodes");
   if (!end.exited || end.code != 0 || !is_whole_squashfs(made)) {

@@ -171,8 +171,8 @@ async::Task<> JobRun::submit() {
   const processes::Workspace workspace(attempt_, place_.short_folders);
   std::string script;
   if (place_.runs_in_image(attempt_.step)) {
-    script = container_script(paths_,
-                              co_await write_container(place_, attempt_, paths_, workspace));
+    script =
+        container_script(paths_, co_await write_container(place_, attempt_, paths_, workspace));
   } else {
     write_variables(place_, attempt_, workspace, paths_.variables());
     const auto command = place_.environments.command(attempt_, workspace.layout());
@@ -466,8 +466,7 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   if (place.runs_in_image(attempt.step)) {
     const JobPaths paths{folder, folder, "shell"};
     const auto start = co_await write_container(place, attempt, paths, workspace);
-    process.arguments =
-        container_shell_command(attempt, start, place.connection, place.gres_types);
+    process.arguments = container_shell_command(attempt, start, place.connection, place.gres_types);
   } else {
     write_variables(place, attempt, workspace, folder / "variables");
     process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,

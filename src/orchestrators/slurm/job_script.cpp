@@ -227,8 +227,8 @@ std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
                                                  const StringMap& connection,
                                                  const std::vector<std::string>& gres_types) {
   const auto script = std::string(search_path) + clean_shell() + "without_container() {\n  " +
-                      removal + "  exit 1\n}\n" + container_commands(start) +
-                      "\"$@\"\ncode=$?\n" + removal + "exit $code\n";
+                      removal + "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" +
+                      removal + "exit $code\n";
   return shell_job(attempt, connection, gres_types, script);
 }
 
