@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/slurm/container_runtime.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -70,6 +71,16 @@ std::string variables_text(const StringMap& variables);
 /// ends at once.
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command);
+
+/// Returns the script that runs the container, whose command is the agent; once, as job_script().
+std::string container_script(const JobPaths& paths, const ContainerStart& start);
+
+/// Returns the command that runs the attempt's shell in a container as a job, with the streams of
+/// this process.
+std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
+                                                 const ContainerStart& start,
+                                                 const StringMap& connection,
+                                                 const std::vector<std::string>& gres_types);
 
 /// Returns the command that runs the attempt's shell as a job, with the streams of this process.
 /// @param variables file with variables_text()
