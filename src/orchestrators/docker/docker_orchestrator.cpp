@@ -149,6 +149,19 @@ class DockerOrchestrator : public Orchestrator {
     co_return lines;
   }
 
+  async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
+    return activity_.of(engine_, attempt);
+  }
+
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    return join_container(engine_, std::move(process), std::move(shell));
+  }
+
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    return ask_container(engine_, std::move(process), std::move(words));
+  }
+
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned ranks) override {
     const auto* engine = co_await engine_.info();
@@ -161,7 +174,8 @@ class DockerOrchestrator : public Orchestrator {
            "or put the state folder on a file system without `noexec`, on a machine with the "
            "engine's processor"});
     NodeAddresses made;
-    if (attempt.step.settings->docker.network == "host") {
+    // Processes of one container reach one another in it, whatever its network.
+    if (attempt.step.settings->docker.network == "host" || nodes == 1) {
       made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
     } else {
       const auto place = place_of_network(attempt);
@@ -454,6 +468,7 @@ class DockerOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   docker::EngineApi engine_;
   Removals removals_;
+  ContainerActivity activity_;
   containers::StepImages images_;
   UserEntries users_;
   Capabilities capabilities_;
