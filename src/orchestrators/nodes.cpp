@@ -137,6 +137,8 @@ StringMap node_variables(const AttemptSpec& attempt) {
                       {"PIPE_NODE_COUNT", nodes},
                       {"PIPE_NODE_ADDRESSES", std::move(addresses)},
                       {"PIPE_RENDEZVOUS_ID", id}};
+  if (const auto own = process.addresses->nccl_port; own > 0)
+    variables["NCCL_RAS_ADDR"] = "localhost:" + std::to_string(own);
   if (process.local_ranks == 1) add_torchrun(process, id, variables);
   if (has_agent && own_gpus(attempt) > 0) variables["CUDA_VISIBLE_DEVICES"] = gpus_mark;
   return variables;
@@ -279,7 +281,8 @@ async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt
                                                         unsigned ranks) {
   NodeAddresses addresses;
   addresses.nodes.assign(nodes, "127.0.0.1");
-  addresses.port = free_ports(ranks + 2);  // The last are for agents, and for barrier().
+  addresses.port = free_ports(ranks + 3);  // For agents, for barrier() and for NCCL behind them.
+  addresses.nccl_port = addresses.port + ranks + 2;
   co_return addresses;
 }
 

@@ -157,6 +157,19 @@ class DockerOrchestrator : public OneEngine {
     co_return lines;
   }
 
+  async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
+    return activity_.of(engine_, attempt);
+  }
+
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    return join_container(engine_, std::move(process), std::move(shell));
+  }
+
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    return ask_container(engine_, std::move(process), std::move(words));
+  }
+
   async::Task<bool> has_agents(const Attempt& attempt, unsigned nodes, unsigned ranks) override {
     const auto* engine = co_await engine_.info();
     const bool is_startable = !init(engine->architecture).empty();
@@ -174,7 +187,8 @@ class DockerOrchestrator : public OneEngine {
                                            unsigned ranks) override {
     const bool with_agents = co_await has_agents(attempt, nodes, ranks);
     NodeAddresses made;
-    if (attempt.step.settings->docker.network == host_network) {
+    // Processes of one container reach one another in it, whatever its network.
+    if (attempt.step.settings->docker.network == host_network || nodes == 1) {
       made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
     } else {
       const auto place = place_of_network(attempt);
@@ -460,6 +474,7 @@ class DockerOrchestrator : public OneEngine {
   OrchestratorOptions options_;
   docker::EngineApi engine_;
   Removals removals_;
+  ContainerActivity activity_;
   containers::StepImages images_;
   UserEntries users_;
   Capabilities capabilities_;

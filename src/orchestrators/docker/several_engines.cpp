@@ -130,6 +130,22 @@ class SeveralEngines : public Orchestrator {
     return engine_of(attempt).waits_of(attempt);
   }
 
+  async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
+    return engine_of(attempt).activity_of(attempt);
+  }
+  /// The engine that has the container joins it.
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    for (const auto& engine : engines_)
+      if (auto exit_code = co_await engine->join(process, shell)) co_return exit_code;
+    co_return std::nullopt;
+  }
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    for (const auto& engine : engines_)
+      if (auto printed = co_await engine->ask(process, words)) co_return printed;
+    co_return std::nullopt;
+  }
+
   /// Nodes on one engine have a network of their own there. The ports of others are free on this
   /// machine, and chosen at random: those of other machines are not known.
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
