@@ -29,9 +29,10 @@ std::string words_text(const std::vector<std::string>& words) {
 
 /// Returns the commands that make the shell's variables, folder and temporary folder the step's.
 std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
-  // Those of Slurm stay: they name what the job has.
+  // Those of Slurm stay: they name what the job has. A step does not know of an array.
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
          "  case $name in\n"
+         "    SLURM_ARRAY_*) unset \"$name\" ;;\n"
          "    SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
          "ZE_AFFINITY_MASK | PATH | PWD) ;;\n"
          "    *) unset \"$name\" ;;\n"
@@ -135,16 +136,14 @@ std::vector<std::string> resource_options(const AttemptSpec& attempt, const Stri
   return options;
 }
 
-std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
-                                     const std::string& owner, const StringMap& connection,
+std::vector<std::string> job_options(const AttemptSpec& attempt, const std::string& owner,
+                                     const StringMap& connection,
                                      const std::vector<std::string>& gres_types) {
-  std::vector<std::string> options{
-      "--job-name=" + paths.name, "--comment=" + job_comment(owner, attempt.run_id),
-      "--chdir=" + paths.folder.string(), "--output=" + paths.output().string(),
-      // The step's own retries begin anew, with their own folders.
-      "--no-requeue",
-      // A step gets only declared variables.
-      "--export=NIL", "--nodes=1", "--ntasks=1"};
+  std::vector<std::string> options{"--comment=" + job_comment(owner, attempt.run_id),
+                                   // The step's own retries begin anew, with their own folders.
+                                   "--no-requeue",
+                                   // A step gets only declared variables.
+                                   "--export=NIL", "--nodes=1", "--ntasks=1"};
   for (auto& option : resource_options(attempt, connection, gres_types))
     options.push_back(std::move(option));
   return options;
@@ -166,7 +165,7 @@ std::string job_script(const JobPaths& paths, const std::filesystem::path& agent
          // Slurm may start a job twice, and a lost answer of sbatch may have been a second job.
          "mkdir " + quoted(paths.folder / "claim") +
          " || exit 0\n"
-         "echo \"$SLURM_JOB_ID $SLURMD_NODENAME\" >" +
+         "echo \"${PIPE_TASK:-$SLURM_JOB_ID} $SLURMD_NODENAME ${PIPE_ARRAY:-$SLURM_JOB_NAME}\" >" +
          begun + ".new && mv " + begun + ".new " + begun + " || exit 1\n" +
          preparation(paths.variables(), folder) + quoted(agent) + " --status " +
          quoted(paths.ended()) + " " + quoted(paths.folder / "stop") + words_text(command) + " >" +
@@ -176,6 +175,17 @@ std::string job_script(const JobPaths& paths, const std::filesystem::path& agent
          "trap 'kill -TERM \"$agent\"' TERM\n"
          "while kill -0 \"$agent\" 2>/dev/null; do wait \"$agent\"; done\n" +
          removal;
+}
+
+std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs) {
+  return std::string("#!/bin/sh\n") + search_path + "PIPE_ARRAY=\"$SLURM_JOB_NAME\"\n" +
+         "PIPE_TASK=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+         "SLURM_JOB_NAME=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1)){p;q}\" " +
+         quoted(paths.list()) +
+         ")\n"
+         "export PIPE_ARRAY PIPE_TASK SLURM_JOB_NAME\n"
+         "exec /bin/sh " +
+         quoted(jobs) + "/\"$SLURM_JOB_NAME\"/script\n";
 }
 
 std::vector<std::string> shell_command(const AttemptSpec& attempt,

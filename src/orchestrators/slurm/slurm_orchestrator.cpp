@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,9 +112,9 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
-    const auto name = job_name(run_id, step, number);
-    co_await end_jobs_named(client_, name);
-    remove_files(paths_of(folder_of(run_id), name));
+    const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
+    co_await end_jobs_of(client_, paths);
+    remove_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -124,12 +125,12 @@ class SlurmOrchestrator : public Orchestrator {
         dead.push_back(folder);
     if (dead.empty()) co_return;
     const auto jobs = co_await client_.jobs_of_user();
-    for (const auto& job : jobs) {
-      const auto run = run_of_comment(job.comment, owner());
-      if (!run || is_alive(*run)) continue;
-      std::vector<std::string> arguments{job.id};
-      co_await client_.cancel(std::move(arguments));
-    }
+    std::set<std::string> orphans;
+    for (const auto& job : jobs)
+      if (const auto run = run_of_comment(job.comment, owner()); run && !is_alive(*run))
+        orphans.emplace(array_of(job.id));  // All tasks of an array are of one run.
+    std::vector<std::string> ids(orphans.begin(), orphans.end());
+    co_await client_.cancel_all(std::move(ids), std::vector<std::string>());
     for (const auto& folder : dead) core::remove_tree(folder);
   }
 
@@ -165,6 +166,7 @@ class SlurmOrchestrator : public Orchestrator {
           {"run this on a login node of the cluster, or put sbatch, squeue, scancel and sinfo on "
            "PATH"});
     }
+    limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
   }
 
@@ -197,8 +199,10 @@ class SlurmOrchestrator : public Orchestrator {
   struct RunPlace {
     RunPlace(SlurmOrchestrator& of, const std::string& run)
         : monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+          submitter(of.client_, of.folder_of(run), of.limits_),
           place{.client = of.client_,
                 .monitor = monitor,
+                .submitter = submitter,
                 .environments = of.environments_,
                 .short_folders = of.short_folders_,
                 .removals = of.removals_,
@@ -213,12 +217,14 @@ class SlurmOrchestrator : public Orchestrator {
     /// Removes the folders, unless they have files of attempts that a later driver may join.
     ~RunPlace() {
       std::error_code error;
-      for (const auto* name : {"events", "jobs", ""})
-        fs::remove(*name ? place.folder / name : place.folder, error);
+      fs::remove(place.folder / "events", error);
+      if (fs::remove(place.folder / "jobs", error)) fs::remove_all(place.folder / "arrays", error);
+      fs::remove(place.folder, error);
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
     JobMonitor monitor;
+    Submitter submitter;
     JobPlace place;
   };
 
@@ -236,6 +242,7 @@ class SlurmOrchestrator : public Orchestrator {
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
+  ArrayLimits limits_;
   std::string owner_;
 };
 
