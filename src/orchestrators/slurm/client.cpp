@@ -20,9 +20,9 @@ constexpr auto command_timeout = 60s;
 constexpr const char* queue_format = "%i|%T|%r|%N|%j";
 /// Jobs are stopped together: the first one waits for the others.
 constexpr auto time_to_gather_stops = 20ms;
-constexpr std::size_t max_words = 1000;  // Of a command.
 
-std::string own_user() { return "--user=" + std::to_string(geteuid()); }
+constexpr std::size_t longest_command = 60'000;  // ssh gives it to a shell as one argument.
+constexpr int ssh_failed = 255, not_found = 127;
 
 }  // namespace
 
@@ -88,12 +88,14 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   co_await free_.acquire(0);
   const async::Permit permit(free_);
   ++calls_;
+  co_await login_.connect();
+  const auto name = command.front();
   net::ProgramCall program;
-  program.command = std::move(command);
+  program.variables = {"SLURM_BITSTR_LEN=0"};  // squeue leaves out no task of an array.
+  if (login_.is_remote()) command.insert(command.begin(), {"env", program.variables.front()});
+  program.command = login_.words(command);
   program.input = std::move(input);
   program.timeout = command_timeout;
-  program.variables = {"SLURM_BITSTR_LEN=0"};  // squeue leaves out no task of an array.
-  const auto name = program.command.front();
   const auto answer = co_await net::run_program(std::move(program));
   if (answer.code == 0 && !answer.late) co_return answer.output;
   std::string said;
@@ -106,6 +108,12 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
     throw SlurmError(name + " did not end within " + std::to_string(command_timeout.count()) +
                          " s" + (said.empty() ? "" : ": " + core::printable(said)),
                      {"`scontrol ping` shows whether Slurm's controller answers"}, true);
+  if (login_.is_remote() && answer.code == ssh_failed)
+    throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(said),
+                     {"`ssh " + login_.host() + " sinfo` has to work without a question"}, true);
+  if (login_.is_remote() && answer.code == not_found)
+    throw SlurmError(login_.host() + " does not find " + name + ": " + core::printable(said),
+                     {"put Slurm's commands on the PATH of shells that ssh starts there"}, false);
   throw SlurmError(name + " failed: " + core::printable(said), {},
                    answer.code < 0 || is_lost_answer(answer.errors));
 }
@@ -132,21 +140,33 @@ async::Task<std::string> Client::refusal(std::vector<std::string> options) {
   co_return text;
 }
 
+async::Task<std::string> Client::own_user() {
+  if (user_.empty() && login_.is_remote()) {
+    std::vector<std::string> command{"id", "-u"};
+    const auto output = co_await call(std::move(command));
+    user_ = "--user=" + std::string(core::trimmed(output));
+  }
+  if (user_.empty()) user_ = "--user=" + std::to_string(geteuid());
+  co_return user_;
+}
+
 async::Task<std::vector<QueuedJob>> Client::jobs() {
-  std::vector<std::string> command{"squeue",       "--noheader", own_user(),
+  const auto user = co_await own_user();
+  std::vector<std::string> command{"squeue",       "--noheader", user,
                                    "--states=all", "--format",   queue_format};
   co_return parse_queue(co_await call(std::move(command)));
 }
 
 async::Task<std::vector<QueuedJob>> Client::jobs_named(std::string name) {
-  std::vector<std::string> command{"squeue",         "--noheader", own_user(),  "--states=all",
+  const auto user = co_await own_user();
+  std::vector<std::string> command{"squeue",         "--noheader", user,        "--states=all",
                                    "--name=" + name, "--format",   queue_format};
   co_return parse_queue(co_await call(std::move(command)));
 }
 
 async::Task<std::vector<QueuedJob>> Client::jobs_of_user() {
-  std::vector<std::string> command{"squeue", "--noheader", own_user(), "--format",
-                                   "%i|%T|%r|%N|%k"};
+  const auto user = co_await own_user();
+  std::vector<std::string> command{"squeue", "--noheader", user, "--format", "%i|%T|%r|%N|%k"};
   auto jobs = parse_queue(co_await call(std::move(command)));
   for (auto& job : jobs) job.comment = std::exchange(job.name, {});
   co_return jobs;
@@ -154,11 +174,13 @@ async::Task<std::vector<QueuedJob>> Client::jobs_of_user() {
 
 async::Task<> Client::cancel_all(std::vector<std::string> ids, std::vector<std::string> options) {
   const auto words = shortened(ids);
-  for (std::size_t begin = 0; begin < words.size(); begin += max_words) {
+  for (auto word = words.begin(); word != words.end();) {
     std::vector<std::string> command{"scancel", "--quiet"};
     command.insert(command.end(), options.begin(), options.end());
-    const auto end = std::min(begin + max_words, words.size());
-    for (auto at = begin; at < end; ++at) command.push_back(words[at]);
+    for (std::size_t size = 0; word != words.end() && size < longest_command; ++word) {
+      command.push_back(*word);
+      size += word->size() + 1;
+    }
     try {
       co_await call(std::move(command));
     } catch (const SlurmError& error) {

@@ -13,6 +13,7 @@
 #include "async/task.hpp"
 #include "core/error.hpp"
 #include "orchestrators/slurm/job_queue.hpp"
+#include "orchestrators/slurm/login_node.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -48,6 +49,9 @@ bool is_wrong_word(std::string_view errors);
 /// Runs at most a few commands at a time, out of regard for the controller.
 class Client {
  public:
+  /// @param host see LoginNode
+  explicit Client(const std::string& host) : login_(host) {}
+  const LoginNode& login() const { return login_; }
   /// @return the job's number. Throws SlurmError
   async::Task<std::string> submit(std::vector<std::string> options, std::string script);
   /// Returns why Slurm would refuse each job with these options, in its words: an account, a
@@ -77,7 +81,11 @@ class Client {
 
   async::Task<std::string> call(std::vector<std::string> command, std::string input = {});
 
+  async::Task<std::string> own_user();
+
   static constexpr unsigned max_calls = 4;
+  LoginNode login_;
+  std::string user_;  ///< The option of squeue that names the user over there.
   async::Semaphore free_{max_calls};
   unsigned long calls_ = 0;
   /// Keyed by scancel's options. Those who wait hold their cancellation; here is the open one.

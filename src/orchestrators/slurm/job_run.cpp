@@ -393,8 +393,10 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   const processes::Workspace workspace(attempt, place.short_folders);
   write_variables(place, attempt, workspace, folder / "variables");
   processes::ProcessOptions process;
-  process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
-                                    place.connection, place.gres_types);
+  process.arguments = place.client.login().words(
+      shell_command(attempt, folder / "variables", workspace.layout().code, place.connection,
+                    place.gres_types),
+      attempt.shell->has_terminal);
   process.environment = processes::caller_variables();
   // In an allocation, srun would use a part of that.
   std::erase_if(process.environment, [](const auto& variable) {

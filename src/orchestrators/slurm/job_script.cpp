@@ -92,6 +92,7 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
       {"reservation", step.reservation}};
   for (const auto& [name, value] : own)
     if (value) connection[name] = *value;
+  connection.erase("host");  // Of the login node.
   std::vector<std::string> options;
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
   for (const auto& option : step.extra_args.items()) options.push_back(option);

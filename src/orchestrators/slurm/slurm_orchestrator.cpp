@@ -164,10 +164,34 @@ class SlurmOrchestrator : public Orchestrator {
       throw core::EnvironmentError(
           std::string("Slurm's commands cannot be run: ") + error.what(),
           {"run this on a login node of the cluster, or put sbatch, squeue, scancel and sinfo on "
-           "PATH"});
+           "PATH",
+           "`host: ssh://LOGIN-NODE` in a profile uses those of the login node"});
     }
+    if (client_.login().is_remote()) co_await look_for_shared_folder();
     limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
+  }
+
+  /// Throws EnvironmentError unless the login node sees this machine's state folder.
+  async::Task<> look_for_shared_folder() {
+    const auto file = jobs_folder() / ("seen-by-" + std::to_string(getpid()));
+    core::make_folders(jobs_folder());
+    core::write_file_atomically(file, owner());
+    std::string seen;
+    std::vector<std::string> command{"cat", file.string()};
+    try {
+      seen = co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {
+      core::remove_tree(file);
+      if (error.may_have_worked()) throw;
+    }
+    core::remove_tree(file);
+    if (seen != owner())
+      throw core::EnvironmentError(
+          client_.login().host() + " does not see the state folder " +
+              fs::absolute(options_.state).string() + " of this machine",
+          {"mount the cluster's shared file system on this machine at the path that it has there, "
+           "and set PIPE_HOME and PIPE_CACHE_DIR to folders in it"});
   }
 
   fs::path jobs_folder() const { return fs::absolute(options_.state) / "slurm"; }
@@ -238,7 +262,7 @@ class SlurmOrchestrator : public Orchestrator {
   processes::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
   processes::HostEnvironments environments_;
   processes::ShortFolders short_folders_;
-  Client client_;
+  Client client_{connection_field(options_.connection, "host")};
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
