@@ -142,7 +142,7 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
   return store;
 }
 
-constexpr settings::Format volume{
+constexpr settings::Format volume_format{
     "an absolute path on the nodes, or `pvc/CLAIM`", [](std::string_view text) {
       constexpr std::string_view claim = "pvc/";
       return text.starts_with(claim)
@@ -172,7 +172,7 @@ void read_field(const orchestrators::ConnectionField& field, const core::Value& 
     return;
   }
   const auto& format = field.kind == Kind::number   ? settings::formats::whole_number
-                       : field.kind == Kind::volume ? volume
+                       : field.kind == Kind::volume ? volume_format
                                                     : settings::formats::word;
   const auto text = field.kind == Kind::path
                         ? read_path(key.c_str(), value, profile.file, diagnostics).string()

@@ -49,8 +49,18 @@ class OnSlurm(PipeTest):
         file = self.folder / "effects"
         return len(file.read_text().splitlines()) if file.exists() else 0
 
-    def wait_for_effect(self):
-        wait_until(lambda: self.effects() > 0, "the step's beginning")
+    def wait_for_effect(self, count: int = 1):
+        wait_until(lambda: self.effects() >= count, "the steps' beginning")
+
+    def counted(self, program: str) -> dict:
+        """Variables with which each call of a command of Slurm's leaves a line in the file of its name."""
+        wrapper = self.write(f"bin/{program}", f"#!/bin/sh\necho \"$@\" >> {self.folder}/{program}\nexec /usr/bin/{program} \"$@\"\n")
+        wrapper.chmod(0o755)
+        return {"PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+
+    def calls(self, program: str) -> list[str]:
+        file = self.folder / program
+        return file.read_text().splitlines() if file.exists() else []
 
 
 class Results(OnSlurm):
@@ -107,6 +117,110 @@ class Results(OnSlurm):
         self.pipeline({"step": {"command": "true"}})
         result = self.run_pipe(code=3, PATH="/nonexistent")
         self.assertIn("login node", result.text)
+
+
+class Arrays(OnSlurm):
+    def matrix(self, command: str, count: int = 6, **more):
+        self.pipeline({"step": {"matrix": {"i": list(range(count))}, "command": command, "settings": {"resources": {"memory": "50MiB"}}, **more},
+                       "all": {"command": "cat ${inputs.parts}/*", "inputs": {"parts": "step[*].o"}} if "outputs" in more else {"command": "true"}})
+
+    def test_a_matrix_is_one_submission(self):
+        self.matrix("echo ${params.i} [$SLURM_ARRAY_TASK_ID] $SLURM_JOB_NAME; echo ${params.i} > ${outputs.o}; test ${params.i} != 3", outputs=["o"])
+        result = self.run_pipe(code=1, **self.counted("sbatch"))
+        arrays = [call for call in self.calls("sbatch") if "--array=0-5" in call]
+        self.assertEqual((len(arrays), len(self.calls("sbatch"))), (1, 1), self.calls("sbatch"))
+        self.assertEqual([name for name, status in result.steps().items() if status == "failed"], ["step[i=3]"])
+        self.assertRegex(self.pipe("logs", "latest", "step[i=4]").out, r"4 \[\] pipe-\S+-1\n")
+        self.assert_nothing_left()
+
+    def test_an_array_whose_answer_was_lost_is_not_repeated(self):
+        wrapper = self.write("bin/sbatch", f"#!/bin/sh\n/usr/bin/sbatch \"$@\" >/dev/null\n[ -e {self.folder}/lost ] || {{ touch {self.folder}/lost; "
+                                           "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1; }\nexit 9\n")
+        wrapper.chmod(0o755)
+        self.pipeline({"step": {"matrix": {"i": [1, 2, 3]}, "command": f"echo x >> {self.folder}/effects", "settings": {"resources": {"memory": "50MiB"}}}})
+        self.run_pipe(PATH=f"{wrapper.parent}:{os.environ['PATH']}")
+        self.assertEqual(self.effects(), 3)
+        self.assert_nothing_left()
+
+    def test_an_array_of_a_killed_driver_is_joined(self):
+        self.matrix(f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ${{params.i}} > ${{outputs.o}}", 3, outputs=["o"])
+        process = self.start("run", "pipeline.yaml", "-o", "slurm")
+        self.wait_for_effect(3)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        resumed = self.start("resume", "latest", "--output", "json")
+        self.write("go", "")
+        result = self.finish(resumed)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.effects(), 3)
+        self.assertEqual(self.pipe("logs", "latest", "all").out, "0\n1\n2\n")
+        self.assert_nothing_left()
+
+    def test_a_stop_of_many_jobs_is_few_commands(self):
+        self.pipeline({"step": {"matrix": {"i": list(range(12))}, "command": f"echo x >> {self.folder}/effects; sleep 1000", "settings": {"resources": {"cpu_count": 4}}},
+                       "alone": {"command": "sleep 1000", "settings": {"resources": {"cpu_count": 8}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", **self.counted("scancel"))
+        self.wait_for_effect(8)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assertLessEqual(len(self.calls("scancel")), 4, self.calls("scancel"))
+        self.assert_nothing_left()
+
+    def test_scancel_of_a_task_that_waits_is_told(self):
+        self.pipeline({"step": {"matrix": {"i": [0, 1, 2, 3, 4, 5]}, "command": f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done",
+                                "settings": {"resources": {"cpu_count": 8}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+        self.wait_for_effect(4)
+        waiting = next(job for job in self.jobs("PENDING"))
+        slurm("scancel", waiting.split("_")[0] + "_5")
+        wait_until(lambda: not any("5" in job for job in self.jobs("PENDING")), "the end of the task")
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual([status for name, status in result.steps().items()].count("succeeded"), 5, result)
+        self.assertIn("was cancelled in Slurm by another user", result.text)
+
+
+class ByAnotherMachine(OnSlurm):
+    @classmethod
+    def setUpClass(cls):
+        if subprocess.run([BED, "login"]).returncode != 0:
+            raise unittest.SkipTest("there is no sshd")
+        cls.login = dict(line.split("=", 1) for line in pathlib.Path("/var/lib/pipe-slurm/login").read_text().splitlines())
+
+    def environment(self, env: dict) -> dict:
+        # Without SLURM_CONF: this machine knows no cluster.
+        return {name: value for name, value in super().environment({"PATH": f"{self.login['SSH_PATH']}:{os.environ['PATH']}", **env}).items() if name != "SLURM_CONF"}
+
+    def profile(self, **more):
+        self.write("profiles.yaml", json.dumps({"cluster": {"orchestrator": "slurm", "host": self.login["SSH"], **more}}))
+
+    def test_steps_are_submitted_by_ssh(self):
+        self.profile(partition="main")
+        self.pipeline({"one": {"command": "echo it\\'s; echo a > ${outputs.x}", "outputs": ["x"]},
+                       "two": {"matrix": {"i": [1, 2]}, "command": "cat ${inputs.x}; echo $SLURM_JOB_PARTITION", "inputs": {"x": "one.x"}}})
+        result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.pipe("logs", "latest", "two[i=2]").out, "a\nmain\n")
+        shell = self.pipe("shell", "latest", "one", "--", "sh", "-c", "echo \"it's $SLURM_JOB_PARTITION\"; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "it's main\n"), shell)
+        self.assert_nothing_left()
+
+    def test_a_host_that_cannot_be_reached_or_does_not_see_the_files_is_told(self):
+        self.pipeline({"step": {"command": "true"}})
+        for host, code, said in ((self.login["SSH"].replace("root@", "nobody@"), 3, "Permission denied"), ("ssh://-oProxyCommand=x", 2, "cannot be a host's name"),
+                                 ("login", 2, "write `host: ssh://me@login`")):
+            self.profile(host=host)
+            result = self.pipe("run", "pipeline.yaml", "--profile", "cluster")
+            self.assertEqual(result.code, code, result)
+            self.assertIn(said, result.text)
+        # A machine on which other files are at this path.
+        ssh = self.write("bin/ssh", f"#!/bin/sh\nfor last; do :; done\ncase $last in *' cat '*) exit 1 ;; esac\nexec {self.login['SSH_PATH']}/ssh \"$@\"\n")
+        ssh.chmod(0o755)
+        self.profile()
+        result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", PATH=f"{ssh.parent}:{os.environ['PATH']}")
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("127.0.0.1 does not see the state folder", result.text)
+        self.assertIn("PIPE_HOME", result.text)
 
 
 class Stops(OnSlurm):

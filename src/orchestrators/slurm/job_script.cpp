@@ -30,8 +30,10 @@ std::string words_text(const std::vector<std::string>& words) {
 /// Returns the commands that leave the shell no variables but Slurm's, which name what the job has,
 /// and make a temporary folder.
 std::string clean_shell() {
+  // A step does not know of an array.
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
          "  case $name in\n"
+         "    SLURM_ARRAY_*) unset \"$name\" ;;\n"
          "    SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
          "ZE_AFFINITY_MASK | PATH | PWD) ;;\n"
          "    *) unset \"$name\" ;;\n"
@@ -57,7 +59,7 @@ std::string claim(const JobPaths& paths) {
   const auto begun = quoted(paths.begun());
   return std::string("#!/bin/sh\n") + search_path + "mkdir " + quoted(paths.folder / "claim") +
          " || exit 0\n"
-         "echo \"$SLURM_JOB_ID $SLURMD_NODENAME\" >" +
+         "echo \"${PIPE_TASK:-$SLURM_JOB_ID} $SLURMD_NODENAME ${PIPE_ARRAY:-$SLURM_JOB_NAME}\" >" +
          begun + ".new && mv " + begun + ".new " + begun + " || exit 1\n";
 }
 
@@ -104,6 +106,7 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
       {"reservation", step.reservation}};
   for (const auto& [name, value] : own)
     if (value) connection[name] = *value;
+  connection.erase("host");  // Of the login node.
   std::vector<std::string> options;
   connection.erase("container_runtime");  // pipe's own.
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
@@ -149,16 +152,14 @@ std::vector<std::string> resource_options(const AttemptSpec& attempt, const Stri
   return options;
 }
 
-std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
-                                     const std::string& owner, const StringMap& connection,
+std::vector<std::string> job_options(const AttemptSpec& attempt, const std::string& owner,
+                                     const StringMap& connection,
                                      const std::vector<std::string>& gres_types) {
-  std::vector<std::string> options{
-      "--job-name=" + paths.name, "--comment=" + job_comment(owner, attempt.run_id),
-      "--chdir=" + paths.folder.string(), "--output=" + paths.output().string(),
-      // The step's own retries begin anew, with their own folders.
-      "--no-requeue",
-      // A step gets only declared variables.
-      "--export=NIL", "--nodes=1", "--ntasks=1"};
+  std::vector<std::string> options{"--comment=" + job_comment(owner, attempt.run_id),
+                                   // The step's own retries begin anew, with their own folders.
+                                   "--no-requeue",
+                                   // A step gets only declared variables.
+                                   "--export=NIL", "--nodes=1", "--ntasks=1"};
   for (auto& option : resource_options(attempt, connection, gres_types))
     options.push_back(std::move(option));
   return options;
@@ -230,6 +231,17 @@ std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
                       removal + "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" +
                       removal + "exit $code\n";
   return shell_job(attempt, connection, gres_types, script);
+}
+
+std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs) {
+  return std::string("#!/bin/sh\n") + search_path + "PIPE_ARRAY=\"$SLURM_JOB_NAME\"\n" +
+         "PIPE_TASK=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+         "SLURM_JOB_NAME=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1)){p;q}\" " +
+         quoted(paths.list()) +
+         ")\n"
+         "export PIPE_ARRAY PIPE_TASK SLURM_JOB_NAME\n"
+         "exec /bin/sh " +
+         quoted(jobs) + "/\"$SLURM_JOB_NAME\"/script\n";
 }
 
 std::vector<std::string> shell_command(const AttemptSpec& attempt,

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,9 +143,9 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
-    const auto name = job_name(run_id, step, number);
-    co_await end_jobs_named(client_, name);
-    remove_files(paths_of(folder_of(run_id), name));
+    const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
+    co_await end_jobs_of(client_, paths);
+    remove_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -155,12 +156,12 @@ class SlurmOrchestrator : public Orchestrator {
         dead.push_back(folder);
     if (dead.empty()) co_return;
     const auto jobs = co_await client_.jobs_of_user();
-    for (const auto& job : jobs) {
-      const auto run = run_of_comment(job.comment, owner());
-      if (!run || is_alive(*run)) continue;
-      std::vector<std::string> arguments{job.id};
-      co_await client_.cancel(std::move(arguments));
-    }
+    std::set<std::string> orphans;
+    for (const auto& job : jobs)
+      if (const auto run = run_of_comment(job.comment, owner()); run && !is_alive(*run))
+        orphans.emplace(array_of(job.id));  // All tasks of an array are of one run.
+    std::vector<std::string> ids(orphans.begin(), orphans.end());
+    co_await client_.cancel_all(std::move(ids), std::vector<std::string>());
     for (const auto& folder : dead) core::remove_tree(folder);
   }
 
@@ -218,9 +219,34 @@ class SlurmOrchestrator : public Orchestrator {
       throw core::EnvironmentError(
           std::string("Slurm's commands cannot be run: ") + error.what(),
           {"run this on a login node of the cluster, or put sbatch, squeue, scancel and sinfo on "
-           "PATH"});
+           "PATH",
+           "`host: ssh://LOGIN-NODE` in a profile uses those of the login node"});
     }
+    if (client_.login().is_remote()) co_await look_for_shared_folder();
+    limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
+  }
+
+  /// Throws EnvironmentError unless the login node sees this machine's state folder.
+  async::Task<> look_for_shared_folder() {
+    const auto file = jobs_folder() / ("seen-by-" + std::to_string(getpid()));
+    core::make_folders(jobs_folder());
+    core::write_file_atomically(file, owner());
+    std::string seen;
+    std::vector<std::string> command{"cat", file.string()};
+    try {
+      seen = co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {
+      core::remove_tree(file);
+      if (error.may_have_worked()) throw;
+    }
+    core::remove_tree(file);
+    if (seen != owner())
+      throw core::EnvironmentError(
+          client_.login().host() + " does not see the state folder " +
+              fs::absolute(options_.state).string() + " of this machine",
+          {"mount the cluster's shared file system on this machine at the path that it has there, "
+           "and set PIPE_HOME and PIPE_CACHE_DIR to folders in it"});
   }
 
   fs::path jobs_folder() const { return fs::absolute(options_.state) / "slurm"; }
@@ -252,8 +278,10 @@ class SlurmOrchestrator : public Orchestrator {
   struct RunPlace {
     RunPlace(SlurmOrchestrator& of, const std::string& run)
         : monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+          submitter(of.client_, of.folder_of(run), of.limits_),
           place{.client = of.client_,
                 .monitor = monitor,
+                .submitter = submitter,
                 .environments = of.environments_,
                 .short_folders = of.short_folders_,
                 .removals = of.removals_,
@@ -270,12 +298,14 @@ class SlurmOrchestrator : public Orchestrator {
     /// Removes the folders, unless they have files of attempts that a later driver may join.
     ~RunPlace() {
       std::error_code error;
-      for (const auto* name : {"events", "jobs", ""})
-        fs::remove(*name ? place.folder / name : place.folder, error);
+      fs::remove(place.folder / "events", error);
+      if (fs::remove(place.folder / "jobs", error)) fs::remove_all(place.folder / "arrays", error);
+      fs::remove(place.folder, error);
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
     JobMonitor monitor;
+    Submitter submitter;
     JobPlace place;
   };
 
@@ -291,10 +321,11 @@ class SlurmOrchestrator : public Orchestrator {
   const std::string runtime_;         ///< Of containers; empty: no step runs in one.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  Client client_;
+  Client client_{connection_field(options_.connection, "host")};
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
+  ArrayLimits limits_;
   std::string owner_;
 };
 
