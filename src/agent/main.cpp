@@ -53,6 +53,7 @@
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/join.hpp"
 #include "agent/ranks.hpp"
 #include "agent/ready.hpp"
 #include "agent/services.hpp"
@@ -451,6 +452,8 @@ int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
+  if (strcmp(arguments[1], "join") == 0 && count > 3)
+    return pipeline::kubernetes_api::run_join(arguments[2], arguments + 3);
   if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
   if (strcmp(arguments[1], "ready") == 0)
     return pipeline::kubernetes_api::look_if_ready(arguments[2],

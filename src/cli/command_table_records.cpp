@@ -236,6 +236,9 @@ constexpr CommandEntry code_row{
 void add_shell_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o);
+  app.add_option("--rank", o.shell.rank,
+                 "As this process of a step with `nodes`; beside it while it runs")
+      ->type_name("N");
   app.add_option("COMMAND", o.shell.command, "The command to execute (default: bash, or sh)")
       ->type_name("");
   add_state(app, o);
@@ -246,7 +249,8 @@ constexpr CommandEntry shell_row{
     "Examples:\n"
     "  pipe shell latest train                    then eval \"$PIPE_COMMAND\" runs the step\n"
     "  pipe shell latest train --attempt 1\n"
-    "  pipe shell latest train -- python -m pdb train.py\n\n"
+    "  pipe shell latest train -- python -m pdb train.py\n"
+    "  pipe shell latest train --rank 3           beside rank 3, if it still runs\n\n"
     "The step may have failed. Files in its outputs are removed at the end. Secrets "
     "come "
     "from where a run takes them.\nExit code: the shell's.",

@@ -93,7 +93,8 @@ struct NoteOptions {
 };
 
 struct ShellOptions {
-  std::vector<std::string> command;  ///< The command to execute; empty: a shell.
+  std::optional<unsigned> rank = {};  ///< Of a step with nodes.
+  std::vector<std::string> command;   ///< The command to execute; empty: a shell.
 };
 
 struct ServeOptions {

@@ -12,6 +12,7 @@ core::ExitCode shell_command(Context& context) {
       context, {.run = options.run,
                 .step = options.step,
                 .number = options.attempt,
+                .rank = options.shell.rank,
                 .command = options.shell.command,
                 .has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1});
 }

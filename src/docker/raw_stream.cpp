@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <optional>
 
 #include "async/timeout.hpp"
+#include "core/user_environment.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -18,11 +20,17 @@ long status_of(const std::string& head) {
              : 0;
 }
 
-}  // namespace
+/// A connection that the engine has handed over, and bytes that came behind its answer's head.
+struct HandedOver {
+  std::unique_ptr<net::Connection> connection;
+  std::string first;
+};
 
-async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std::string container) {
+/// Sends the request, and reads the head of the answer.
+/// @param what completes the message "cannot ..."
+async::Task<HandedOver> take_over(EngineApi& engine, std::string what, std::string path,
+                                  std::string body) {
   const auto* info = co_await engine.info();
-  const std::string what = "attach to the container " + container.substr(0, 12);
   auto stream = engine.open_connection();
   std::string head;
   std::optional<std::string> lost;
@@ -33,11 +41,11 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
   });
   limit.start(engine.limits().answer);
   try {
-    auto request = "POST /v" + info->api_version + "/containers/" + container +
-                   "/attach?stream=1&stdin=1&stdout=1&stderr=1 HTTP/1.1\r\nHost: engine\r\n"
-                   "Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n";
+    auto request = "POST /v" + info->api_version + path +
+                   " HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n" +
+                   (body.empty() ? "" : "Content-Type: application/json\r\n") +
+                   "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
     co_await stream->write(std::move(request));
-    // Nothing follows the head: the container has not been started.
     std::array<char, 4096> buffer;
     while (head.find("\r\n\r\n") == head.npos && head.size() < max_stream_head) {
       const auto count = co_await stream->read_some(buffer);
@@ -47,16 +55,52 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
   } catch (const net::TransportError& error) {
     lost = error.what();
   }
-  const bool is_whole = head.find("\r\n\r\n") != head.npos;
+  const auto end = head.find("\r\n\r\n");
   if (is_late) lost = "no answer came in time";
-  if (!lost && head.size() >= max_stream_head) lost = "the head of its answer is too long";
-  if (!lost && !is_whole) lost = "it has closed the connection";
+  if (!lost && end == head.npos)
+    lost = head.size() >= max_stream_head ? "the head of its answer is too long"
+                                          : "it has closed the connection";
   if (lost) throw core::EnvironmentError("cannot " + what + ": " + *lost);
   const auto status = status_of(head);
   if (status != 101 && status != 200)
     throw EngineError(
         status, "cannot " + what + ": the engine responded " + head.substr(0, head.find("\r\n")));
+  co_return HandedOver{std::move(stream), head.substr(end + 4)};
+}
+
+}  // namespace
+
+async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std::string container) {
+  // Nothing follows the head: the container has not been started.
+  auto taken = co_await take_over(
+      engine, "attach to the container " + container.substr(0, 12),
+      "/containers/" + container + "/attach?stream=1&stdin=1&stdout=1&stderr=1", "");
+  co_return std::move(taken.connection);
+}
+
+async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
+                                   std::vector<std::string> words, bool has_terminal) {
+  nlohmann::json body{{"Cmd", std::move(words)}, {"Tty", has_terminal}};
+  for (const auto* name : {"AttachStdin", "AttachStdout", "AttachStderr"}) body[name] = true;
+  if (const auto kind = core::variable("TERM"); has_terminal && !kind.empty())
+    body["Env"] = nlohmann::json::array({"TERM=" + kind});
+  const auto made =
+      co_await engine.call("POST", "/containers/" + container + "/exec", std::move(body));
+  ExecStream stream;
+  stream.id = made.value("Id", "");
+  const nlohmann::json start{{"Detach", false}, {"Tty", has_terminal}};
+  auto taken =
+      co_await take_over(engine, "start a command in the container " + container.substr(0, 12),
+                         "/exec/" + stream.id + "/start", start.dump());
+  stream.connection = std::move(taken.connection);
+  stream.first = std::move(taken.first);
   co_return stream;
+}
+
+async::Task<int> exec_code(EngineApi& engine, std::string id) {
+  const auto state = co_await engine.call("GET", "/exec/" + id + "/json");
+  const auto found = state.find("ExitCode");
+  co_return found != state.end() && found->is_number_integer() ? found->get<int>() : 0;
 }
 
 }  // namespace pipeline::docker

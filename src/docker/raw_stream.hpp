@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "async/task.hpp"
 #include "docker/engine_api.hpp"
@@ -15,5 +16,18 @@ namespace pipeline::docker {
 /// terminal, or frames (log_frames.hpp). Throws EnvironmentError, and EngineError if the engine
 /// refuses.
 async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std::string container);
+
+/// The streams of a command in a running container.
+struct ExecStream {
+  std::string id;  ///< Of the engine's `exec`.
+  std::unique_ptr<net::Connection> connection;
+  std::string first;  ///< Output that came with the engine's answer.
+};
+/// Starts the command in a running container, with its user and variables, and connects with it as
+/// attach_raw() does. Throws as that.
+async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
+                                   std::vector<std::string> words, bool has_terminal);
+/// Returns the exit code of a command that has ended.
+async::Task<int> exec_code(EngineApi& engine, std::string id);
 
 }  // namespace pipeline::docker

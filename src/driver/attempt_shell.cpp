@@ -7,12 +7,14 @@
 
 #include "core/diagnostic.hpp"
 #include "driver/detached_record.hpp"
+#include "driver/drivers.hpp"
 #include "driver/recorded_attempt.hpp"
 #include "driver/session.hpp"
 #include "engine/attempt/shell.hpp"
 #include "engine/cache/step_keys.hpp"
 #include "engine/graph/run_steps.hpp"
 #include "model/instance.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -126,13 +128,40 @@ void check_has_shells(Session& session, const StepSpec& step) {
             "`artifacts` its inputs");
 }
 
+/// Returns the process that a rank is; nothing for a step that is one process. Throws InputError if
+/// the step has no such rank.
+std::optional<orchestrators::NodeProcess> process_of(const StepSpec& step,
+                                                     const std::optional<unsigned>& rank) {
+  if (!step.nodes && rank)
+    throw core::InputError("'" + step.name + "' has no `nodes`: it is one process",
+                           "leave out --rank");
+  if (!step.nodes) return std::nullopt;
+  const auto gpus = settings::gpu_request(step.settings->resources).count;
+  const auto each =
+      step.nodes.processes == per_gpu ? std::max<std::size_t>(1, gpus) : step.nodes.processes;
+  orchestrators::NodeProcess process;
+  process.nodes = step.nodes.count;
+  process.local_ranks = static_cast<unsigned>(each);
+  process.ranks = process.nodes * process.local_ranks;
+  process.rank = rank.value_or(0);
+  if (process.rank >= process.ranks)
+    throw core::InputError("'" + step.name + "' has no rank " + std::to_string(process.rank) +
+                           ": its ranks are 0 to " + std::to_string(process.ranks - 1));
+  process.node = process.rank / process.local_ranks;
+  process.local_rank = process.rank % process.local_ranks;
+  process.gpus_of_node = gpus;
+  return process;
+}
+
 /// The attempt, and the pipeline with which its run was begun.
 class AttemptShell {
  public:
-  AttemptShell(Workspace& given, Workspace& workspace, RecordedAttempt found)
+  AttemptShell(Workspace& given, Workspace& workspace, RecordedAttempt found, bool is_running)
       : workspace_(workspace),
         found_(std::move(found)),
-        files_(code_files(given.artifacts().path(code_of(given, found_)))),
+        is_running_(is_running),
+        files_(is_running_ ? std::vector<store::TreeEntry>()
+                           : code_files(given.artifacts().path(code_of(given, found_)))),
         detached_(detached_of(given.existing_store(), found_.run.id)),
         session_(workspace, {}, detached_ ? &*detached_ : nullptr),
         steps_(session_.pipeline(), {}) {
@@ -141,9 +170,13 @@ class AttemptShell {
     check_has_shells(session_, step());
   }
 
-  core::ExitCode open(const ShellAttempt& wanted);
+  core::ExitCode open(const ShellAttempt& wanted) {
+    return is_running_ ? join(wanted) : open_another(wanted);
+  }
 
  private:
+  core::ExitCode join(const ShellAttempt& wanted);
+  core::ExitCode open_another(const ShellAttempt& wanted);
   const StepSpec& step() const { return step_named(steps_, found_.step.name); }
   orchestrators::Environment environment(EventSink& events);
   engine::ShellRequest request(const ShellAttempt& wanted, EventSink& events);
@@ -151,6 +184,7 @@ class AttemptShell {
 
   Workspace& workspace_;
   const RecordedAttempt found_;
+  const bool is_running_;  ///< The attempt, as far as this machine knows.
   const std::vector<store::TreeEntry> files_;
   std::optional<DetachedRecord> detached_;
   Session session_;
@@ -194,7 +228,37 @@ void AttemptShell::stop_at_signals() {
   });
 }
 
-core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
+/// Opens it beside the process that runs.
+core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
+  const auto process = process_of(step(), wanted.rank);
+  orchestrators::RunningProcess running{found_.run.id, step().name, found_.attempt.number};
+  if (process) {
+    running.rank = process->rank;
+    running.first_rank_of_node = process->rank - process->local_rank;
+  }
+  orchestrators::ShellRequest shell{.words = words_of(wanted), .id = session_.run_id};
+  shell.has_terminal = wanted.has_terminal;
+  const auto who = process ? "rank " + std::to_string(process->rank) + " of '" + step().name + "'"
+                           : "'" + step().name + "'";
+  if (wanted.has_terminal)
+    workspace_.note("beside " + who +
+                    ", which runs: in its place and with its variables; what is "
+                    "changed here is changed for it");
+  stop_at_signals();
+  const auto code =
+      workspace_.await(session_.routes().of(step()).join(std::move(running), std::move(shell)));
+  if (is_stopped_) return core::ExitCode::interrupted;
+  if (!code)
+    throw core::InputError(who + " does not run any more, or runs on " +
+                               session_.routes().capabilities_of(step()).name +
+                               " where nobody can join it",
+                           "once attempt " + std::to_string(found_.attempt.number) +
+                               " has ended, a shell can be opened in a place like its own");
+  return static_cast<core::ExitCode>(*code);
+}
+
+core::ExitCode AttemptShell::open_another(const ShellAttempt& wanted) {
+  const auto process = process_of(step(), wanted.rank);
   const engine::CodeProvider provider{
       .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
       .missing_file = {}};
@@ -221,6 +285,7 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
   stop_at_signals();
   auto shell = request(wanted, events);
   shell.outputs_of = outputs_of;
+  if (wanted.rank) shell.process = process;
   const auto result = workspace_.await(engine::open_shell(services, std::move(shell)));
   workspace_.await(session_.routes().settle());
   if (is_stopped_) return core::ExitCode::interrupted;
@@ -239,7 +304,10 @@ core::ExitCode open_shell(Workspace& workspace, const ShellAttempt& wanted) {
     throw core::InputError("run " + found.run.id + " did not record its options",
                            "run the step again, and open a shell in that run");
   Workspace again(std::move(*options), workspace.notes());
-  return AttemptShell(workspace, again, std::move(found)).open(wanted);
+  const bool is_running = found.step.status == StepStatus::running &&
+                          found.attempt.ended == WallTime{} &&
+                          Drivers(workspace.driver_context(), recorded).goes_on(found.run);
+  return AttemptShell(workspace, again, std::move(found), is_running).open(wanted);
 }
 
 }  // namespace pipeline::driver

@@ -59,7 +59,7 @@ void add_used(store::RunStore& store, const store::RunRecord& run, const Invocat
 }  // namespace
 
 void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
-                    store::RunStore& store, const std::string& resumed) {
+                    store::RunStore& store, const std::string& resumed, const std::string& own) {
   std::set<Used> used;
   for (const auto& run : runs) add_used(store, run, workspace.options(), used);
   for (const auto& [name, connection, owner] : used) {
@@ -68,6 +68,7 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
           workspace, name, {.state = store.folder(), .connection = connection, .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
+        if (id == own) return true;
         if (id == resumed) return can_join;
         const auto run = store.runs().find(id);
         return run && run->status == RunStatus::running;

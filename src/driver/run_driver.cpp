@@ -96,7 +96,8 @@ RunEnd RunDriver::run() {
     outcome = drive(settings);
   }
   observer_.end();
-  if (!recovered.empty()) remove_left_by(recovered, workspace_, session_.store);
+  if (!recovered.empty())
+    remove_left_by(recovered, workspace_, session_.store, {}, session_.run_id);
   return conclude(*outcome);
 }
 

@@ -17,7 +17,7 @@
 namespace pipeline::net {
 namespace {
 
-constexpr std::size_t max_output = 1 << 20;
+constexpr std::size_t max_output = 16 << 20, max_errors = 1 << 20;
 
 /// Opens an anonymous file in memory. Unlike a pipe, it does not break if the program does not read
 /// its stdin, and it does not block a program whose stderr is not read.
@@ -30,7 +30,7 @@ core::Descriptor memory_file(const std::string& text = {}) {
 }
 
 std::string content_of(const core::Descriptor& file) {
-  std::string text(max_output, '\0');
+  std::string text(max_errors, '\0');
   const auto count = pread(file.get(), text.data(), text.size(), 0);
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return text;
@@ -39,7 +39,7 @@ std::string content_of(const core::Descriptor& file) {
 /// Reads to the end, or to the maximum size of an answer.
 async::Task<std::string> read_all(asio::readable_pipe& pipe) {
   std::string text;
-  std::array<char, 4096> piece{};
+  std::array<char, 16384> piece{};
   while (text.size() < max_output) {
     boost::system::error_code end;
     const auto count = co_await pipe.async_read_some(

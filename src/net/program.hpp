@@ -21,7 +21,8 @@ struct ProgramCall {
 };
 
 struct ProgramAnswer {
-  std::string output, errors;  ///< The content of stdout and stderr; at most 1 MiB each.
+  std::string output;  ///< The content of stdout; at most 16 MiB.
+  std::string errors;  ///< The content of stderr; at most 1 MiB.
   int code = 0;                ///< Exit code; -1 if a signal ended the program.
   bool late = false;           ///< The program was killed after the timeout.
 };

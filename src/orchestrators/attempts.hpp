@@ -15,6 +15,7 @@
 #include <pipeline/spec.hpp>
 
 #include "async/task.hpp"
+#include "core/activity.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "core/usage.hpp"
@@ -109,6 +110,15 @@ struct ShellRequest {
   std::string id = {};             ///< Unique among all shells: a valid run identifier.
   std::string image = {};  ///< Image of the container to have: identifier or reference; empty: the
                            ///< step's.
+  unsigned node = 0;       ///< Number of the node whose shell it is, of a step with nodes.
+};
+
+/// A process of an attempt in progress, which another driver may have begun.
+struct RunningProcess {
+  std::string run_id, step;
+  unsigned number = 1;                ///< Of the attempt.
+  std::optional<unsigned> rank = {};  ///< Of a step with nodes.
+  unsigned first_rank_of_node = 0;    ///< Of its node.
 };
 
 /// Where the processes of an attempt with nodes reach one another.
@@ -119,9 +129,14 @@ struct NodeAddresses {
   std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
   /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
+  /// All nodes have one description: it has `node_mark` (nodes.hpp) in place of a node's number.
+  bool are_alike = false;
   /// A word that only the agents have, where other users of the machine see command lines and reach
   /// the ports of agents; may be empty.
   std::string secret = {};
+  /// Free port for NCCL's state (NCCL_RAS_ADDR), where several attempts share a machine's; 0: its
+  /// own.
+  unsigned nccl_port = 0;
   std::size_t gpus = 0;   ///< Of each node, if not the engine has reserved them.
   unsigned restarts = 0;  ///< How often the processes have begun again in this attempt, without an
                           ///< agent that restarts them.
@@ -246,6 +261,28 @@ class AttemptRunner {
   virtual async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) {
     (void)attempt;
     co_return std::vector<std::string>{};
+  }
+
+  /// Returns what the processes of an attempt in progress have done; nothing if this machine cannot
+  /// see that.
+  virtual async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) {
+    (void)attempt;
+    co_return std::nullopt;
+  }
+
+  /// Runs the words on the user's terminal beside the process: in its container, with its variables
+  /// and GPUs, in its folder. Returns their exit code; nothing if the process does not run, or
+  /// cannot be joined here.
+  virtual async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) {
+    (void)process, (void)shell;
+    co_return std::nullopt;
+  }
+  /// The same without a terminal. Returns what the words print, of which the beginning is enough;
+  /// nothing if they cannot be run there. They end by themselves.
+  virtual async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                                      std::vector<std::string> words) {
+    (void)process, (void)words;
+    co_return std::nullopt;
   }
 
   /// Prepares what the processes of an attempt with nodes need to reach one another, before the

@@ -233,6 +233,17 @@ async::Task<std::vector<std::string>> Gang::waits() const {
   co_return lines;
 }
 
+async::Task<ActivityByRank> Gang::activity() const {
+  ActivityByRank all;
+  for (const auto& member : members_) {
+    if (member.has_ended) continue;
+    const auto done = co_await runner_.activity_of(member.attempt);
+    if (!done) co_return ActivityByRank{};
+    all.emplace_back(member.attempt.process->rank, *done);
+  }
+  co_return all;
+}
+
 void Gang::make_members() {
   const auto ranks = spec_.count * processes_;
   const auto step = addresses_.has_agents ? processes_ : 1;

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "async/task.hpp"
@@ -40,6 +41,9 @@ class RankLog final : public LogSink {
   core::Lines lines_[2];
 };
 
+/// What each rank has done, or with agents each node, by its first rank.
+using ActivityByRank = std::vector<std::pair<unsigned, core::Activity>>;
+
 /// All processes of an attempt start together. The first failure ends the others: SIGTERM, the
 /// grace, SIGKILL, as for a process that is cancelled.
 class Gang {
@@ -55,6 +59,8 @@ class Gang {
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
+  /// Returns what those that run have done; empty if that is not known of one of them.
+  async::Task<ActivityByRank> activity() const;
   /// The rank of the process that failed first.
   std::optional<unsigned> failed_rank() const { return failed_rank_; }
 

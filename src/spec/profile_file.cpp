@@ -14,6 +14,7 @@
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
 #include "settings/kubernetes_shapes.hpp"
+#include "spec/hosts_reader.hpp"
 #include "spec/keys.hpp"
 #include "spec/limits_reader.hpp"
 #include "spec/notify_reader.hpp"
@@ -141,7 +142,7 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
   return store;
 }
 
-constexpr settings::Format volume{
+constexpr settings::Format volume_format{
     "an absolute path on the nodes, or `pvc/CLAIM`", [](std::string_view text) {
       constexpr std::string_view claim = "pvc/";
       return text.starts_with(claim)
@@ -159,13 +160,19 @@ void read_field(const orchestrators::ConnectionField& field, const core::Value& 
     if (patch) profile.connection[field.name] = patch->dump();
     return;
   }
+  if (field.kind == Kind::hosts) {
+    const auto hosts =
+        read_hosts(key, value, fs::absolute(profile.file).parent_path(), diagnostics);
+    if (!hosts.empty()) profile.connection[field.name] = hosts.dump();
+    return;
+  }
   if (field.kind == Kind::bytes) {
     const auto bytes = settings::read_bytes(key, value, diagnostics);
     if (bytes) profile.connection[field.name] = std::to_string(*bytes);
     return;
   }
   const auto& format = field.kind == Kind::number   ? settings::formats::whole_number
-                       : field.kind == Kind::volume ? volume
+                       : field.kind == Kind::volume ? volume_format
                                                     : settings::formats::word;
   const auto text = field.kind == Kind::path
                         ? read_path(key.c_str(), value, profile.file, diagnostics).string()

@@ -17,6 +17,7 @@
 #include "core/file.hpp"
 #include "file_tree/unpack.hpp"
 #include "stager/download.hpp"
+#include "stager/staging.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -93,9 +94,9 @@ bool fetch_cached(const json& item, const fs::path& to, NodeCache& cache, Transf
     cache.discard(name, *object);
     core::remove_tree(to);
     if (object->is_new)
-      throw TransferError(to.string() + " is damaged: its SHA-256 is " +
-                              (got ? got->hex() : "that of no archive") + ", not " + wanted.hex(),
-                          true);
+      throw DamagedItem(to.string() + " is damaged: its SHA-256 is " +
+                            (got ? got->hex() : "that of no archive") + ", not " + wanted.hex(),
+                        wanted.hex());
     std::fprintf(stderr, "pipe-stager: the node's cache had other content for %s\n", to.c_str());
   }
   return false;

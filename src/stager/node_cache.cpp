@@ -54,10 +54,13 @@ bool lock_unused(const core::Descriptor& file) {
 
 }  // namespace
 
-bool NodeCache::report(const std::string& what, int error_number) {
-  const std::lock_guard lock(mutex_);
-  trouble_ = what + ": " + std::strerror(error_number);
-  return false;
+void NodeCache::report(const std::string& what, int error_number) {
+  report(what + ": " + std::strerror(error_number));
+}
+
+void NodeCache::report(std::string trouble) {
+  const std::scoped_lock guard(mutex_);
+  trouble_ = std::move(trouble);
 }
 
 std::optional<NodeCache::Object> NodeCache::find(const std::string& name) const {
@@ -116,10 +119,7 @@ std::optional<NodeCache::Object> NodeCache::fill(core::Descriptor part, const st
     ::unlink(path.c_str());
     throw;
   } catch (const core::EnvironmentError& error) {
-    {
-      const std::lock_guard lock(mutex_);
-      trouble_ = std::string("cannot write to the node's cache: ") + error.what();
-    }
+    report(std::string("cannot write to the node's cache: ") + error.what());
     ::unlink(path.c_str());
     part = core::Descriptor();
     trim_to(budget_ / 2);  // The pod's own volume may be on the same full disk.
@@ -173,7 +173,7 @@ void NodeCache::trim_to(std::uint64_t budget) {
 }
 
 std::string NodeCache::summary() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock guard(mutex_);
   return "inputs: " + core::format_bytes(found_) + " from the node's cache, " +
          core::format_bytes(downloaded_) + " downloaded to it" +
          (trouble_.empty() ? "" : "; the rest was downloaded without it: " + trouble_);

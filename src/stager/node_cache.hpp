@@ -61,7 +61,8 @@ class NodeCache {
   std::optional<Object> find(const std::string& name) const;
   std::optional<Object> fill(core::Descriptor part, const std::string& name,
                              const Download& download);
-  bool report(const std::string& what, int error_number);
+  void report(const std::string& what, int error_number);
+  void report(std::string trouble);
   void trim_to(std::uint64_t budget);
 
   const std::filesystem::path folder_;
@@ -69,7 +70,7 @@ class NodeCache {
   const NodeCacheWaits waits_;
   std::atomic<std::uint64_t> found_ = 0, downloaded_ = 0, added_ = 0;
   mutable std::mutex mutex_;
-  std::string trouble_;  ///< The last reason why the folder could not be used; by `mutex_`.
+  std::string trouble_;  ///< Guarded by the mutex: the last reason why the folder could not be used.
 };
 
 }  // namespace pipeline::stager

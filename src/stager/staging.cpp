@@ -116,8 +116,7 @@ void fetch_pieces(const json& pieces, Transfer& transfer, NodeCache* cache) {
 void fetch_item(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
-  const bool is_object = kind != "text" && kind != "pieces";
-  if (cache && is_object && fetch_cached(item, to, *cache, transfer)) return;
+  if (cache && (kind == "file" || kind == "tree") && fetch_cached(item, to, *cache, transfer)) return;
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
   } else if (kind == "pieces") {
@@ -178,8 +177,8 @@ void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache) {
   try {
     fetch_item(item, transfer, cache);
   } catch (const TransferError& error) {
-    if (error.code() != "NoSuchKey" || !item.contains("digest")) throw;
-    throw DamagedItem(error.what(), item.at("digest"));
+    if (error.code() != "NoSuchKey") throw;
+    throw DamagedItem(error.what(), item.value("digest", std::string()));
   }
 }
 

@@ -1,13 +1,18 @@
 """Ranks, agents, nodes and drivers of a step with nodes are killed: each run ends with the weights of an undisturbed one, bit for bit, and nothing is left."""
 
+import contextlib
+import fcntl
+import json
 import os
+import pathlib
 import random
 import signal
 import subprocess
 import time
 import unittest
 
-from support_chaos import REPEAT, PipeTest, docker, figure, rounds, wait_until
+from support_chaos import REPEAT, ChaosTest, docker, figure, rounds, wait_until  # it makes tests/e2e known
+from gpu_local_test import UUIDS, GpuTest
 
 # Trains four numbers in each rank; rank 0 adds them up in the order of the ranks, and keeps the state. Whoever loses the others ends.
 TRAIN = """
@@ -69,80 +74,111 @@ if rank == 0:
 """
 
 
-class GangKills(PipeTest):
-    kinds = ("rank", "driver")
+class GangKills(ChaosTest):
+    """Each round kills one of them, at a time of its own: before the ranks begin, too, where it is the driver."""
+
+    kinds = ("rank", "node", "agent", "driver")
+    resources: dict = {}
 
     def write_pipeline(self):
         self.write("train.py", TRAIN)
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2, "restarts": 1}, "checkpoint": True, "outputs": ["model"],
-                                 "retry": {"max_retries": 3, "max_infrastructure_retries": 3, "delay": "0s"}, "timeout": "2m"}})
+                                 "retry": {"max_retries": 3, "max_infrastructure_retries": 3, "delay": "0s"}, "timeout": "2m", **self.resources}})
 
-    def ranks(self) -> list[int]:
-        """The processes of the ranks, as this machine numbers them: in containers too."""
+    def ranks(self, *variables: str) -> list[int]:
+        """The processes of the ranks that have these variables, as this machine numbers them: in containers too."""
         found = []
         for number in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{number}/environ", "rb") as variables, open(f"/proc/{number}/cmdline", "rb") as words:
-                    is_rank = b"python3\0train.py" in words.read() and f"PIPE_PIPELINE={self.mark}".encode() in variables.read()
-            except OSError:
-                continue
-            if is_rank:
-                found.append(int(number))
+            with contextlib.suppress(OSError):
+                words, known = (pathlib.Path(f"/proc/{number}/{name}").read_bytes().split(b"\0") for name in ("cmdline", "environ"))
+                if words[:2] == [b"python3", b"train.py"] and {f"PIPE_PIPELINE={self.mark}".encode(), *map(str.encode, variables)} <= set(known):
+                    found.append(int(number))
         return found
 
     def pipeline(self, steps, *words, **top):
         return super().pipeline(steps, *words, name=self.mark, **top)
 
-    def victims(self, kind: str) -> list:
-        return self.ranks()
-
-    def kill(self, kind: str, run: subprocess.Popen, chance: random.Random):
+    def kill(self, kind: str, run: subprocess.Popen, chance: random.Random) -> bool:
+        """Whether there was one to kill."""
         if kind == "driver":
             run.kill()
-        elif found := self.victims(kind):
-            try:
-                self.end(kind, chance.choice(found))
-            except (ProcessLookupError, subprocess.CalledProcessError):
-                pass  # It has just ended.
+            return run.wait() == -signal.SIGKILL
+        found = self.victims(kind, run)
+        if not found:
+            return False
+        try:
+            self.end(kind, chance.choice(found))
+        except (ProcessLookupError, subprocess.CalledProcessError):
+            return False  # It has just ended.
+        return True
 
     def end(self, kind: str, victim):
-        os.kill(victim, signal.SIGKILL)
+        for process in victim if isinstance(victim, list) else [victim]:
+            os.kill(process, signal.SIGKILL)
 
     def finish_run(self, run: subprocess.Popen):
         out, err = run.communicate(timeout=120)
         while run.returncode == -signal.SIGKILL:
-            run = self.start("resume", "--output", "json")
+            # A driver that was killed before it had recorded its run has nothing to resume.
+            again = ("resume",) if self.has_run() else self.words
+            run = self.start(*again, "--output", "json")
             out, err = run.communicate(timeout=120)
         self.assertEqual(run.returncode, 0, f"{REPEAT}\n{out}{err}")
 
+    def has_run(self) -> bool:
+        runs = json.loads(self.pipe("runs", "--output", "json").out)["runs"]
+        return bool(runs) and runs[0]["status"] not in ("succeeded", "failed")
+
+    def assert_all_is_gone(self, at: str):
+        self.assertEqual(self.ranks(), [], f"{at}: a process is left")
+        self.assert_no_work_left()
+
     def test_each_run_ends_with_the_weights_of_an_undisturbed_one(self):
         self.write_pipeline()
-        words = ("run", "pipeline.yaml", "-o", self.orchestrator, "--output", "json", "--no-cache")
-        self.assertEqual(self.pipe(*words).code, 0)
+        self.words = ("run", "pipeline.yaml", "-o", self.orchestrator, "--no-cache")
+        self.assertEqual(self.pipe(*self.words).code, 0)
         whole = self.artifact("train.model")
         killed = dict.fromkeys(self.kinds, 0)
-        for number, chance in rounds(100, at_least=len(self.kinds)):
+        for number, chance in rounds(104, at_least=len(self.kinds))  # some come too late:
             kind = self.kinds[number % len(self.kinds)]
-            run = self.start(*words)
-            wait_until(lambda: run.poll() is not None or self.ranks(), "the ranks")
-            time.sleep(chance.uniform(0, 1.6))
-            self.kill(kind, run, chance)
+            run = self.start(*self.words, "--output", "json")
+            if kind != "driver":
+                wait_until(lambda: run.poll() is not None or self.ranks(), "the ranks")
+            time.sleep(chance.uniform(0, 1.2 if kind != "driver" else 2.4))
+            killed[kind] += self.kill(kind, run, chance)
+            at = f"round {number}, {kind}: {REPEAT} CHAOS_ONLY={number}"
             self.finish_run(run)
-            killed[kind] += 1
-            self.assertEqual(self.artifact("train.model"), whole, f"round {number}, {kind}: {REPEAT} CHAOS_ONLY={number}")
-            self.assertEqual(self.ranks(), [], "no process is left")
-        figure(f"gang kills, {self.orchestrator}", ", ".join(f"{count} of a {kind}" for kind, count in killed.items()) + ": the weights of an undisturbed run each time")
+            self.assertEqual(self.artifact("train.model"), whole, at)
+            self.assert_all_is_gone(at)
+        figure(f"gang kills, {self.orchestrator}", f"{sum(killed.values())} kills ({', '.join(f'{count} of a {kind}' for kind, count in killed.items())}): "
+                                                   "the weights of an undisturbed run each time, and nothing is left")
 
 
-class GangKillsLocally(GangKills):
+class GangKillsLocally(GangKills, GpuTest):
+    """The agent of this orchestrator is the process that is the parent of all ranks. Each node has two GPUs of a stand-in, whose locks are real."""
+
     orchestrator = "local"
+    resources = {"settings": {"resources": {"gpu_count": 2}}}
+
+    def victims(self, kind: str, run: subprocess.Popen) -> list:
+        if kind == "rank":
+            return self.ranks()
+        if kind == "node":
+            return [found for node in range(2) if (found := self.ranks(f"NODE_RANK={node}"))]
+        return [int(child) for child in pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+                if pathlib.Path(f"/proc/{child}/comm").read_text() == "pipe-guardian\n"]
+
+    def assert_all_is_gone(self, at: str):
+        super().assert_all_is_gone(at)
+        for uuid in UUIDS:
+            with contextlib.suppress(FileNotFoundError), open(self.locks / uuid) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # It throws if somebody has it.
 
 
 class GangKillsInContainers(GangKills):
     orchestrator = "docker"
-    kinds = ("rank", "agent", "node", "driver")
 
-    def victims(self, kind: str) -> list:
+    def victims(self, kind: str, run: subprocess.Popen) -> list:
         if kind == "rank":
             return self.ranks()
         containers = docker("ps", "-q", "--filter", f"label=pipe.pipeline={self.mark}").split()
@@ -154,10 +190,15 @@ class GangKillsInContainers(GangKills):
         if kind == "node":
             docker("kill", victim)
         else:
-            os.kill(victim, signal.SIGKILL)
+            super().end(kind, victim)
+
+    def assert_all_is_gone(self, at: str):
+        super().assert_all_is_gone(at)
+        self.assertEqual(self.containers(), [], at)
+        self.assertEqual(docker("network", "ls", "-q", "--filter", f"label=e2e={self.mark}"), "", at)
 
 
-del GangKills
+del GangKills, GpuTest
 
 if __name__ == "__main__":
     unittest.main()

@@ -165,6 +165,51 @@ if os.environ["PIPE_ATTEMPT"] == "1":
         self.assertEqual(result.steps(), {"train": "succeeded"}, result)
         self.assertIn("rank 1 is stopped", result.text)
 
+    def test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards(self):
+        self.write("train.py", "import os, time\nopen(os.environ['PIPE_SCRATCH'] + '/of-' + os.environ['RANK'], 'w').close()\nprint('waits', flush=True)\n"
+                               "while not os.path.exists(os.environ['PIPE_CHECKPOINT'] + '/gate'):\n    time.sleep(0.05)\n")
+        self.pipeline({"train": {"command": "python3 train.py ${node.rank}", "nodes": {"count": 2, "processes": 2}, "checkpoint": True}})
+        run = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+        wait_until(lambda: self.log("train").count("waits") == 4, "four ranks")
+        shell = lambda rank, *words: self.pipe("shell", "latest", "train", "--rank", rank, "--", *words)
+        beside = shell(3, "sh", "-c", "echo $RANK $LOCAL_RANK $NODE_RANK $WORLD_SIZE; ls $PIPE_SCRATCH/of-3 train.py; exit 5")
+        self.assertEqual((beside.code, beside.out.split()[:4]), (5, ["3", "1", "1", "4"]), beside)
+        self.assertTrue(beside.out.endswith("/of-3\ntrain.py\n"), beside)
+        refused = shell(4, "true")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("'train' has no rank 4: its ranks are 0 to 3", refused.err)
+        self.assertEqual(shell(0, "sh", "-c", "touch $PIPE_CHECKPOINT/gate").code, 0)
+        self.assertEqual(self.finish(run).steps(), {"train": "succeeded"})
+        like = shell(3, "sh", "-c", "echo $RANK $LOCAL_RANK $NODE_RANK $WORLD_SIZE $MASTER_ADDR; echo $PIPE_COMMAND; ls $PIPE_SCRATCH")
+        self.assertEqual(like.code, 0, like)
+        self.assertEqual(like.out.splitlines()[0], "3 1 1 4 127.0.0.1")
+        self.assertIn("train.py 1", like.out, "the node of its rank")
+        self.assertNotIn("of-3", like.out)
+        self.assert_nothing_left()
+
+    def test_what_nccl_knows_of_a_stall_is_told(self):
+        """The ncclras is a stand-in, which prints what one of NCCL 2.29 would."""
+        self.write("bin/ncclras", """#!/bin/sh
+echo "a stand-in of NCCL's client, asked with $*
+Errors
+======
+
+Warnings
+========
+
+#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  2 ranks have launched up to operation 7
+  Rank 1 has launched up to operation 6 -- GPU 1 managed by process $$ on node here"
+""").chmod(0o755)
+        self.write("train.py", "import time\nprint('waits', flush=True)\ntime.sleep(600)\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "code": ["train.py", "bin"], "nodes": 3, "stalled_after": "1s", "retry": {"max_retries": 0, "stalled": True},
+                                 "environment": {"PATH": "./bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["message"])
+        self.assertIn("pipe: ncclras: #0-0 (27a079b828ff1a75) MISMATCH", self.log("train"))
+        self.assertNotIn("stand-in", self.log("train"), "only what it says of errors")
+
     def test_the_success_of_rank_0_may_be_enough(self):
         self.write("train.py", f"import os\nif os.environ['RANK'] != '0':\n    {WAIT.split('; ', 1)[0]}\n    import time; time.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "done": "first"}}})
@@ -196,6 +241,8 @@ class Docker(PipeTest):
         return self.pipe("logs", "latest", step, *words).out
 
     test_all_begin_again_in_place_under_another_id = Local.test_all_begin_again_in_place_under_another_id
+    test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards = Local.test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards
+    test_what_nccl_knows_of_a_stall_is_told = Local.test_what_nccl_knows_of_a_stall_is_told
 
     def test_several_processes_in_each_container(self):
         self.write("train.py", WRITE)

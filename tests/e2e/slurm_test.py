@@ -1,12 +1,15 @@
 """Steps as jobs of the test bed's Slurm cluster: results, stops, dead drivers, and everything that Slurm does to jobs by itself."""
 
+import hashlib
+import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import unittest
 
-from support import PipeTest, wait_until
+from support import PARENT, PipeTest, wait_until
 
 BED = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed/slurm"
 CONF = "/var/lib/pipe-slurm/slurm.conf"
@@ -46,8 +49,18 @@ class OnSlurm(PipeTest):
         file = self.folder / "effects"
         return len(file.read_text().splitlines()) if file.exists() else 0
 
-    def wait_for_effect(self):
-        wait_until(lambda: self.effects() > 0, "the step's beginning")
+    def wait_for_effect(self, count: int = 1):
+        wait_until(lambda: self.effects() >= count, "the steps' beginning")
+
+    def counted(self, program: str) -> dict:
+        """Variables with which each call of a command of Slurm's leaves a line in the file of its name."""
+        wrapper = self.write(f"bin/{program}", f"#!/bin/sh\necho \"$@\" >> {self.folder}/{program}\nexec /usr/bin/{program} \"$@\"\n")
+        wrapper.chmod(0o755)
+        return {"PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+
+    def calls(self, program: str) -> list[str]:
+        file = self.folder / program
+        return file.read_text().splitlines() if file.exists() else []
 
 
 class Results(OnSlurm):
@@ -104,6 +117,110 @@ class Results(OnSlurm):
         self.pipeline({"step": {"command": "true"}})
         result = self.run_pipe(code=3, PATH="/nonexistent")
         self.assertIn("login node", result.text)
+
+
+class Arrays(OnSlurm):
+    def matrix(self, command: str, count: int = 6, **more):
+        self.pipeline({"step": {"matrix": {"i": list(range(count))}, "command": command, "settings": {"resources": {"memory": "50MiB"}}, **more},
+                       "all": {"command": "cat ${inputs.parts}/*", "inputs": {"parts": "step[*].o"}} if "outputs" in more else {"command": "true"}})
+
+    def test_a_matrix_is_one_submission(self):
+        self.matrix("echo ${params.i} [$SLURM_ARRAY_TASK_ID] $SLURM_JOB_NAME; echo ${params.i} > ${outputs.o}; test ${params.i} != 3", outputs=["o"])
+        result = self.run_pipe(code=1, **self.counted("sbatch"))
+        arrays = [call for call in self.calls("sbatch") if "--array=0-5" in call]
+        self.assertEqual((len(arrays), len(self.calls("sbatch"))), (1, 1), self.calls("sbatch"))
+        self.assertEqual([name for name, status in result.steps().items() if status == "failed"], ["step[i=3]"])
+        self.assertRegex(self.pipe("logs", "latest", "step[i=4]").out, r"4 \[\] pipe-\S+-1\n")
+        self.assert_nothing_left()
+
+    def test_an_array_whose_answer_was_lost_is_not_repeated(self):
+        wrapper = self.write("bin/sbatch", f"#!/bin/sh\n/usr/bin/sbatch \"$@\" >/dev/null\n[ -e {self.folder}/lost ] || {{ touch {self.folder}/lost; "
+                                           "echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1; }\nexit 9\n")
+        wrapper.chmod(0o755)
+        self.pipeline({"step": {"matrix": {"i": [1, 2, 3]}, "command": f"echo x >> {self.folder}/effects", "settings": {"resources": {"memory": "50MiB"}}}})
+        self.run_pipe(PATH=f"{wrapper.parent}:{os.environ['PATH']}")
+        self.assertEqual(self.effects(), 3)
+        self.assert_nothing_left()
+
+    def test_an_array_of_a_killed_driver_is_joined(self):
+        self.matrix(f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ${{params.i}} > ${{outputs.o}}", 3, outputs=["o"])
+        process = self.start("run", "pipeline.yaml", "-o", "slurm")
+        self.wait_for_effect(3)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        resumed = self.start("resume", "latest", "--output", "json")
+        self.write("go", "")
+        result = self.finish(resumed)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.effects(), 3)
+        self.assertEqual(self.pipe("logs", "latest", "all").out, "0\n1\n2\n")
+        self.assert_nothing_left()
+
+    def test_a_stop_of_many_jobs_is_few_commands(self):
+        self.pipeline({"step": {"matrix": {"i": list(range(12))}, "command": f"echo x >> {self.folder}/effects; sleep 1000", "settings": {"resources": {"cpu_count": 4}}},
+                       "alone": {"command": "sleep 1000", "settings": {"resources": {"cpu_count": 8}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", **self.counted("scancel"))
+        self.wait_for_effect(8)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assertLessEqual(len(self.calls("scancel")), 4, self.calls("scancel"))
+        self.assert_nothing_left()
+
+    def test_scancel_of_a_task_that_waits_is_told(self):
+        self.pipeline({"step": {"matrix": {"i": [0, 1, 2, 3, 4, 5]}, "command": f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done",
+                                "settings": {"resources": {"cpu_count": 8}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+        self.wait_for_effect(4)
+        waiting = next(job for job in self.jobs("PENDING"))
+        slurm("scancel", waiting.split("_")[0] + "_5")
+        wait_until(lambda: not any("5" in job for job in self.jobs("PENDING")), "the end of the task")
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual([status for name, status in result.steps().items()].count("succeeded"), 5, result)
+        self.assertIn("was cancelled in Slurm by another user", result.text)
+
+
+class ByAnotherMachine(OnSlurm):
+    @classmethod
+    def setUpClass(cls):
+        if subprocess.run([BED, "login"]).returncode != 0:
+            raise unittest.SkipTest("there is no sshd")
+        cls.login = dict(line.split("=", 1) for line in pathlib.Path("/var/lib/pipe-slurm/login").read_text().splitlines())
+
+    def environment(self, env: dict) -> dict:
+        # Without SLURM_CONF: this machine knows no cluster.
+        return {name: value for name, value in super().environment({"PATH": f"{self.login['SSH_PATH']}:{os.environ['PATH']}", **env}).items() if name != "SLURM_CONF"}
+
+    def profile(self, **more):
+        self.write("profiles.yaml", json.dumps({"cluster": {"orchestrator": "slurm", "host": self.login["SSH"], **more}}))
+
+    def test_steps_are_submitted_by_ssh(self):
+        self.profile(partition="main")
+        self.pipeline({"one": {"command": "echo it\\'s; echo a > ${outputs.x}", "outputs": ["x"]},
+                       "two": {"matrix": {"i": [1, 2]}, "command": "cat ${inputs.x}; echo $SLURM_JOB_PARTITION", "inputs": {"x": "one.x"}}})
+        result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.pipe("logs", "latest", "two[i=2]").out, "a\nmain\n")
+        shell = self.pipe("shell", "latest", "one", "--", "sh", "-c", "echo \"it's $SLURM_JOB_PARTITION\"; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "it's main\n"), shell)
+        self.assert_nothing_left()
+
+    def test_a_host_that_cannot_be_reached_or_does_not_see_the_files_is_told(self):
+        self.pipeline({"step": {"command": "true"}})
+        for host, code, said in ((self.login["SSH"].replace("root@", "nobody@"), 3, "Permission denied"), ("ssh://-oProxyCommand=x", 2, "cannot be a host's name"),
+                                 ("login", 2, "write `host: ssh://me@login`")):
+            self.profile(host=host)
+            result = self.pipe("run", "pipeline.yaml", "--profile", "cluster")
+            self.assertEqual(result.code, code, result)
+            self.assertIn(said, result.text)
+        # A machine on which other files are at this path.
+        ssh = self.write("bin/ssh", f"#!/bin/sh\nfor last; do :; done\ncase $last in *' cat '*) exit 1 ;; esac\nexec {self.login['SSH_PATH']}/ssh \"$@\"\n")
+        ssh.chmod(0o755)
+        self.profile()
+        result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", PATH=f"{ssh.parent}:{os.environ['PATH']}")
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("127.0.0.1 does not see the state folder", result.text)
+        self.assertIn("PIPE_HOME", result.text)
 
 
 class Stops(OnSlurm):
@@ -209,6 +326,82 @@ class WhatSlurmDoes(OnSlurm):
         self.run_pipe(PATH=f"{wrapper.parent}:{os.environ['PATH']}")
         self.assertEqual(self.effects(), 1)
         self.assert_nothing_left()
+
+
+@unittest.skipUnless(shutil.which("ch-run") and shutil.which("mksquashfs"), "the packages charliecloud-runtime and squashfs-tools")
+class Images(OnSlurm):
+    """Steps in containers: Charliecloud is for real, others by their command lines (container_runtime_test.cpp)."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "container_runtime": "any"}}))
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"PIPE_CACHE_DIR": str(self.folder / "cache"), "OF_THE_HOST": "x", **env})
+
+    def pipeline(self, steps: dict, **top) -> pathlib.Path:
+        return super().pipeline(steps, **{"settings": {"docker": {"parent_image": PARENT}}, **top})
+
+    def image_files(self) -> dict[str, bytes]:
+        return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in (self.folder / "cache/images").glob("*.sqsh")}
+
+    def test_steps_run_in_one_file_made_of_their_image_and_share_results_with_docker(self):
+        self.write("a.txt", "in\n")
+        self.pipeline({
+            "one": {"command": f"cat a.txt > ${{outputs.x}}; ls -d {self.folder} /root/*; touch /x /pipe/scratch/y $TMPDIR/z; env", "code": ["a.txt"], "outputs": ["x"]},
+            "two": {"command": ["python", "-c", "import sys; print(sys.prefix); open(sys.argv[2], 'w').write(open(sys.argv[1]).read() * 2)", "${inputs.x}", "${outputs.y}"],
+                    "inputs": {"x": "one.x"}, "outputs": ["y"], "settings": {"resources": {"cpu_count": 2}}}})
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"one": "succeeded", "two": "succeeded"})
+        self.assertEqual(self.artifact("two.y"), "in\nin\n")
+        log = self.pipe("logs", "latest", "one").out
+        for variable in ("HOME=/pipe/scratch\n", "PIPE_OUTPUT_X=/pipe/outputs/x", "PYTHON_VERSION=3.11.", "SLURM_JOB_NAME=pipe-"):
+            self.assertIn(variable, log)
+        self.assertNotIn("OF_THE_HOST", log)
+        for refused in (f"{self.folder}': No such file", "'/root/*': No such file", "'/x': Read-only file system"):
+            self.assertIn(refused, log)
+        self.assertNotIn("/pipe/scratch/y", log)
+        shell = self.pipe("shell", "latest", "two", "--", "sh", "-c", "cat $PIPE_INPUT_X; echo $SLURM_CPUS_PER_TASK $PWD; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "in\n2 /pipe/code\n"), shell)
+        self.assert_nothing_left()
+        files = self.image_files()
+        self.assertEqual(len(files), 1)
+        self.assertEqual(self.run_pipe().steps(), {"one": "cached", "two": "cached"})
+        plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
+        self.assertEqual(plan.code, 0, plan)
+        self.assertNotIn('"action": "run"', plan.out)
+        # Half a file, as of a full disk, is made again: equal to the byte.
+        name = self.folder / "cache/images" / next(iter(files))
+        os.truncate(name, name.stat().st_size // 2)
+        self.run_pipe("--force", "two")
+        self.assertEqual(self.image_files(), files)
+
+    def test_ends_are_those_of_the_command(self):
+        self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}, "killed": {"command": "kill -9 $$"}, "missing": {"command": ["no-such-program"]}})
+        result = self.run_pipe("--keep-going", code=1)
+        self.assertEqual(result.failure("bad")["message"], "ended with exit code 7")
+        self.assertEqual(result.failure("killed")["kind"], "signal")
+        self.assertEqual((result.failure("missing")["kind"], result.failure("missing")["message"]), ("not_started", "could not start: its image has no program 'no-such-program'"))
+        self.assert_nothing_left()
+
+    def test_a_step_is_asked_to_stop_and_keeps_its_files_until_it_has(self):
+        self.pipeline({"slow": {"command": "trap 'ls /usr/bin/env; echo tidied; exit 0' TERM; echo begun; while :; do sleep 0.1; done"}})
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest", "slow").out, "the step's beginning")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assertIn("/usr/bin/env\ntidied\n", self.pipe("logs", "latest", "slow").out)
+        self.assertEqual(self.jobs(), [])
+
+    def test_what_is_missing_is_said(self):
+        self.pipeline({"step": {"command": "true"}})
+        self.write("profiles.yaml", json.dumps({"default": {"container_runtime": "aptainer"}, "other": {"container_runtime": "/opt/apptainer"}}))
+        self.assertIn("did you mean 'apptainer'?", self.run_pipe(code=2).text)
+        failure = self.run_pipe("--profile", "other", code=1).failure("step")
+        self.assertEqual(failure["kind"], "environment")
+        self.assertIn("this node has no container runtime (/opt/apptainer)", str(failure["details"]))
+        self.pipeline({"step": {"command": "true", "settings": {"docker": {"volumes": ["/etc:/data:ro"]}}}})
+        self.assertIn("containers of Slurm's jobs have no `docker.volumes`", self.run_pipe("--profile", "other", code=2).text)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@
 #include "engine/attempt/failure_advice.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
+#include "engine/attempt/nccl_state.hpp"
 #include "engine/attempt/ranks.hpp"
 #include "engine/attempt/secret_mask.hpp"
 #include "engine/attempt/stall_watch.hpp"
@@ -112,7 +113,8 @@ class AttemptRun {
     auto prepared = co_await prepare();
     if (outcome_.result.failure) co_return std::move(outcome_);
     StallWatch unlimited(context_.run.executor, log_, std::nullopt);
-    const auto attempt = attempt_of(prepared, held, unlimited, context_.stop);
+    auto attempt = attempt_of(prepared, held, unlimited, context_.stop);
+    attempt.environment.insert(options_.variables.begin(), options_.variables.end());
     outcome_.result = co_await orchestrator().run(attempt);
     co_return std::move(outcome_);
   }
@@ -245,18 +247,19 @@ class AttemptRun {
   async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
                             core::CancelSource& source) {
     if (!step_.stalled_after) {
-      outcome_.result = co_await run_sessions(attempt);
+      outcome_.result = co_await run_sessions(attempt, silence);
       co_return;
     }
     async::JoinableTask watch(context_.run.executor, report_stalls(attempt, silence, source));
-    outcome_.result = co_await async::finally(run_sessions(attempt), [&] {
+    outcome_.result = co_await async::finally(run_sessions(attempt, silence), [&] {
       silence.end();
       return watch.join();
     });
   }
 
-  async::Task<orchestrators::AttemptResult> run_sessions(const orchestrators::Attempt& attempt) {
-    return step_.nodes ? ranks_.run(orchestrator(), attempt) : orchestrator().run(attempt);
+  async::Task<orchestrators::AttemptResult> run_sessions(const orchestrators::Attempt& attempt,
+                                                         StallWatch& silence) {
+    return step_.nodes ? ranks_.run(orchestrator(), attempt, silence) : orchestrator().run(attempt);
   }
 
   async::Task<> report_stalls(const orchestrators::Attempt& attempt, StallWatch& silence,
@@ -290,6 +293,9 @@ class AttemptRun {
     try {
       auto waits = step_.nodes ? ranks_.waits() : orchestrator().waits_of(attempt);
       lines = co_await std::move(waits);
+      auto nccl = co_await nccl_state(orchestrator(), attempt);
+      const bool has_odd_rank = !lines.empty() && lines.front().starts_with("rank ");
+      lines.insert(lines.begin() + (has_odd_rank ? 1 : 0), nccl.begin(), nccl.end());
     } catch (const std::exception& error) {
       core::log::info("cannot find out what '" + step_.name + "' waits for: " + error.what());
     }

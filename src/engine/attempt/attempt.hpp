@@ -41,6 +41,8 @@ struct AttemptOptions {
   std::vector<std::string> avoided_nodes = {};
   /// Runs this in place of the command; the attempt's outputs are not stored then.
   std::optional<orchestrators::ShellRequest> shell = {};
+  /// Variables of that besides the step's own.
+  StringMap variables = {};
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures

@@ -1,6 +1,11 @@
 #include "engine/attempt/ranks.hpp"
 
+#include "async/finally.hpp"
+#include "async/joinable_task.hpp"
+#include "async/sleep.hpp"
+#include "core/log.hpp"
 #include "core/scope_guard.hpp"
+#include "engine/attempt/progress.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/preflight.hpp"
 
@@ -12,13 +17,37 @@ constexpr std::size_t tail_of_rank = 50;
 }  // namespace
 
 async::Task<orchestrators::AttemptResult> Ranks::run(orchestrators::AttemptRunner& runner,
-                                                     const orchestrators::Attempt& attempt) {
+                                                     const orchestrators::Attempt& attempt,
+                                                     StallWatch& silence) {
   orchestrators::Gang gang(runner, attempt);
   running_ = &gang;
   const core::ScopeGuard is_over([this] { running_ = nullptr; });
-  auto result = co_await gang.run();
+  const auto executor = co_await asio::this_coro::executor;
+  async::JoinableTask watch(executor, watch_progress(silence));
+  auto result = co_await async::finally(gang.run(), [&] {
+    over_.stop(core::StopLevel::graceful);
+    return watch.join();
+  });
   failed_ = gang.failed_rank();
   co_return result;
+}
+
+async::Task<> Ranks::watch_progress(StallWatch& silence) {
+  const auto pause = silence.pause_between_looks();
+  if (!pause) co_return;
+  Progress progress;
+  while (over_.level() == core::StopLevel::none) {
+    co_await async::sleep(*pause, &over_);
+    if (over_.level() != core::StopLevel::none) break;
+    std::optional<Clock::time_point> since;
+    try {
+      const auto all = co_await running_->activity();
+      since = progress.take(all, Clock::now());
+    } catch (const std::exception& error) {
+      core::log::info(std::string("cannot find out what the ranks do: ") + error.what());
+    }
+    if (since) silence.note_progress(*since);
+  }
 }
 
 async::Task<std::vector<std::string>> Ranks::waits() const {

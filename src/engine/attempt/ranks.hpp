@@ -8,15 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "core/cancel.hpp"
+#include "engine/attempt/stall_watch.hpp"
 #include "orchestrators/gang.hpp"
 
 namespace pipeline::engine {
 
 class Ranks {
  public:
-  /// Runs the attempt as a Gang.
+  /// Runs the attempt as a Gang. While all of its ranks make progress, it is not silent.
   async::Task<orchestrators::AttemptResult> run(orchestrators::AttemptRunner& runner,
-                                                const orchestrators::Attempt& attempt);
+                                                const orchestrators::Attempt& attempt,
+                                                StallWatch& silence);
   /// Returns Gang::waits() while it runs.
   async::Task<std::vector<std::string>> waits() const;
   /// Takes the rank out of the line, and keeps the line as one of its last.
@@ -25,7 +28,10 @@ class Ranks {
   const std::deque<std::string>* tail_of_failed() const;
 
  private:
+  async::Task<> watch_progress(StallWatch& silence);
+
   const orchestrators::Gang* running_ = nullptr;
+  core::CancelSource over_;
   std::map<unsigned, std::deque<std::string>> tails_;
   std::optional<unsigned> failed_;
 };

@@ -4,8 +4,47 @@
 #include "core/file.hpp"
 #include "engine/attempt/attempt.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
+#include "orchestrators/nodes.hpp"
 
 namespace pipeline::engine {
+
+namespace {
+
+/// Returns the variables by which the process would find the others.
+StringMap rank_variables(const ShellRequest& options) {
+  if (!options.process) return {};
+  orchestrators::NodeAddresses addresses;
+  addresses.nodes.assign(options.process->nodes, "127.0.0.1");
+  addresses.port = orchestrators::free_ports(options.process->ranks);
+  orchestrators::AttemptSpec attempt{.step = options.step,
+                                     .pipeline = {},
+                                     .run_id = options.run_id,
+                                     .number = options.number,
+                                     .code = {},
+                                     .inputs = {},
+                                     .outputs = {},
+                                     .output_names = {},
+                                     .scratch = {},
+                                     .environment = {},
+                                     .secrets = {},
+                                     .gpus = {},
+                                     .process = options.process};
+  attempt.process->addresses = &addresses;
+  return orchestrators::node_variables(attempt);
+}
+
+/// Leaves the GPUs that the process sees of its node's.
+void keep_own(const ShellRequest& options, GpuReservation& held) {
+  const auto& process = options.process;
+  if (!process || options.step.nodes.visible != VisibleGpus::own) return;
+  const auto share = held.gpus.size() / process->local_ranks;
+  std::vector<orchestrators::AssignedGpu> own;
+  for (std::size_t i = 0; i < share; ++i)
+    own.push_back(std::move(held.gpus.at(process->local_rank * share + i)));
+  held.gpus = std::move(own);
+}
+
+}  // namespace
 
 async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellRequest options) {
   const auto& step = options.step;
@@ -29,12 +68,19 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   const AttemptContext context{shell, stop, checked, folders, data, downloads};
   AttemptOptions which{options.number, false, "shell"};
   which.shell = std::move(options.request);
+  if (options.process) which.shell->node = options.process->node;
+  which.variables = rank_variables(options);
+  StepSpec of_one_node = step;
+  if (options.process) of_one_node.nodes = {.count = 0};
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
-    co_await gpus.check(only, services.pipeline);
+    const std::vector<const StepSpec*> asking{&of_one_node};
+    co_await gpus.check(asking, services.pipeline);
     GpuReservation held;
     const std::set<std::string> none;
-    if (gpus.wants(step))
-      if (auto reserved = co_await gpus.acquire(step, 0, stop, none)) held = std::move(*reserved);
+    if (gpus.wants(of_one_node))
+      if (auto reserved = co_await gpus.acquire(of_one_node, 0, stop, none))
+        held = std::move(*reserved);
+    keep_own(options, held);
     auto outcome = co_await run_attempt(context, step, which, options.outputs_of, std::move(held));
     if (outcome.result.cleanup) outcome.result.cleanup();
     co_return std::move(outcome.result);

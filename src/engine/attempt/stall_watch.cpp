@@ -1,5 +1,8 @@
 #include "engine/attempt/stall_watch.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace pipeline::engine {
 
 void StallWatch::write(Stream stream, std::string_view bytes) {
@@ -15,6 +18,18 @@ void StallWatch::begin() {
   if (heard_) return;
   heard_ = Clock::now();
   timer_.cancel();
+}
+
+void StallWatch::note_progress(Clock::time_point until) {
+  if (!heard_ || until <= *heard_) return;
+  heard_ = until;
+  if (std::exchange(is_reported_, false)) timer_.cancel();
+}
+
+std::optional<Clock::duration> StallWatch::pause_between_looks() const {
+  if (!after_) return std::nullopt;
+  constexpr std::chrono::milliseconds longest{500};
+  return std::min<Clock::duration>(longest, std::chrono::milliseconds(after_->count()) / 4);
 }
 
 void StallWatch::end() {

@@ -21,6 +21,10 @@ class StallWatch final : public orchestrators::LogSink {
   void write(Stream stream, std::string_view bytes) override;
   /// The step's command is running: silence counts from now on.
   void begin();
+  /// All processes have made progress until then, however silent they were.
+  void note_progress(Clock::time_point until);
+  /// Returns how often to look for progress; nothing if the attempt may be silent for ever.
+  std::optional<Clock::duration> pause_between_looks() const;
   /// The attempt has ended: stalled() returns.
   void end();
   /// Returns true once the attempt has stalled, and again after it has printed something in

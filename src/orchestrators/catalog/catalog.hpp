@@ -23,6 +23,8 @@ struct ConnectionField {
     volume,  ///< An absolute path on the machines that run steps, or `pvc/CLAIM`.
     path,    ///< Relative ones are resolved against the folder of the profile's file.
     job,     ///< A JSON merge patch of a Kubernetes Job, as JSON.
+    hosts,   ///< URLs of services, as a JSON list of maps: `host`, and perhaps `address`, at which
+             ///< other hosts reach this one, and `certificates`, a path.
   } kind = Kind::word;
   std::string option_help = {};     ///< Help of the option `--NAME`; empty: there is none.
   bool identifies_service = false;  ///< The field helps to find the remains of a dead run.

@@ -2,37 +2,47 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "async/joinable_task.hpp"
 #include "async/sleep.hpp"
+#include "async/timeout.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "docker/log_frames.hpp"
 #include "docker/raw_stream.hpp"
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
+#include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/own_container.hpp"
+#include "orchestrators/docker/service_spec.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/shell_terminal.hpp"
+#include "orchestrators/usage/process_activity.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 namespace {
 
+constexpr std::chrono::seconds longest_answer{10};
+constexpr std::size_t longest_said = 64 << 10;
+
 /// Writes a container's output to this process's streams until it closes it.
-async::Task<> pass_output(net::Connection& stream, bool has_terminal) {
+/// @param first bytes of it that have been read
+async::Task<> pass_output(net::Connection& stream, bool has_terminal, std::string first = {}) {
   docker::EngineLogFrames frames([](bool is_stderr, std::string_view bytes) {
     core::write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, bytes);
   });
+  const auto pass = [&](std::string_view bytes) {
+    if (has_terminal)
+      core::write_all(STDOUT_FILENO, bytes);
+    else
+      frames.feed(bytes);
+  };
+  pass(first);
   std::array<char, 65536> buffer;
   try {
-    while (const auto got = co_await stream.read_some(buffer)) {
-      const std::string_view bytes(buffer.data(), got);
-      if (has_terminal)
-        core::write_all(STDOUT_FILENO, bytes);
-      else
-        frames.feed(bytes);
-    }
+    while (const auto got = co_await stream.read_some(buffer)) pass({buffer.data(), got});
   } catch (const net::TransportError& error) {  // How a container ended is known by its exit code.
     core::log::info(error.what());
   }
@@ -52,20 +62,22 @@ async::Task<> end_input(net::Connection& stream) {
   co_return;
 }
 
-async::Task<> resize(docker::EngineApi& engine, std::string container, unsigned rows,
-                     unsigned columns) {
-  co_await engine.call("POST", "/containers/" + container + "/resize?h=" + std::to_string(rows) +
-                                   "&w=" + std::to_string(columns));
+/// @param what `/containers/ID` or `/exec/ID`
+async::Task<> resize(docker::EngineApi& engine, std::string what, unsigned rows, unsigned columns) {
+  co_await engine.call(
+      "POST", what + "/resize?h=" + std::to_string(rows) + "&w=" + std::to_string(columns));
 }
 
-RemoteShell shell_of(docker::EngineApi& engine, const std::string& container,
-                     net::Connection& stream, bool has_terminal) {
-  return {.send = [&stream](std::string bytes) { return send_input(stream, std::move(bytes)); },
-          .end_input = [&stream] { return end_input(stream); },
-          .resize = [&engine, container](
-                        unsigned rows,
-                        unsigned columns) { return resize(engine, container, rows, columns); },
-          .pass_output = [&stream, has_terminal] { return pass_output(stream, has_terminal); }};
+RemoteShell shell_of(docker::EngineApi& engine, const std::string& what, net::Connection& stream,
+                     bool has_terminal, std::string first = {}) {
+  return {
+      .send = [&stream](std::string bytes) { return send_input(stream, std::move(bytes)); },
+      .end_input = [&stream] { return end_input(stream); },
+      .resize = [&engine, what](unsigned rows,
+                                unsigned columns) { return resize(engine, what, rows, columns); },
+      .pass_output = [&stream, has_terminal,
+                      first =
+                          std::move(first)] { return pass_output(stream, has_terminal, first); }};
 }
 
 /// The end of a container, awaited from before its start: the engine removes it then.
@@ -133,7 +145,7 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
     co_await end.is_awaited();
     co_await engine.start_container(container.id);
     const bool has_terminal = attempt.shell->has_terminal;
-    auto shell = shell_of(engine, container.id, *stream, has_terminal);
+    auto shell = shell_of(engine, "/containers/" + container.id, *stream, has_terminal);
     co_await connect_terminal(std::move(shell), has_terminal);
   } catch (const docker::EngineError& refused) {
     refusal = refused.what();
@@ -149,6 +161,37 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
   co_return result;
 }
 
+/// Returns the running container of a process, which has its node's other processes as well; empty:
+/// there is none.
+async::Task<std::string> container_of(docker::EngineApi& engine, const RunningProcess& process) {
+  std::vector<std::string> labels{"pipe.run=" + process.run_id, "pipe.step=" + process.step,
+                                  "pipe.attempt=" + std::to_string(process.number)};
+  if (process.rank)
+    labels.push_back(rank_label + ("=" + std::to_string(process.first_rank_of_node)));
+  const auto containers = co_await engine.list_containers(labels);
+  for (const auto& container : containers)
+    if (!container.contains(
+            nlohmann::json::json_pointer("/Labels/" + std::string(service_label))) &&
+        container.value("State", std::string()) == "running")
+      co_return container.value("Id", std::string());
+  co_return std::string();
+}
+
+/// Returns the words as the container's agent runs them beside the rank, with its variables; the
+/// words themselves where a container has no agent, and the variables of its only process.
+async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
+                                                   const std::string& container,
+                                                   const RunningProcess& process,
+                                                   std::vector<std::string> words) {
+  if (!process.rank) co_return words;
+  const auto known = co_await engine.call("GET", "/containers/" + container + "/json");
+  const auto entry =
+      known.value(nlohmann::json::json_pointer("/Config/Entrypoint"), nlohmann::json::array());
+  if (std::ranges::find(entry, nlohmann::json("ranks")) != entry.end())
+    words.insert(words.begin(), {init_path, "join", std::to_string(*process.rank)});
+  co_return words;
+}
+
 }  // namespace
 
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
@@ -159,6 +202,65 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
     auto result = co_await try_shell(engine, attempt, place, image, refusal);
     if (!way || refusal.empty() || !place.gpu_access->try_next(*way, refusal)) co_return result;
   }
+}
+
+async::Task<std::optional<core::Activity>> ContainerActivity::of(docker::EngineApi& engine,
+                                                                 const Attempt& attempt) {
+  const auto name = container_name(attempt);
+  auto processes =
+      groups_[name].exists() ? usage::processes_in(groups_[name]) : std::vector<pid_t>();
+  if (processes.empty()) {
+    RunningProcess process{attempt.run_id, attempt.step.name, attempt.number};
+    if (attempt.process) process.rank = process.first_rank_of_node = attempt.process->rank;
+    const auto container = co_await container_of(engine, process);
+    if (container.empty()) co_return std::nullopt;
+    groups_[name] = usage::find_container_group(container);
+    processes = usage::processes_in(groups_[name]);
+  }
+  if (processes.empty()) co_return std::nullopt;
+  co_return usage::activity_of_processes(processes);
+}
+
+async::Task<std::optional<int>> join_container(docker::EngineApi& engine, RunningProcess process,
+                                               ShellRequest shell) {
+  const auto container = co_await container_of(engine, process);
+  if (container.empty()) co_return std::nullopt;
+  auto words = co_await words_beside(engine, container, process, std::move(shell.words));
+  auto running =
+      co_await docker::start_exec(engine, container, std::move(words), shell.has_terminal);
+  auto streams = shell_of(engine, "/exec/" + running.id, *running.connection, shell.has_terminal,
+                          std::move(running.first));
+  co_await connect_terminal(std::move(streams), shell.has_terminal);
+  co_return co_await docker::exec_code(engine, running.id);
+}
+
+async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
+                                                      RunningProcess process,
+                                                      std::vector<std::string> words) {
+  const auto container = co_await container_of(engine, process);
+  if (container.empty()) co_return std::nullopt;
+  auto beside = co_await words_beside(engine, container, process, std::move(words));
+  auto running = co_await docker::start_exec(engine, container, std::move(beside), false);
+  std::string said;
+  docker::EngineLogFrames frames([&](bool, std::string_view bytes) {
+    said += bytes.substr(0, longest_said - std::min(longest_said, said.size()));
+  });
+  async::Timeout limit(co_await asio::this_coro::executor, [&] { running.connection->close(); });
+  limit.start(longest_answer);
+  bool is_whole = false;
+  try {
+    frames.feed(running.first);
+    std::array<char, 16384> buffer;
+    while (const auto got = co_await running.connection->read_some(buffer))
+      frames.feed({buffer.data(), got});
+    is_whole = true;
+  } catch (const net::TransportError& error) {
+    core::log::info(error.what());
+  }
+  if (!is_whole) co_return std::nullopt;
+  frames.finish();
+  const auto code = co_await docker::exec_code(engine, running.id);
+  co_return code == 0 ? std::optional(said) : std::nullopt;
 }
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -93,6 +93,11 @@ const json& condition(const json& pod, std::string_view type) {
   return none;
 }
 
+bool has_finished(const json& job) {
+  return text_at(condition(job, "Failed"), "/status") == "True" ||
+         text_at(condition(job, "Complete"), "/status") == "True";
+}
+
 /// Returns `the pod x on node y`.
 std::string place_of(const json& pod) {
   const auto node = text_at(pod, "/spec/nodeName");
@@ -331,11 +336,24 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
   return waiting(pod, bringer.is_null() ? container : bringer, startup);
 }
 
-PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused) {
+PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused,
+                       const std::string& queued) {
   PodState state;
   state.stage = "pod";
   if (at(job, "/spec/suspend") == true) {
-    state.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
+    state.waits_for = queued.empty()
+                          ? "its Job is suspended, as by a queue that has no room for it yet"
+                          : "Kueue does not admit its Job yet: " + queued;
+    return state;
+  }
+  if (has_finished(job)) {
+    state.stage = "end";
+    state.failure = Failure{FailureKind::infrastructure,
+                            "its Job " + text_at(job, "/metadata/name") +
+                                " has ended, and its pod is not there any more",
+                            {restarted_line},
+                            {}};
+    state.limit = soon;
     return state;
   }
   state.failure = Failure{FailureKind::not_started,
@@ -372,6 +390,16 @@ std::optional<Failure> explained(const json& pod, const json& events) {
                        {restarted_line},
                        {}};
   return std::nullopt;
+}
+
+std::optional<Failure> suspended_again(const json& job, const json& pod, const std::string& why) {
+  if (at(job, "/spec/suspend") != true || !is_unexplained(pod)) return std::nullopt;
+  return Failure{FailureKind::infrastructure,
+                 place_of(pod) + " was ended because its Job was suspended" +
+                     (why.empty() ? ", as Kueue does with those that it evicts"
+                                  : ": Kueue has evicted it: " + why),
+                 {restarted_line},
+                 {}};
 }
 
 std::optional<Failure> past_deadline(const json& job, const json& pod) {

@@ -42,9 +42,10 @@ PodState pod_state_of(const nlohmann::json& pod,
                       Room room = Room::not_looked);
 /// The same for a Job that has no pod yet.
 /// @param refused message of the Job's last event `FailedCreate`; empty: none
+/// @param queued wait_in_queue() of a suspended Job
 PodState job_status_of(const nlohmann::json& job,
                        std::chrono::seconds startup = std::chrono::minutes(10),
-                       const std::string& refused = {});
+                       const std::string& refused = {}, const std::string& queued = {});
 
 /// Observations of the driver besides the pod itself.
 struct PodEnd {
@@ -58,6 +59,10 @@ std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSp
 std::string damaged_input_of(const nlohmann::json& pod);
 /// Returns the failure of a Job that another program deleted before it had a pod.
 Failure deleted_before_pod(const std::string& job);
+/// Returns the failure of a pod whose Job was suspended while it ran, as Kueue does with those that
+/// it evicts; nothing for another Job. @param why eviction_from_queue()
+std::optional<Failure> suspended_again(const nlohmann::json& job, const nlohmann::json& pod,
+                                       const std::string& why);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or
 /// its node was lost: its events may have the reason.
 bool is_unexplained(const nlohmann::json& pod);

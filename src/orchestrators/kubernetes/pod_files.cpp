@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/diagnostic.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -18,6 +19,15 @@ void PodFiles::add(const std::filesystem::path& source, bool is_folder, const st
       {{"name", name},
        {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
+}
+
+void PodFiles::add_part(const std::filesystem::path& whole, const std::string& part,
+                        const std::string& target) {
+  add(whole, true, target, false);
+  auto& mount = mounts.back();
+  const auto inside = mount.value("subPath", std::string());
+  mount.erase("subPath");
+  mount["subPathExpr"] = (inside.empty() ? "" : literally(inside) + "/") + part;
 }
 
 void PodFiles::add_shared(const std::filesystem::path& source, const std::string& target,

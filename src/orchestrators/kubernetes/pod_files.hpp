@@ -31,6 +31,10 @@ struct PodFiles {
   /// the claim. Throws InputError if the claim does not contain it.
   void add(const std::filesystem::path& source, bool is_folder, const std::string& target,
            bool read_only);
+  /// Adds a writable folder inside `whole`, a folder of this machine. @param part its path there,
+  /// in which Kubernetes fills in variables of the container
+  void add_part(const std::filesystem::path& whole, const std::string& part,
+                const std::string& target);
   void add_memory(const std::string& target, std::optional<Bytes> size);
   /// Adds a file that an init container leaves in a volume of the pod called `name`. It is mounted
   /// as a single file, because the image may have other files in the target's folder.

@@ -92,17 +92,16 @@ async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::p
 }
 
 /// Returns the key of an artifact that the store has, and perhaps this machine not.
-async::Task<std::string> PodStaging::stored_key(std::string digest, model::Elsewhere place) {
-  auto key = blobs::RemoteArtifacts::key_of(digest, place.is_directory);
+async::Task<std::string> PodStaging::stored_key(std::string digest, bool is_tree) {
+  auto key = blobs::RemoteArtifacts::key_of(digest, is_tree);
   const bool is_there = co_await artifacts_.has(key);
   if (!is_there) throw LostInput(artifacts_.url() + " no longer has " + key, digest);
   co_return key;
 }
 
-/// Describes such an artifact.
 async::Task<json> PodStaging::stored_item(std::string to, std::string digest,
                                           model::Elsewhere place) {
-  const auto key = co_await stored_key(digest, place);
+  auto key = co_await stored_key(digest, place.is_directory);
   json made;
   made["to"] = std::move(to);
   made["kind"] = place.is_directory ? "tree" : "file";

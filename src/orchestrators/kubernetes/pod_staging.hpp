@@ -55,7 +55,7 @@ class PodStaging {
   async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
-  async::Task<std::string> stored_key(std::string digest, model::Elsewhere place);
+  async::Task<std::string> stored_key(std::string digest, bool is_tree);
   async::Task<nlohmann::json> stored_item(std::string to, std::string digest,
                                           model::Elsewhere place);
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,

@@ -18,12 +18,11 @@ constexpr std::size_t asked_at_a_time = 32;
 /// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.
 std::string row_of(const AttemptPiece& piece, const std::string& key,
                    const std::string& signature) {
-  const auto& place = piece.elsewhere;
-  const bool is_tree = place ? place->is_directory : fs::is_directory(piece.path);
-  const bool is_executable =
-      !is_tree && (place ? place->is_executable : blobs::is_executable_file(piece.path));
-  std::string row = is_tree ? "tree " : is_executable ? "executable " : "file ";
-  return row + piece.digest + " " + key + " " + signature + " " + piece.file + "\n";
+  const bool is_tree = piece.elsewhere ? piece.elsewhere->is_directory : fs::is_directory(piece.path);
+  const bool is_executable = piece.elsewhere ? piece.elsewhere->is_executable
+                                             : blobs::is_executable_file(piece.path);
+  const std::string kind = is_tree ? "tree " : is_executable ? "executable " : "file ";
+  return kind + piece.digest + " " + key + " " + signature + " " + piece.file + "\n";
 }
 
 }  // namespace
@@ -37,7 +36,7 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   const std::function<async::Task<>(std::size_t)> send = [&](std::size_t i) -> async::Task<> {
     const auto& piece = input.pieces[i];
     if (piece.elsewhere)
-      keys[i] = co_await stored_key(piece.digest, *piece.elsewhere);
+      keys[i] = co_await stored_key(piece.digest, piece.elsewhere->is_directory);
     else
       keys[i] = co_await artifacts_.send(piece.digest, piece.path, &attempt.io.cancel);
   };

@@ -3,13 +3,13 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
-
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
+#include "core/user_environment.hpp"
 #include "orchestrators/failure_of.hpp"
+#include "orchestrators/local/beside.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/failure.hpp"
@@ -18,6 +18,7 @@
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
+#include "orchestrators/usage/process_activity.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
 
@@ -30,24 +31,20 @@ constexpr std::size_t process_output_tail = 8192;
 
 /// Kills processes outside of the attempt's process group, found by the attempt's variables.
 void kill_strays(const Attempt& attempt) {
-  std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
-                                 "PIPE_STEP_NAME=" + attempt.step.name,
-                                 "PIPE_ATTEMPT=" + std::to_string(attempt.number)};
-  if (attempt.process) marks.push_back("RANK=" + std::to_string(attempt.process->rank));
+  RunningProcess of{attempt.run_id, attempt.step.name, attempt.number};
+  if (attempt.process) of.rank = attempt.process->rank;
+  for (const auto pid : processes_of(of)) kill(pid, SIGKILL);
+}
+
+processes::ProcessOptions beside_of(pid_t process, std::vector<std::string> words) {
+  processes::ProcessOptions beside;
   std::error_code error;
-  for (auto& entry : fs::directory_iterator("/proc", error)) {
-    pid_t pid = 0;
-    auto name = entry.path().filename().string();
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr !=
-            name.data() + name.size() ||
-        pid == getpid())
-      continue;
-    const auto variables = '\0' + usage::process_variables(entry.path());
-    auto has = [&](const std::string& mark) {
-      return variables.find('\0' + mark + '\0') != variables.npos;
-    };
-    if (std::all_of(marks.begin(), marks.end(), has)) kill(pid, SIGKILL);
-  }
+  beside.environment = variables_of_process(process);
+  beside.folder = fs::read_symlink("/proc/" + std::to_string(process) + "/cwd", error);
+  beside.arguments = std::move(words);
+  beside.program =
+      processes::find_program(beside.arguments.at(0), beside.environment["PATH"], beside.folder);
+  return beside;
 }
 
 /// Below the state folder: the lock files of reapers, by run.
@@ -251,6 +248,43 @@ async::Task<std::vector<std::string>> LocalOrchestrator::waits_of(const Attempt&
   const auto found = running_.find(&attempt);
   if (found == running_.end()) co_return std::vector<std::string>{};
   co_return usage::waits_of_processes(usage::process_tree(found->second));
+}
+
+async::Task<std::optional<core::Activity>> LocalOrchestrator::activity_of(const Attempt& attempt) {
+  const auto found = running_.find(&attempt);
+  if (found == running_.end()) co_return std::nullopt;
+  co_return usage::activity_of_processes(usage::process_tree(found->second));
+}
+
+/// What starts beside it is no part of the step: it has the limits of its node, but is not
+/// measured.
+async::Task<std::optional<int>> LocalOrchestrator::join(RunningProcess process,
+                                                        ShellRequest shell) {
+  const auto first = first_process_of(process);
+  if (!first) co_return std::nullopt;
+  const auto groups = limit_groups_of(*first);
+  auto beside = beside_of(*first, std::move(shell.words));
+  for (const auto& group : groups) beside.control_groups.push_back(group.get());
+  if (const auto kind = core::variable("TERM"); shell.has_terminal && !kind.empty())
+    beside.environment["TERM"] = kind;
+  co_return processes::run_on_terminal(beside);
+}
+
+async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess process,
+                                                               std::vector<std::string> words) {
+  constexpr std::size_t most = 64 << 10;
+  const auto first = first_process_of(process);
+  if (!first) co_return std::nullopt;
+  const auto beside = beside_of(*first, std::move(words));
+  if (beside.program.empty()) co_return std::nullopt;
+  std::string said;
+  core::CancelSource cancel;
+  const processes::OutputCallback keep = [&](Stream, std::string_view bytes) {
+    said += bytes.substr(0, most - std::min(most, said.size()));
+  };
+  const auto end = co_await processes::run_process(beside, reaper_, cancel, keep);
+  if (end.start_error || !end.exited || end.code != 0) co_return std::nullopt;
+  co_return said;
 }
 
 /// The processes of a dead driver end with it, but not at once: its reaper kills them. A run that

@@ -32,6 +32,10 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
   async::Task<AttemptResult> run(const Attempt& attempt) override;
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override;
+  async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override;
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override;
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override;
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
  private:

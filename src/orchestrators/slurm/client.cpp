@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "async/gate.hpp"
+#include "async/sleep.hpp"
 #include "core/diagnostic.hpp"
 #include "core/text.hpp"
 #include "net/program.hpp"
@@ -15,9 +18,11 @@ using namespace std::chrono_literals;
 
 constexpr auto command_timeout = 60s;
 constexpr const char* queue_format = "%i|%T|%r|%N|%j";
-constexpr std::size_t queue_fields = 5;
+/// Jobs are stopped together: the first one waits for the others.
+constexpr auto time_to_gather_stops = 20ms;
 
-std::string own_user() { return "--user=" + std::to_string(geteuid()); }
+constexpr std::size_t longest_command = 60'000;  // ssh gives it to a shell as one argument.
+constexpr int ssh_failed = 255, not_found = 127;
 
 }  // namespace
 
@@ -30,18 +35,32 @@ std::string parse_job_id(std::string_view output) {
   return {};
 }
 
-std::vector<QueuedJob> parse_queue(std::string_view output) {
-  std::vector<QueuedJob> jobs;
+ArrayLimits parse_limits(std::string_view output) {
+  ArrayLimits limits;
   for (const auto line : core::lines_of(output)) {
-    auto fields = core::split(line, '|');
-    if (fields.size() < queue_fields) continue;
-    // A name may have any characters; it comes last.
-    const auto name = line.substr(static_cast<std::size_t>(fields[4].data() - line.data()));
-    jobs.push_back({std::string(fields[0]), std::string(fields[1]), std::string(fields[2]),
-                    std::string(fields[3]), std::string(name)});
+    const auto equals = line.find('=');
+    if (equals == line.npos) continue;
+    const auto name = core::trimmed(line.substr(0, equals));
+    const auto value = core::trimmed(line.substr(equals + 1));
+    unsigned number = 0;
+    std::from_chars(value.data(), value.data() + value.size(), number);
+    if (name == "MaxArraySize") limits.max_array_size = number;
+    if (name == "MaxJobCount") limits.max_jobs = number;
   }
-  return jobs;
+  return limits;
 }
+
+bool SlurmError::is_full() const {
+  const std::string_view text = what();
+  return text.find("temporarily unable") != text.npos || text.find("queue full") != text.npos;
+}
+
+struct Client::Cancellation {
+  explicit Cancellation(const asio::any_io_executor& executor) : done(executor) {}
+  std::vector<std::string> ids;
+  async::Gate done;
+  std::exception_ptr error;
+};
 
 bool is_lost_answer(std::string_view errors) {
   static constexpr std::string_view signs[] = {"timed out",
@@ -69,22 +88,32 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   co_await free_.acquire(0);
   const async::Permit permit(free_);
   ++calls_;
+  co_await login_.connect();
+  const auto name = command.front();
   net::ProgramCall program;
-  program.command = std::move(command);
+  program.variables = {"SLURM_BITSTR_LEN=0"};  // squeue leaves out no task of an array.
+  if (login_.is_remote()) command.insert(command.begin(), {"env", program.variables.front()});
+  program.command = login_.words(command);
   program.input = std::move(input);
   program.timeout = command_timeout;
-  const auto name = program.command.front();
   const auto answer = co_await net::run_program(std::move(program));
-  if (answer.late)
-    throw SlurmError(name + " did not end within " + std::to_string(command_timeout.count()) + " s",
-                     {"`scontrol ping` shows whether Slurm's controller answers"}, true);
-  if (answer.code == 0) co_return answer.output;
+  if (answer.code == 0 && !answer.late) co_return answer.output;
   std::string said;
   for (const auto line : core::lines_of(answer.errors)) {
     auto text = std::string(core::trimmed(line));
     if (text.starts_with(name + ": error: ")) text = text.substr(name.size() + 9);
     if (!text.empty()) said += (said.empty() ? "" : "; ") + text;
   }
+  if (answer.late)
+    throw SlurmError(name + " did not end within " + std::to_string(command_timeout.count()) +
+                         " s" + (said.empty() ? "" : ": " + core::printable(said)),
+                     {"`scontrol ping` shows whether Slurm's controller answers"}, true);
+  if (login_.is_remote() && answer.code == ssh_failed)
+    throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(said),
+                     {"`ssh " + login_.host() + " sinfo` has to work without a question"}, true);
+  if (login_.is_remote() && answer.code == not_found)
+    throw SlurmError(login_.host() + " does not find " + name + ": " + core::printable(said),
+                     {"put Slurm's commands on the PATH of shells that ssh starts there"}, false);
   throw SlurmError(name + " failed: " + core::printable(said), {},
                    answer.code < 0 || is_lost_answer(answer.errors));
 }
@@ -111,37 +140,85 @@ async::Task<std::string> Client::refusal(std::vector<std::string> options) {
   co_return text;
 }
 
+async::Task<std::string> Client::own_user() {
+  if (user_.empty() && login_.is_remote()) {
+    std::vector<std::string> command{"id", "-u"};
+    const auto output = co_await call(std::move(command));
+    user_ = "--user=" + std::string(core::trimmed(output));
+  }
+  if (user_.empty()) user_ = "--user=" + std::to_string(geteuid());
+  co_return user_;
+}
+
 async::Task<std::vector<QueuedJob>> Client::jobs() {
-  std::vector<std::string> command{"squeue",       "--noheader", own_user(),
+  const auto user = co_await own_user();
+  std::vector<std::string> command{"squeue",       "--noheader", user,
                                    "--states=all", "--format",   queue_format};
   co_return parse_queue(co_await call(std::move(command)));
 }
 
 async::Task<std::vector<QueuedJob>> Client::jobs_named(std::string name) {
-  std::vector<std::string> command{"squeue",         "--noheader", own_user(),  "--states=all",
+  const auto user = co_await own_user();
+  std::vector<std::string> command{"squeue",         "--noheader", user,        "--states=all",
                                    "--name=" + name, "--format",   queue_format};
   co_return parse_queue(co_await call(std::move(command)));
 }
 
 async::Task<std::vector<QueuedJob>> Client::jobs_of_user() {
-  std::vector<std::string> command{"squeue", "--noheader", own_user(), "--format",
-                                   "%i|%T|%r|%N|%k"};
+  const auto user = co_await own_user();
+  std::vector<std::string> command{"squeue", "--noheader", user, "--format", "%i|%T|%r|%N|%k"};
   auto jobs = parse_queue(co_await call(std::move(command)));
   for (auto& job : jobs) job.comment = std::exchange(job.name, {});
   co_return jobs;
 }
 
-async::Task<> Client::cancel(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"scancel", "--quiet"});
-  try {
-    co_await call(std::move(arguments));
-  } catch (const SlurmError& error) {
-    const std::string_view text = error.what();
-    const bool has_ended = text.find("Invalid job id") != text.npos ||
-                           text.find("already") != text.npos || text.find("complet") != text.npos ||
-                           text.ends_with("failed: ");
-    if (!has_ended) throw;
+async::Task<> Client::cancel_all(std::vector<std::string> ids, std::vector<std::string> options) {
+  const auto words = shortened(ids);
+  for (auto word = words.begin(); word != words.end();) {
+    std::vector<std::string> command{"scancel", "--quiet"};
+    command.insert(command.end(), options.begin(), options.end());
+    for (std::size_t size = 0; word != words.end() && size < longest_command; ++word) {
+      command.push_back(*word);
+      size += word->size() + 1;
+    }
+    try {
+      co_await call(std::move(command));
+    } catch (const SlurmError& error) {
+      const std::string_view text = error.what();
+      const bool has_ended = text.find("Invalid job id") != text.npos ||
+                             text.find("already") != text.npos ||
+                             text.find("complet") != text.npos || text.ends_with("failed: ");
+      if (!has_ended || is_lost_answer(text)) throw;
+    }
   }
+}
+
+async::Task<> Client::cancel(std::string id, std::vector<std::string> options) {
+  const auto [place, is_first] = cancellations_.try_emplace(options);
+  if (is_first) place->second = std::make_shared<Cancellation>(co_await asio::this_coro::executor);
+  const auto cancellation = place->second;
+  cancellation->ids.push_back(std::move(id));
+  if (is_first) {
+    co_await async::sleep(time_to_gather_stops);
+    cancellations_.erase(options);
+    try {
+      co_await cancel_all(cancellation->ids, options);
+    } catch (...) {
+      cancellation->error = std::current_exception();
+    }
+    cancellation->done.open();
+  }
+  co_await cancellation->done.wait();
+  if (cancellation->error) std::rethrow_exception(cancellation->error);
+}
+
+async::Task<ArrayLimits> Client::limits() {
+  std::vector<std::string> command{"scontrol", "show", "config"};
+  try {
+    co_return parse_limits(co_await call(std::move(command)));
+  } catch (const core::EnvironmentError&) {
+  }
+  co_return ArrayLimits{};
 }
 
 async::Task<std::string> Client::output_of(std::vector<std::string> command) {

@@ -2,6 +2,9 @@
 /// Slurm's commands: sbatch, squeue, scancel, sinfo, as programs of this machine.
 #pragma once
 
+#include <chrono>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,15 +12,10 @@
 #include "async/semaphore.hpp"
 #include "async/task.hpp"
 #include "core/error.hpp"
+#include "orchestrators/slurm/job_queue.hpp"
+#include "orchestrators/slurm/login_node.hpp"
 
 namespace pipeline::orchestrators::slurm {
-
-/// A line of squeue's.
-struct QueuedJob {
-  std::string id, state, reason, node, name;
-  std::string comment = {};  ///< Filled by jobs_of_user() alone.
-  bool operator==(const QueuedJob&) const = default;
-};
 
 /// A command of Slurm's has failed.
 class SlurmError : public core::EnvironmentError {
@@ -26,6 +24,8 @@ class SlurmError : public core::EnvironmentError {
   SlurmError(const std::string& message, std::vector<std::string> advice, bool may_have_worked)
       : EnvironmentError(message, std::move(advice)), may_have_worked_(may_have_worked) {}
   bool may_have_worked() const { return may_have_worked_; }
+  /// Returns true if Slurm has no room for the job now.
+  bool is_full() const;
 
  private:
   bool may_have_worked_;
@@ -34,8 +34,13 @@ class SlurmError : public core::EnvironmentError {
 /// Returns the job's number in the output of `sbatch --parsable` (`4711` or `4711;CLUSTER`), where
 /// a site's wrapper may print lines before it; empty if there is none.
 std::string parse_job_id(std::string_view output);
-/// Returns the jobs in the output of squeue with the format of Client::jobs().
-std::vector<QueuedJob> parse_queue(std::string_view output);
+/// The cluster's limits of arrays.
+struct ArrayLimits {
+  unsigned max_array_size = 0;  ///< Numbers of tasks are below it; 0: there are no arrays.
+  unsigned max_jobs = 0;        ///< Of all users at a time.
+};
+/// Returns the limits in the output of `scontrol show config`.
+ArrayLimits parse_limits(std::string_view output);
 /// Returns true if a command that printed this may have worked, or would work later.
 bool is_lost_answer(std::string_view errors);
 /// Returns true if sbatch that printed this would refuse the same words at any time.
@@ -44,6 +49,9 @@ bool is_wrong_word(std::string_view errors);
 /// Runs at most a few commands at a time, out of regard for the controller.
 class Client {
  public:
+  /// @param host see LoginNode
+  explicit Client(const std::string& host) : login_(host) {}
+  const LoginNode& login() const { return login_; }
   /// @return the job's number. Throws SlurmError
   async::Task<std::string> submit(std::vector<std::string> options, std::string script);
   /// Returns why Slurm would refuse each job with these options, in its words: an account, a
@@ -55,19 +63,33 @@ class Client {
   async::Task<std::vector<QueuedJob>> jobs_named(std::string name);
   /// Returns the jobs of this user that have not ended, with comments.
   async::Task<std::vector<QueuedJob>> jobs_of_user();
-  /// Runs scancel; a job that has ended is no error.
-  async::Task<> cancel(std::vector<std::string> arguments);
+  /// Runs scancel once for this job and all those that are cancelled with these options at the same
+  /// time. A job that has ended is no error.
+  async::Task<> cancel(std::string id, std::vector<std::string> options);
+  /// Likewise for several jobs.
+  async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options);
+  /// Returns the cluster's limits; no arrays if it does not tell.
+  async::Task<ArrayLimits> limits();
   /// Returns the output of another command. Throws SlurmError
   async::Task<std::string> output_of(std::vector<std::string> command);
   /// Returns how many commands were run.
   unsigned long calls() const { return calls_; }
 
  private:
+  /// Jobs that one scancel is going to name.
+  struct Cancellation;
+
   async::Task<std::string> call(std::vector<std::string> command, std::string input = {});
 
+  async::Task<std::string> own_user();
+
   static constexpr unsigned max_calls = 4;
+  LoginNode login_;
+  std::string user_;  ///< The option of squeue that names the user over there.
   async::Semaphore free_{max_calls};
   unsigned long calls_ = 0;
+  /// Keyed by scancel's options. Those who wait hold their cancellation; here is the open one.
+  std::map<std::vector<std::string>, std::shared_ptr<Cancellation>> cancellations_;
 };
 
 }  // namespace pipeline::orchestrators::slurm

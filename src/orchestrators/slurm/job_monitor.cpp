@@ -60,12 +60,12 @@ void JobMonitor::start() {
   asking_ = std::make_unique<async::JoinableTask>(executor_, ask());
 }
 
-JobMonitor::Entry& JobMonitor::watch(const std::string& name, const std::string& id,
+JobMonitor::Entry& JobMonitor::watch(const std::string& name, const SubmittedJob& job,
                                      std::function<void()> on_change) {
   if (entries_.empty()) answered_ = asked_ = Clock::now();
   auto& entry = entries_[name];
   entry = {};
-  entry.id = id;
+  entry.job = job;
   entry.submitted = entry.changed = Clock::now();
   entry.on_change = std::move(on_change);
   start();
@@ -121,35 +121,37 @@ async::Task<> JobMonitor::look_for_events() {
   }
 }
 
-void JobMonitor::take(const std::vector<QueuedJob>& jobs, Clock::time_point asked) {
+bool JobMonitor::knows(const Entry& entry) const {
+  const auto now = Clock::now();
+  if (now - entry.submitted < time_to_be_listed) return true;
+  return !entry.state.empty() && !entry.is_gone && now - answered_ < longest_pause + 5s;
+}
+
+void JobMonitor::take(const JobQueue& queue, Clock::time_point asked) {
   answered_ = Clock::now();
   error_.clear();
-  std::map<std::string_view, const QueuedJob*> by_id;
-  for (const auto& job : jobs) by_id[job.id] = &job;
-  bool has_changed = false;
   std::vector<Entry*> changed;
   for (auto& [name, entry] : entries_) {
     if (entry.submitted > asked) continue;
-    const auto found = by_id.find(entry.id);
+    auto* job = queue.find(entry.job.id);
     // A controller that was killed may give a number again, to another job.
-    const bool is_gone = found == by_id.end() || found->second->name != name;
+    if (job && job->name != entry.job.name) job = nullptr;
+    auto state = job ? job->state : std::string();
+    const auto* before = find_state(entry.state);
+    const bool has_waited = !entry.has_begun && (!before || before->phase == JobPhase::waiting);
+    if (!job && has_waited && queue.has_only_array_of(entry.job.id)) state = "CANCELLED";
+    const bool is_gone = state.empty();
     if (is_gone && asked - entry.submitted < time_to_be_listed) continue;
-    const bool is_new =
-        is_gone != entry.is_gone || (!is_gone && (found->second->state != entry.state ||
-                                                  found->second->reason != entry.reason));
-    if (!is_new) continue;
-    if (is_gone != entry.is_gone || (!is_gone && found->second->state != entry.state))
-      entry.changed = answered_;
+    const bool is_new_state = is_gone != entry.is_gone || (!is_gone && state != entry.state);
+    if (!is_new_state && (!job || job->reason == entry.reason)) continue;
+    if (is_new_state) entry.changed = answered_;
     entry.is_gone = is_gone;
-    if (!is_gone) {
-      entry.state = found->second->state;
-      entry.reason = found->second->reason;
-      if (!found->second->node.empty()) entry.node = found->second->node;
-    }
+    if (!is_gone) entry.state = state;
+    if (job) entry.reason = job->reason;
+    if (job && !job->node.empty()) entry.node = job->node;
     changed.push_back(&entry);
-    has_changed = true;
   }
-  pause_ = has_changed ? shortest_pause : std::min(pause_ * 3 / 2, longest_pause);
+  pause_ = !changed.empty() ? shortest_pause : std::min(pause_ * 3 / 2, longest_pause);
   for (auto* entry : changed)
     if (entry->on_change) entry->on_change();
 }
@@ -167,8 +169,8 @@ async::Task<> JobMonitor::ask() {
     refresh_folder(events_);
     const auto asked = asked_ = Clock::now();
     try {
-      const auto jobs = co_await client_.jobs();
-      take(jobs, asked);
+      auto jobs = co_await client_.jobs();
+      take(JobQueue(std::move(jobs)), asked);
     } catch (const core::EnvironmentError& error) {
       error_ = error.what();
       pause_ = std::min(std::max(pause_, shortest_pause) * 3 / 2, longest_pause);

@@ -14,6 +14,7 @@
 #include "async/joinable_task.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/job_states.hpp"
+#include "orchestrators/slurm/submitter.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -22,7 +23,7 @@ class JobMonitor {
   using Clock = std::chrono::steady_clock;
 
   struct Entry {
-    std::string id;  ///< The job's number.
+    SubmittedJob job;
     bool has_begun = false, has_ended = false;
     std::string state, reason, node;  ///< In squeue's last answer that has the job.
     bool is_gone = false;             ///< The last answer does not have the job.
@@ -36,19 +37,21 @@ class JobMonitor {
   async::Task<> settle();
 
   /// Begins to watch a job. @param name the job's name
-  Entry& watch(const std::string& name, const std::string& id, std::function<void()> on_change);
+  Entry& watch(const std::string& name, const SubmittedJob& job, std::function<void()> on_change);
   void forget(const std::string& name);
   /// Something is expected: Slurm is asked soon.
   void expect_news();
   /// Returns what next_action() needs, but for the level of a stop.
   JobView view(const Entry& entry) const;
+  /// Returns true if the job's number is still this job's, as far as Slurm's last answer tells.
+  bool knows(const Entry& entry) const;
   /// Returns Slurm's last error, if it did not answer the last question.
   const std::string& error() const { return error_; }
 
  private:
   async::Task<> look_for_events();
   async::Task<> ask();
-  void take(const std::vector<QueuedJob>& jobs, Clock::time_point asked);
+  void take(const JobQueue& queue, Clock::time_point asked);
   void take_event(const std::string& file);
   void start();
 

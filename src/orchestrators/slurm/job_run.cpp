@@ -8,10 +8,12 @@
 #include "core/log.hpp"
 #include "core/tail_buffer.hpp"
 #include "core/text.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
 #include "orchestrators/processes/terminal_process.hpp"
 #include "orchestrators/processes/virtual_environment.hpp"
+#include "orchestrators/slurm/image_job.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
 #include "settings/accelerator.hpp"
@@ -28,13 +30,14 @@ constexpr std::size_t output_tail = 8192, largest_status = 1 << 20;
 constexpr auto grace = 10s;        // From SIGTERM to SIGKILL.
 constexpr auto time_to_kill = 5s;  // For an agent that was told to kill its step.
 constexpr auto shortest_look = 50ms, longest_look = 1000ms;  // At the log of a running step.
+constexpr auto longest_look_before_begin = 10s;
 constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
-constexpr auto longest_submission = 10min;
+constexpr auto longest_search = 10min;
 
 /// Returns true for the end of a step that Slurm may have caused.
 bool may_be_slurms(const JobStatus& status) {
   const int signal = status.signal.value_or(status.exit_code.value_or(0) - 128);
-  return status.stopped || signal == SIGKILL || signal == SIGTERM;
+  return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
 }
 
 /// Makes a folder for secrets: only their user reads it.
@@ -56,6 +59,15 @@ void write_variables(JobPlace& place, const Attempt& attempt, const processes::W
   core::write_file_atomically(file, variables_text(variables));
 }
 
+/// Writes what the job needs to run the attempt in its image.
+async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
+                                            const JobPaths& paths,
+                                            const processes::Workspace& workspace) {
+  const auto image = co_await place.images->file_of(attempt.step);
+  const ImagePlace shared{place.container_runtime, place.agent};
+  co_return write_image_job(attempt, image, shared, paths, workspace.layout().code);
+}
+
 class JobRun {
  public:
   JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
@@ -75,12 +87,12 @@ class JobRun {
  private:
   async::Task<bool> adopt();
   async::Task<> submit();
-  async::Task<std::string> find_submitted();
   async::Task<> watch();
   async::Task<> stop();
   async::Task<> explain_end(JobStatus status);
   void note_wait();
   void begin();
+  std::vector<std::string> last_lines() const;
   std::optional<Failure> judge(AttemptResult& result);
   std::optional<Failure> failure_of(const JobStatus& status);
   void take_output(bool is_stderr, std::string_view bytes) {
@@ -101,7 +113,8 @@ class JobRun {
   JobLog log_;
   core::TailBuffer last_output_{output_tail};
   JobMonitor::Entry* entry_ = nullptr;
-  std::string id_, node_, noted_;
+  SubmittedJob job_;
+  std::string node_, noted_;
   std::optional<JobStatus> status_;
   JobView last_;  ///< When the watch ended.
   bool was_killed_ = false, has_begun_ = false;
@@ -113,21 +126,18 @@ class JobRun {
 
 /// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
 async::Task<bool> JobRun::adopt() {
-  id_ = std::string(core::trimmed(core::read_if_file(paths_.id())));
-  if (const auto words = core::words_of(core::read_if_file(paths_.begun()));
-      id_.empty() && !words.empty())
-    id_ = words.front();
-  const auto deadline = Clock::now() + longest_submission;
-  for (bool is_known = !id_.empty(); !is_known;) {
+  job_ = recorded_job(paths_);
+  const auto deadline = Clock::now() + longest_search;
+  for (bool is_known = !job_.id.empty(); !is_known;) {
     try {
-      id_ = co_await find_submitted();
+      job_.id = co_await find_submitted(place_.client, paths_);
       is_known = true;
     } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
       if (Clock::now() >= deadline || wanted() != core::StopLevel::none) throw;
     }
     if (!is_known) co_await async::sleep(2s);
   }
-  if (!id_.empty()) co_return true;
+  if (!job_.id.empty()) co_return true;
   for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
     core::remove_tree(folder);
     core::make_folders(folder);
@@ -135,61 +145,37 @@ async::Task<bool> JobRun::adopt() {
   co_return false;
 }
 
-/// Returns the job that was submitted under this name; empty if there is none. There are two if an
-/// answer of sbatch was lost and the job was listed late: the later one goes.
-async::Task<std::string> JobRun::find_submitted() {
-  const auto jobs = co_await place_.client.jobs_named(paths_.name);
-  const QueuedJob* found = nullptr;
-  for (const auto& job : jobs) {
-    const auto* state = find_state(job.state);
-    if (state && state->phase == JobPhase::ended && !fs::exists(paths_.begun())) continue;
-    if (!found || std::stoull("0" + job.id) < std::stoull("0" + found->id)) found = &job;
-  }
-  for (const auto& job : jobs)
-    if (found && job.id != found->id) {
-      std::vector<std::string> arguments{job.id};
-      co_await place_.client.cancel(std::move(arguments));
-    }
-  co_return found ? found->id : std::string();
-}
-
 async::Task<> JobRun::submit() {
   remove_files(paths_);
   make_private_folder(paths_.folder);
   const processes::Workspace workspace(attempt_, place_.short_folders);
-  write_variables(place_, attempt_, workspace, paths_.variables());
-  const auto command = place_.environments.command(attempt_, workspace.layout());
-  const auto script = job_script(paths_, place_.agent, workspace.layout().code, command);
-  const auto options =
-      job_options(attempt_, paths_, place_.owner, place_.connection, place_.gres_types);
-  const auto deadline = Clock::now() + longest_submission;
-  std::string trouble;
-  for (auto pause = 1000ms; id_.empty();
-       pause = std::min<std::chrono::milliseconds>(pause * 2, 30s)) {
-    if (wanted() != core::StopLevel::none && trouble.empty()) co_return;
-    try {
-      if (!trouble.empty()) id_ = co_await find_submitted();
-      if (id_.empty() && wanted() != core::StopLevel::none) co_return;
-      if (id_.empty()) id_ = co_await place_.client.submit(options, script);
-      break;
-    } catch (const SlurmError& error) {
-      trouble = error.what();
-      if (!error.may_have_worked()) {
-        refused_ = Failure{
-            FailureKind::not_started, "was refused by Slurm: " + trouble, error.advice(), {}};
-        co_return;
-      }
-    }
-    if (Clock::now() >= deadline) {
+  std::string script;
+  if (place_.runs_in_image(attempt_.step)) {
+    script =
+        container_script(paths_, co_await write_container(place_, attempt_, paths_, workspace));
+  } else {
+    write_variables(place_, attempt_, workspace, paths_.variables());
+    const auto command = place_.environments.command(attempt_, workspace.layout());
+    script = job_script(paths_, place_.agent, workspace.layout().code, command);
+  }
+  Submission submission{
+      .paths = paths_,
+      .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
+      .script = std::move(script),
+      .is_stopped = [this] { return wanted() != core::StopLevel::none; }};
+  try {
+    job_ = co_await place_.submitter.submit(std::move(submission));
+  } catch (const SlurmError& error) {
+    const std::string trouble = error.what();
+    if (error.may_have_worked())
       refused_ = Failure{FailureKind::infrastructure,
                          "could not be submitted to Slurm: " + trouble,
                          {"`scontrol ping` shows whether Slurm's controller answers"},
                          {}};
-      co_return;
-    }
-    co_await async::sleep(pause);
+    else
+      refused_ =
+          Failure{FailureKind::not_started, "was refused by Slurm: " + trouble, error.advice(), {}};
   }
-  core::write_file_atomically(paths_.id(), id_ + "\n", core::Durability::power);
 }
 
 void JobRun::begin() {
@@ -197,6 +183,11 @@ void JobRun::begin() {
   const auto text = core::read_if_file(paths_.begun());
   const auto words = core::words_of(text);
   if (words.size() > 1) node_ = words[1];
+  // Another job than expected may run the step, if an answer of sbatch was lost.
+  if (const auto runs = recorded_job(paths_); runs.id != job_.id) {
+    job_ = entry_->job = runs;
+    entry_->state.clear();
+  }
   if (!attempt_.io.on_began) return;
   std::error_code error;
   const auto since = fs::file_time_type::clock::now() - fs::last_write_time(paths_.begun(), error);
@@ -217,7 +208,7 @@ void JobRun::note_wait() {
     text = "waiting: " + entry_->state + ", " + entry_->reason;
   if (text.empty() || text == noted_) return;
   noted_ = text;
-  attempt_.io.log.write(Stream::err, "[slurm] " + text + " (job " + id_ + ")\n");
+  attempt_.io.log.write(Stream::err, "[slurm] " + text + " (job " + job_.id + ")\n");
 }
 
 /// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, and the
@@ -237,18 +228,14 @@ async::Task<> JobRun::stop() {
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
-  // By its name as well: a controller that was killed may give a number again. Each time, that asks
-  // for all jobs of the cluster, so thousands that wait are known by Slurm's last answer instead.
-  const bool is_known = wish == Sent::cancel && !entry_->state.empty() && !entry_->is_gone &&
-                        view().without_answer < 35s;
-  std::vector<std::string> arguments{id_};
-  if (!is_known) arguments.insert(arguments.begin(), "--name=" + paths_.name);
-  if (wish == Sent::kill) arguments.insert(arguments.begin(), {"--full", "--signal=KILL"});
-  if (wish == Sent::term || wish == Sent::stop_file)
-    arguments.insert(arguments.begin(), {"--batch", "--signal=TERM"});
   if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
+  // A controller that was killed may give a number again: Slurm's last answer has to know the job.
+  if (!place_.monitor.knows(*entry_)) co_return;
+  std::vector<std::string> options;
+  if (wish == Sent::kill) options = {"--full", "--signal=KILL"};
+  if (wish == Sent::term || wish == Sent::stop_file) options = {"--batch", "--signal=TERM"};
   try {
-    co_await place_.client.cancel(std::move(arguments));
+    co_await place_.client.cancel(job_.id, std::move(options));
     sent_ = wish;
     if (wish == Sent::stop_file) stopped_at_once_ = now;
   } catch (const SlurmError&) {  // Is tried again until the job has ended.
@@ -256,7 +243,7 @@ async::Task<> JobRun::stop() {
 }
 
 async::Task<> JobRun::watch() {
-  entry_ = &place_.monitor.watch(paths_.name, id_, [this] { changed_.tell(); });
+  entry_ = &place_.monitor.watch(paths_.name, job_, [this] { changed_.tell(); });
   const core::CancelSource::Listener listener(attempt_.io.cancel,
                                               [this](core::StopLevel) { changed_.tell(); });
   std::chrono::milliseconds look = shortest_look;
@@ -272,7 +259,8 @@ async::Task<> JobRun::watch() {
     if (is_stopping) place_.monitor.expect_news();
     look = has_output || is_stopping
                ? std::chrono::milliseconds(shortest_look)
-               : std::min<std::chrono::milliseconds>(look * 3 / 2, longest_look);
+               : std::min<std::chrono::milliseconds>(
+                     look * 3 / 2, has_begun_ ? longest_look : longest_look_before_begin);
     co_await changed_.wait(Clock::now() + look);
   }
 }
@@ -293,12 +281,28 @@ async::Task<> JobRun::explain_end(JobStatus status) {
 
 std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   const auto* state = last_.is_gone ? nullptr : find_state(last_.state);
-  if (may_be_slurms(status) && state && state->explains) return failure_of_job(last_, id_);
+  if (may_be_slurms(status) && state && state->explains) return failure_of_job(last_, job_.id);
   if (status.stopped)
     return Failure{FailureKind::infrastructure,
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
                    {}};
+  const bool is_in_image = place_.runs_in_image(attempt_.step);
+  if (status.no_container)
+    return Failure{FailureKind::environment,
+                   "its container could not run" + (node_.empty() ? "" : " on " + node_),
+                   {"the nodes need Apptainer, Enroot or Charliecloud, and user namespaces "
+                    "(docs/slurm.md)",
+                    "without `container_runtime`, steps run in virtual environments"},
+                   last_lines()};
+  if (is_in_image && (status.not_executed == ENOENT || status.not_executed == EACCES)) {
+    const auto command = command_of(attempt_, containers::container_layout());
+    return Failure{FailureKind::not_started,
+                   "could not start: its image has no program '" +
+                       (command.empty() ? "" : command.front()) + "'",
+                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
+                   {}};
+  }
   processes::ProcessEnd end;
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
@@ -328,19 +332,24 @@ std::optional<Failure> JobRun::judge(AttemptResult& result) {
     result.signal = status_->signal.value_or(0);
     return failure_of(*status_);
   }
-  auto failure = failure_of_job(last_, id_);
-  const auto text = core::read_if_file(paths_.output());
+  auto failure = failure_of_job(last_, job_.id);
+  failure.details = last_lines();
+  return failure;
+}
+
+/// Returns the end of what the job itself has written.
+std::vector<std::string> JobRun::last_lines() const {
+  const auto text = core::read_if_file(slurm_output(paths_));
   auto lines = core::lines_of(text);
   if (std::ssize(lines) > max_details) lines.erase(lines.begin(), lines.end() - max_details);
-  for (const auto line : lines) failure.details.emplace_back(line);
-  return failure;
+  return {lines.begin(), lines.end()};
 }
 
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   const bool has_job = attempt_.joins && co_await adopt();
   if (!has_job) co_await submit();
-  if (refused_ || id_.empty()) {
+  if (refused_ || job_.id.empty()) {
     result.failure = refused_ ? refused_ : was_stopped();
     co_return result;
   }
@@ -374,24 +383,23 @@ JobPaths paths_of(const fs::path& folder, const std::string& name) {
 }
 
 void remove_files(const JobPaths& paths) {
+  if (const auto output = slurm_output(paths); output != paths.output()) core::remove_tree(output);
   core::remove_tree(paths.folder);
   core::remove_tree(paths.begun());
   core::remove_tree(paths.ended());
 }
 
-async::Task<> end_jobs_named(Client& client, std::string name) {
+async::Task<> end_jobs_of(Client& client, JobPaths paths) {
   constexpr int max_looks = 60;
   for (int looks = 0; looks < max_looks; ++looks) {
-    const auto jobs = co_await client.jobs_named(name);
-    bool is_running = false;
+    const auto jobs = co_await jobs_of(client, paths);
+    std::vector<std::string> running;
     for (const auto& job : jobs) {
       const auto* state = find_state(job.state);
-      if (state && state->phase == JobPhase::ended) continue;
-      is_running = true;
-      std::vector<std::string> arguments{job.id};
-      if (looks == 0) co_await client.cancel(std::move(arguments));
+      if (!state || state->phase != JobPhase::ended) running.push_back(job.id);
     }
-    if (!is_running) co_return;
+    if (running.empty()) co_return;
+    if (looks == 0) co_await client.cancel_all(running, std::vector<std::string>());
     co_await async::sleep(std::chrono::seconds(1));
   }
 }
@@ -411,7 +419,7 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
     error = std::current_exception();
   }
   if (error) {
-    co_await end_jobs_named(place.client, run.paths().name);
+    co_await end_jobs_of(place.client, run.paths());
     remove_files(run.paths());
     std::rethrow_exception(error);
   }
@@ -423,10 +431,19 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   const auto folder = fs::absolute(attempt.scratch) / "slurm";
   make_private_folder(folder);
   const processes::Workspace workspace(attempt, place.short_folders);
-  write_variables(place, attempt, workspace, folder / "variables");
   processes::ProcessOptions process;
-  process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
-                                    place.connection, place.gres_types);
+  std::vector<std::string> words;
+  if (place.runs_in_image(attempt.step)) {
+    const JobPaths paths{folder, folder, "shell"};
+    const auto start = co_await write_container(place, attempt, paths, workspace);
+    words = container_shell_command(attempt, start, place.connection, place.gres_types);
+  } else {
+    write_variables(place, attempt, workspace, folder / "variables");
+    words = shell_command(attempt, folder / "variables", workspace.layout().code, place.connection,
+                          place.gres_types);
+  }
+  process.arguments =
+      place.client.login().words(std::move(words), attempt.shell->has_terminal);
   process.environment = processes::caller_variables();
   // In an allocation, srun would use a part of that.
   std::erase_if(process.environment, [](const auto& variable) {

@@ -9,8 +9,10 @@
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/image_files.hpp"
 #include "orchestrators/slurm/job_monitor.hpp"
 #include "orchestrators/slurm/job_script.hpp"
+#include "orchestrators/slurm/submitter.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -18,6 +20,7 @@ namespace pipeline::orchestrators::slurm {
 struct JobPlace {
   Client& client;
   JobMonitor& monitor;
+  Submitter& submitter;
   processes::HostEnvironments& environments;
   processes::ShortFolders& short_folders;
   Removals& removals;
@@ -26,6 +29,10 @@ struct JobPlace {
   std::string owner;
   StringMap connection;
   std::vector<std::string> gres_types;
+  ImageFiles* images = nullptr;   ///< Null: no step runs in an image.
+  std::string container_runtime;  ///< See ContainerStart::runtime.
+
+  bool runs_in_image(const StepSpec& step) const { return images && names_image(step); }
 };
 
 /// Returns the files of a job below the folder of its run.
@@ -37,8 +44,8 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt);
 /// Runs the attempt's shell as a job of its own, with the streams of this process.
 async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);
 
-/// Ends all jobs of this name, and returns when none runs.
-async::Task<> end_jobs_named(Client& client, std::string name);
+/// Ends all jobs that were submitted for these files, and returns when none runs.
+async::Task<> end_jobs_of(Client& client, JobPaths paths);
 
 /// Removes the files of a job.
 void remove_files(const JobPaths& paths);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/slurm/container_runtime.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -22,12 +23,25 @@ struct JobPaths {
   std::filesystem::path log() const { return folder / "log"; }
   std::filesystem::path id() const { return folder / "id"; }
   std::filesystem::path output() const { return folder / "slurm.out"; }
+  std::filesystem::path script() const { return folder / "script"; }
+  /// Names the array that the job is a task of, and the task's number; not there for a job alone.
+  std::filesystem::path array() const { return folder / "array"; }
   /// Exists once the script has begun, and names the job and its node.
   std::filesystem::path begun() const { return events / (name + begun_suffix); }
   /// Exists once the step has ended: the agent's status.
   std::filesystem::path ended() const { return events / (name + ended_suffix); }
 
   static constexpr const char *begun_suffix = ".begun", *ended_suffix = ".ended";
+};
+
+/// The files of an array on the shared file system.
+struct ArrayPaths {
+  std::filesystem::path folder;
+
+  std::filesystem::path list() const { return folder / "list"; }  ///< A job's name in each line.
+  std::filesystem::path id() const { return folder / "id"; }
+  /// Slurm's own output of a task. @param task its number, or `%a` for sbatch
+  std::filesystem::path output(const std::string& task) const { return folder / ("out-" + task); }
 };
 
 /// Returns `pipe-RUN-STEP-ATTEMPT`, with a digest in place of what no file name may have.
@@ -52,10 +66,11 @@ std::optional<std::chrono::minutes> time_limit(const StepSpec& step);
 std::vector<std::string> resource_options(const AttemptSpec& attempt, const StringMap& connection,
                                           const std::vector<std::string>& gres_types);
 
-/// Returns the options of sbatch.
+/// Returns the options of sbatch, but for the job's name and files: jobs with the same ones can be
+/// an array.
 /// @param gres_types the types of GPUs that the cluster has
-std::vector<std::string> job_options(const AttemptSpec& attempt, const JobPaths& paths,
-                                     const std::string& owner, const StringMap& connection,
+std::vector<std::string> job_options(const AttemptSpec& attempt, const std::string& owner,
+                                     const StringMap& connection,
                                      const std::vector<std::string>& gres_types);
 
 /// Returns the type of GPUs that a model's words mean, such as `a100` for `A100`: nothing if none
@@ -70,6 +85,20 @@ std::string variables_text(const StringMap& variables);
 /// ends at once.
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command);
+
+/// Returns the script that runs the container, whose command is the agent; once, as job_script().
+std::string container_script(const JobPaths& paths, const ContainerStart& start);
+
+/// Returns the command that runs the attempt's shell in a container as a job, with the streams of
+/// this process.
+std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
+                                                 const ContainerStart& start,
+                                                 const StringMap& connection,
+                                                 const std::vector<std::string>& gres_types);
+
+/// Returns the script of an array, each task of which becomes the job in its line of the list.
+/// @param jobs folder of the jobs' folders
+std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs);
 
 /// Returns the command that runs the attempt's shell as a job, with the streams of this process.
 /// @param variables file with variables_text()

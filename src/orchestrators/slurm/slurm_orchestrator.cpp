@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t digest_length = 16;
+/// Fingerprints of images begin with it; others are JSON.
+constexpr std::string_view of_image = "image ";
 
 Capabilities capabilities_of_slurm() {
   Capabilities capabilities;
@@ -50,30 +53,51 @@ void write_program(const fs::path& file, std::string_view content) {
   fs::rename(fresh, file);
 }
 
+/// Returns the settings of an image's step that no runtime honours, one sentence each.
+std::vector<std::string> notices_of_image(const StepSpec& step) {
+  const auto& docker = step.settings->docker;
+  std::vector<std::string> notices;
+  const auto add = [&](bool is_set, const char* name) {
+    if (is_set) notices.push_back(std::string("`docker.") + name + "` has no effect on Slurm");
+  };
+  add(docker.user.has_value(), "user");
+  add(docker.network.has_value(), "network");
+  add(!docker.run_args.empty(), "run_args");
+  return notices;
+}
+
 class SlurmOrchestrator : public Orchestrator {
  public:
   SlurmOrchestrator(asio::io_context& loop, OrchestratorOptions options)
       : loop_(loop),
         options_(std::move(options)),
         environments_(loop, reaper_, options_, capabilities_,
-                      [this](const fs::path& python3) { return python_folder(python3); }) {}
+                      [this](const fs::path& python3) { return python_folder(python3); }),
+        runtime_(connection_field(options_.connection, "container_runtime")) {
+    if (!runtime_.empty()) check_container_runtime(runtime_);
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   async::Task<Environment> environment(const StepSpec& step) override {
-    return environments_.environment(step);
+    auto environment = co_await provider_of(step).environment(step);
+    add_to(environment, step);
+    co_return environment;
   }
   async::Task<std::string> packages(const StepSpec& step) override {
-    return environments_.packages(step);
+    return provider_of(step).packages(step);
   }
   async::Task<bool> matches(std::string fingerprint) override {
-    return environments_.matches(std::move(fingerprint));
+    if (!fingerprint.starts_with(of_image)) return environments_.matches(std::move(fingerprint));
+    return matches_image(fingerprint.substr(of_image.size()));
   }
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
-    return environments_.prepare(step, events, cancel);
+    auto environment = co_await provider_of(step).prepare(step, events, cancel);
+    add_to(environment, step);
+    co_return environment;
   }
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
-    return environments_.lock(step, events, cancel);
+    return provider_of(step).lock(step, events, cancel);
   }
 
   async::Task<std::vector<core::Diagnostic>> check(
@@ -82,6 +106,14 @@ class SlurmOrchestrator : public Orchestrator {
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
+    for (const auto* step : steps)
+      if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
+        found.push_back({.code = "slurm-resources",
+                         .message = "'" + step->name +
+                                    "' cannot run: containers of Slurm's jobs have no "
+                                    "`docker.volumes`",
+                         .span = {.line = step->line},
+                         .suggestion = "make what it reads an input (docs/artifacts.md)"});
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
   }
@@ -100,7 +132,7 @@ class SlurmOrchestrator : public Orchestrator {
     } catch (const core::EnvironmentError& error) {
       result.failure = orchestrators::failure_of(error);
     }
-    result.image = (co_await environments_.environment(attempt.step)).description;
+    result.image = (co_await provider_of(attempt.step).environment(attempt.step)).description;
     co_return result;
   }
 
@@ -111,9 +143,9 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
-    const auto name = job_name(run_id, step, number);
-    co_await end_jobs_named(client_, name);
-    remove_files(paths_of(folder_of(run_id), name));
+    const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
+    co_await end_jobs_of(client_, paths);
+    remove_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -124,16 +156,40 @@ class SlurmOrchestrator : public Orchestrator {
         dead.push_back(folder);
     if (dead.empty()) co_return;
     const auto jobs = co_await client_.jobs_of_user();
-    for (const auto& job : jobs) {
-      const auto run = run_of_comment(job.comment, owner());
-      if (!run || is_alive(*run)) continue;
-      std::vector<std::string> arguments{job.id};
-      co_await client_.cancel(std::move(arguments));
-    }
+    std::set<std::string> orphans;
+    for (const auto& job : jobs)
+      if (const auto run = run_of_comment(job.comment, owner()); run && !is_alive(*run))
+        orphans.emplace(array_of(job.id));  // All tasks of an array are of one run.
+    std::vector<std::string> ids(orphans.begin(), orphans.end());
+    co_await client_.cancel_all(std::move(ids), std::vector<std::string>());
     for (const auto& folder : dead) core::remove_tree(folder);
   }
 
  private:
+  bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
+
+  /// Connects to an engine for steps that run in images alone.
+  ImageFiles& images() {
+    if (!images_) images_.emplace(loop_, reaper_, options_);
+    return *images_;
+  }
+
+  EnvironmentProvider& provider_of(const StepSpec& step) {
+    if (runs_in_image(step)) return images();
+    return environments_;
+  }
+
+  async::Task<bool> matches_image(std::string fingerprint) {
+    if (runtime_.empty()) co_return false;
+    co_return co_await images().matches(std::move(fingerprint));
+  }
+
+  void add_to(Environment& environment, const StepSpec& step) const {
+    if (!runs_in_image(step)) return;
+    if (!environment.fingerprint.empty()) environment.fingerprint.insert(0, of_image);
+    for (auto& notice : notices_of_image(step)) environment.notices.push_back(std::move(notice));
+  }
+
   /// Asks Slurm once for each set of words that steps and profile have chosen.
   async::Task<> check_words(const std::vector<const StepSpec*>& steps,
                             std::vector<core::Diagnostic>& found) {
@@ -163,9 +219,34 @@ class SlurmOrchestrator : public Orchestrator {
       throw core::EnvironmentError(
           std::string("Slurm's commands cannot be run: ") + error.what(),
           {"run this on a login node of the cluster, or put sbatch, squeue, scancel and sinfo on "
-           "PATH"});
+           "PATH",
+           "`host: ssh://LOGIN-NODE` in a profile uses those of the login node"});
     }
+    if (client_.login().is_remote()) co_await look_for_shared_folder();
+    limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
+  }
+
+  /// Throws EnvironmentError unless the login node sees this machine's state folder.
+  async::Task<> look_for_shared_folder() {
+    const auto file = jobs_folder() / ("seen-by-" + std::to_string(getpid()));
+    core::make_folders(jobs_folder());
+    core::write_file_atomically(file, owner());
+    std::string seen;
+    std::vector<std::string> command{"cat", file.string()};
+    try {
+      seen = co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {
+      core::remove_tree(file);
+      if (error.may_have_worked()) throw;
+    }
+    core::remove_tree(file);
+    if (seen != owner())
+      throw core::EnvironmentError(
+          client_.login().host() + " does not see the state folder " +
+              fs::absolute(options_.state).string() + " of this machine",
+          {"mount the cluster's shared file system on this machine at the path that it has there, "
+           "and set PIPE_HOME and PIPE_CACHE_DIR to folders in it"});
   }
 
   fs::path jobs_folder() const { return fs::absolute(options_.state) / "slurm"; }
@@ -197,8 +278,10 @@ class SlurmOrchestrator : public Orchestrator {
   struct RunPlace {
     RunPlace(SlurmOrchestrator& of, const std::string& run)
         : monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+          submitter(of.client_, of.folder_of(run), of.limits_),
           place{.client = of.client_,
                 .monitor = monitor,
+                .submitter = submitter,
                 .environments = of.environments_,
                 .short_folders = of.short_folders_,
                 .removals = of.removals_,
@@ -206,19 +289,23 @@ class SlurmOrchestrator : public Orchestrator {
                 .folder = of.folder_of(run),
                 .owner = of.owner(),
                 .connection = of.options_.connection,
-                .gres_types = gres_types_of(of.partitions_)} {
+                .gres_types = gres_types_of(of.partitions_),
+                .images = of.runtime_.empty() ? nullptr : &of.images(),
+                .container_runtime = of.runtime_} {
       core::make_folders(of.folder_of(run) / "events");
       core::make_folders(of.folder_of(run) / "jobs");
     }
     /// Removes the folders, unless they have files of attempts that a later driver may join.
     ~RunPlace() {
       std::error_code error;
-      for (const auto* name : {"events", "jobs", ""})
-        fs::remove(*name ? place.folder / name : place.folder, error);
+      fs::remove(place.folder / "events", error);
+      if (fs::remove(place.folder / "jobs", error)) fs::remove_all(place.folder / "arrays", error);
+      fs::remove(place.folder, error);
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
     JobMonitor monitor;
+    Submitter submitter;
     JobPlace place;
   };
 
@@ -231,11 +318,14 @@ class SlurmOrchestrator : public Orchestrator {
   const Capabilities capabilities_ = capabilities_of_slurm();
   processes::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
   processes::HostEnvironments environments_;
+  const std::string runtime_;         ///< Of containers; empty: no step runs in one.
+  std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  Client client_;
+  Client client_{connection_field(options_.connection, "host")};
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
+  ArrayLimits limits_;
   std::string owner_;
 };
 

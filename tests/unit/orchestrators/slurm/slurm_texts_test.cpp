@@ -24,14 +24,6 @@ TEST(SlurmTexts, job_number_is_found_in_what_sbatch_and_wrappers_print) {
   EXPECT_EQ(parse_job_id("Submitted batch job 12\n"), "");
 }
 
-TEST(SlurmTexts, queue_is_read_whatever_a_job_is_called) {
-  const auto jobs = parse_queue(
-      "1|PENDING|Resources||pipe-a-1\n2_7|RUNNING|None|node[1-2]|a|b|c\nnot a line\n3|X\n");
-  ASSERT_EQ(jobs.size(), 2u);
-  EXPECT_EQ(jobs[0], (QueuedJob{"1", "PENDING", "Resources", "", "pipe-a-1"}));
-  EXPECT_EQ(jobs[1], (QueuedJob{"2_7", "RUNNING", "None", "node[1-2]", "a|b|c"}));
-}
-
 TEST(SlurmTexts, lost_answers_are_told_from_refusals) {
   EXPECT_TRUE(
       is_lost_answer("sbatch: error: Batch job submission failed: Socket timed out on "
@@ -69,8 +61,7 @@ TEST(SlurmTexts, a_run_is_known_by_its_owners_comment) {
 std::string options_of(const AttemptBuilder& step, const StringMap& connection = {}) {
   AttemptBuilder& builder = const_cast<AttemptBuilder&>(step);
   std::string text;
-  for (const auto& option : job_options(builder.attempt(), {"/s/j", "/s/e", "n"}, "me", connection,
-                                        {"a100", "h100_80gb"}))
+  for (const auto& option : job_options(builder.attempt(), "me", connection, {"a100", "h100_80gb"}))
     text += option + "\n";
   return text;
 }

@@ -1,0 +1,88 @@
+#include "agent/join.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+constexpr std::size_t max_variables = 4 << 20;
+
+std::string bytes_of(const std::string& path) {
+  std::string bytes;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char some[16384];
+  for (ssize_t count;
+       file >= 0 && bytes.size() < max_variables && (count = read(file, some, sizeof some)) > 0;)
+    bytes.append(some, static_cast<std::size_t>(count));
+  if (file >= 0) close(file);
+  return bytes;
+}
+
+int parent_of(int pid) {
+  const auto text = bytes_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = text.rfind(") ");  // `PID (NAME) STATE PARENT ...`
+  return name_end == std::string::npos || name_end + 4 > text.size()
+             ? 0
+             : atoi(text.c_str() + name_end + 4);
+}
+
+/// Returns the first process with the variable, whose descendants may have it too; 0: none. The
+/// programs of torchrun have ranks of their own, below one of the agent's.
+int first_with(const std::string& variable) {
+  std::set<int> found;
+  DIR* const processes = opendir("/proc");
+  while (const dirent* entry = processes ? readdir(processes) : nullptr) {
+    const int pid = atoi(entry->d_name);
+    if (pid <= 0) continue;
+    const auto variables = '\0' + bytes_of("/proc/" + std::string(entry->d_name) + "/environ");
+    if (variables.find('\0' + variable + '\0') != std::string::npos) found.insert(pid);
+  }
+  if (processes) closedir(processes);
+  const auto is_below = [&](int pid) {
+    for (int above = parent_of(pid); above > 1; above = parent_of(above))
+      if (found.contains(above)) return true;
+    return false;
+  };
+  for (const int pid : found)
+    if (pid != getpid() && !is_below(pid)) return pid;
+  return 0;
+}
+
+}  // namespace
+
+int run_join(const char* rank, char** command) {
+  const int process = first_with(std::string("RANK=") + rank);
+  if (process == 0) {
+    fprintf(stderr, "pipe-init: rank %s does not run any more\n", rank);
+    return 125;
+  }
+  const auto folder = "/proc/" + std::to_string(process);
+  auto text = bytes_of(folder + "/environ");
+  std::vector<char*> variables;
+  for (std::size_t at = 0; at < text.size(); at += strlen(text.c_str() + at) + 1)
+    variables.push_back(text.data() + at);
+  variables.push_back(nullptr);
+  // A terminal of the user's, which the process does not have.
+  const char* const known = getenv("TERM");
+  const std::string terminal = known ? known : "";
+  if (chdir((folder + "/cwd").c_str()) != 0)
+    fprintf(stderr, "pipe-init: cannot enter the folder of rank %s: %s\n", rank, strerror(errno));
+  environ = variables.data();
+  if (!terminal.empty()) setenv("TERM", terminal.c_str(), 1);
+  execvp(command[0], command);
+  const int error = errno;
+  fprintf(stderr, "pipe-init: %s: %s\n", command[0], strerror(error));
+  return error == ENOENT ? 127 : 126;
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,33 @@
+/// @file
+/// A running process of a step on this machine, as its kernel shows it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "core/file.hpp"
+#include "orchestrators/attempts.hpp"
+
+namespace pipeline::orchestrators::local {
+
+/// Returns the processes of an attempt, or of one of its ranks, by the variables that they were
+/// started with.
+std::vector<pid_t> processes_of(const RunningProcess& wanted,
+                                const std::filesystem::path& proc = "/proc");
+
+/// Returns the first of them: the others are below it. Nothing if none runs.
+std::optional<pid_t> first_process_of(const RunningProcess& wanted,
+                                      const std::filesystem::path& proc = "/proc");
+
+/// Returns open files of the groups that hold its limits; a process joins by writing `0` to each.
+std::vector<core::Descriptor> limit_groups_of(
+    pid_t process, const std::filesystem::path& proc = "/proc",
+    const std::filesystem::path& mounts = "/sys/fs/cgroup");
+
+/// Returns the variables that the process was started with.
+StringMap variables_of_process(pid_t process, const std::filesystem::path& proc = "/proc");
+
+}  // namespace pipeline::orchestrators::local

@@ -1,0 +1,218 @@
+#include "orchestrators/slurm/submitter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "async/gate.hpp"
+#include "async/sleep.hpp"
+#include "core/file.hpp"
+#include "core/joined.hpp"
+#include "core/text.hpp"
+#include "orchestrators/slurm/job_states.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+/// How long a job waits for others: as long as more of them come.
+constexpr auto time_to_gather = 20ms, longest_gathering = 500ms;
+constexpr auto longest_submission = 10min;
+/// An array has to fit into the controller as a whole, beside the jobs of others.
+constexpr unsigned max_share = 4;
+
+ArrayPaths array_paths(const JobPaths& paths, const std::string& array) {
+  return {paths.events.parent_path() / "arrays" / array};
+}
+
+struct Task {
+  std::string array, number;  ///< Empty for a job alone.
+};
+
+Task task_of(const JobPaths& paths) {
+  auto words = core::words_of(core::read_if_file(paths.array()));
+  return words.size() == 2 ? Task{std::move(words[0]), std::move(words[1])} : Task{};
+}
+
+}  // namespace
+
+SubmittedJob recorded_job(const JobPaths& paths) {
+  const auto task = task_of(paths);
+  const auto& name = task.array.empty() ? paths.name : task.array;
+  if (const auto begun = core::words_of(core::read_if_file(paths.begun())); !begun.empty())
+    return {begun[0], begun.size() > 2 ? begun[2] : name};
+  const auto file = task.array.empty() ? paths.id() : array_paths(paths, task.array).id();
+  auto id = std::string(core::trimmed(core::read_if_file(file)));
+  if (!id.empty() && !task.array.empty()) id += "_" + task.number;
+  return {id, name};
+}
+
+fs::path slurm_output(const JobPaths& paths) {
+  const auto task = task_of(paths);
+  return task.array.empty() ? paths.output() : array_paths(paths, task.array).output(task.number);
+}
+
+async::Task<std::vector<QueuedJob>> jobs_of(Client& client, JobPaths paths) {
+  const auto task = task_of(paths);
+  auto jobs = co_await client.jobs_named(task.array.empty() ? paths.name : task.array);
+  if (task.array.empty()) co_return jobs;
+  std::vector<std::string> ids;
+  for (const auto& job : jobs) ids.push_back(std::string(array_of(job.id)) + "_" + task.number);
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  const JobQueue queue(std::move(jobs));
+  std::vector<QueuedJob> found;
+  for (const auto& id : ids)
+    if (const auto* job = queue.find(id)) {
+      found.push_back(*job);
+      found.back().id = id;
+    }
+  co_return found;
+}
+
+/// There are two if an answer of sbatch was lost and the job was listed late: the later one goes.
+async::Task<std::string> find_submitted(Client& client, JobPaths paths) {
+  const auto jobs = co_await jobs_of(client, paths);
+  const QueuedJob* found = nullptr;
+  for (const auto& job : jobs) {
+    const auto* state = find_state(job.state);
+    if (state && state->phase == JobPhase::ended && !fs::exists(paths.begun())) continue;
+    if (!found || std::stoull("0" + job.id) < std::stoull("0" + found->id)) found = &job;
+  }
+  std::vector<std::string> others;
+  for (const auto& job : jobs)
+    if (found && job.id != found->id) others.push_back(job.id);
+  if (!others.empty()) co_await client.cancel_all(others, std::vector<std::string>());
+  co_return found ? found->id : std::string();
+}
+
+struct Submitter::Batch {
+  explicit Batch(const asio::any_io_executor& executor) : done(executor) {}
+  bool is_stopped() const {
+    return std::ranges::all_of(members, [](const auto* member) { return member->is_stopped(); });
+  }
+  std::vector<const Submission*> members;  ///< They wait for `done`.
+  std::string name;                        ///< The array's, or that of the only job.
+  std::string id;                          ///< Empty: nothing was submitted.
+  /// How the numbers of the jobs that were submitted go on behind `id`.
+  std::map<const Submission*, std::string> tasks;
+  async::Gate done;
+  std::exception_ptr error;
+};
+
+Submitter::Submitter(Client& client, fs::path folder, const ArrayLimits& limits)
+    : client_(client),
+      folder_(std::move(folder)),
+      max_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))) {
+}
+
+async::Task<SubmittedJob> Submitter::submit(Submission submission) {
+  auto& place = open_[submission.options];
+  const bool is_first = !place;
+  if (is_first) place = std::make_shared<Batch>(co_await asio::this_coro::executor);
+  const auto batch = place;
+  batch->members.push_back(&submission);
+  if (batch->members.size() >= max_tasks_) open_.erase(submission.options);
+  if (is_first) {
+    try {
+      co_await gather(*batch);
+      co_await send(*batch);
+    } catch (...) {
+      batch->error = std::current_exception();
+    }
+    batch->done.open();
+  }
+  co_await batch->done.wait();
+  if (batch->error) std::rethrow_exception(batch->error);
+  if (batch->id.empty()) co_return SubmittedJob{};
+  const auto task = batch->tasks.find(&submission);
+  if (task == batch->tasks.end()) co_return SubmittedJob{};
+  co_return SubmittedJob{batch->id + task->second, batch->name};
+}
+
+/// Waits while more jobs come, and closes the batch.
+async::Task<> Submitter::gather(Batch& batch) {
+  const auto& options = batch.members.front()->options;
+  const auto is_open = [&] {
+    const auto found = open_.find(options);
+    return found != open_.end() && found->second.get() == &batch;
+  };
+  const auto end = Clock::now() + longest_gathering;
+  for (std::size_t known = 0; is_open() && known != batch.members.size() && Clock::now() < end;) {
+    known = batch.members.size();
+    co_await async::sleep(time_to_gather);
+  }
+  co_await free_.acquire(0);
+  if (is_open()) open_.erase(options);
+}
+
+async::Task<> Submitter::send(Batch& batch) {
+  const async::Permit permit(free_);
+  auto members = batch.members;
+  std::erase_if(members, [](const auto* member) { return member->is_stopped(); });
+  if (members.empty()) co_return;
+  const auto& first = *members.front();
+  std::vector<std::string> options;
+  if (members.size() == 1) {
+    batch.tasks[&first] = "";
+    batch.name = first.paths.name;
+    options = {"--job-name=" + batch.name, "--chdir=" + first.paths.folder.string(),
+               "--output=" + first.paths.output().string()};
+    options.insert(options.end(), first.options.begin(), first.options.end());
+    batch.id = co_await send_until_known(batch, std::move(options), first.script);
+    if (!batch.id.empty())
+      core::write_file_atomically(first.paths.id(), batch.id + "\n", core::Durability::power);
+    co_return;
+  }
+  // A later driver that submits the same jobs has found no array of this name.
+  batch.name = first.paths.name + "-and-" + std::to_string(members.size() - 1) + "-more";
+  const auto paths = array_paths(first.paths, batch.name);
+  core::make_folders(paths.folder);
+  for (std::size_t number = 0; number < members.size(); ++number) {
+    const auto& member = *members[number];
+    batch.tasks[&member] = "_" + std::to_string(number);
+    core::write_file_atomically(member.paths.script(), member.script);
+    core::write_file_atomically(member.paths.array(),
+                                batch.name + " " + std::to_string(number) + "\n");
+  }
+  const auto list =
+      core::joined(members, "", [](const auto* member) { return member->paths.name + "\n"; });
+  core::write_file_atomically(paths.list(), list);
+  options = {"--array=0-" + std::to_string(members.size() - 1), "--job-name=" + batch.name,
+             "--chdir=" + folder_.string(), "--output=" + paths.output("%a").string()};
+  options.insert(options.end(), first.options.begin(), first.options.end());
+  auto script = array_script(paths, first.paths.folder.parent_path());
+  batch.id = co_await send_until_known(batch, std::move(options), std::move(script));
+  if (!batch.id.empty())
+    core::write_file_atomically(paths.id(), batch.id + "\n", core::Durability::power);
+}
+
+/// Returns the number that Slurm has given; empty if all jobs were stopped before.
+async::Task<std::string> Submitter::send_until_known(Batch& batch, std::vector<std::string> options,
+                                                     std::string script) {
+  auto deadline = Clock::now() + longest_submission;
+  std::string trouble, id;
+  for (auto pause = 1000ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 30s)) {
+    if (batch.is_stopped() && trouble.empty()) break;
+    try {
+      if (!trouble.empty()) {
+        const auto& first = *batch.tasks.begin()->first;
+        id = co_await find_submitted(client_, first.paths);
+        id = array_of(id);
+      }
+      if (!id.empty() || batch.is_stopped()) break;
+      id = co_await client_.submit(options, script);
+      break;
+    } catch (const SlurmError& error) {
+      trouble = error.what();
+      if (!error.may_have_worked() || Clock::now() >= deadline) throw;
+      if (error.is_full()) deadline = Clock::now() + longest_submission;
+    }
+    co_await async::sleep(pause);
+  }
+  co_return id;
+}
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,73 @@
+/// @file
+/// Submits jobs: those that are ready at the same time and ask for the same go to Slurm as one
+/// array.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "async/semaphore.hpp"
+#include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/job_script.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// A job that is ready to be submitted.
+struct Submission {
+  JobPaths paths;  ///< Its folder exists.
+  std::vector<std::string> options;
+  std::string script;
+  std::function<bool()> is_stopped;  ///< The job is not wanted any more.
+};
+
+/// A job as Slurm knows it.
+struct SubmittedJob {
+  std::string id;    ///< `4711`, or `4711_3` for a task of an array. Empty: there is no job.
+  std::string name;  ///< Its own, or its array's.
+};
+
+/// Returns a job's name and number in its files; without a number for one that may not have been
+/// submitted.
+SubmittedJob recorded_job(const JobPaths& paths);
+
+/// Returns the jobs that Slurm has under the name of this job, or this task of its array.
+async::Task<std::vector<QueuedJob>> jobs_of(Client& client, JobPaths paths);
+
+/// Returns the number of the job that was submitted for these files; empty if there is none.
+async::Task<std::string> find_submitted(Client& client, JobPaths paths);
+
+/// Returns the file in which Slurm's own output of the job is.
+std::filesystem::path slurm_output(const JobPaths& paths);
+
+class Submitter {
+ public:
+  /// @param folder of the run's jobs
+  Submitter(Client& client, std::filesystem::path folder, const ArrayLimits& limits);
+
+  /// Returns the job, which its files name from then on; without a number if it was stopped before.
+  /// A submission whose answer was lost is looked for by its name before it is repeated. Throws
+  /// SlurmError
+  async::Task<SubmittedJob> submit(Submission submission);
+
+ private:
+  /// Jobs that one sbatch submits. It is held by those who wait for it.
+  struct Batch;
+
+  async::Task<> gather(Batch& batch);
+  async::Task<> send(Batch& batch);
+  async::Task<std::string> send_until_known(Batch& batch, std::vector<std::string> options,
+                                            std::string script);
+
+  static constexpr unsigned max_sending = 4;
+  Client& client_;
+  std::filesystem::path folder_;
+  std::size_t max_tasks_;
+  async::Semaphore free_{max_sending};
+  std::map<std::vector<std::string>, std::shared_ptr<Batch>> open_;  ///< Keyed by their options.
+};
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,19 @@
+/// @file
+/// What processes of this machine have computed, read and written, as the kernel counts it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "core/activity.hpp"
+
+namespace pipeline::orchestrators::usage {
+
+/// Returns the sum over the processes and their children that have ended. What this user may not
+/// see counts as nothing.
+core::Activity activity_of_processes(const std::vector<pid_t>& pids,
+                                     const std::filesystem::path& proc = "/proc");
+
+}  // namespace pipeline::orchestrators::usage
