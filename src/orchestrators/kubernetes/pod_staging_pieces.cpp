@@ -18,9 +18,10 @@ constexpr std::size_t asked_at_a_time = 32;
 /// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.
 std::string row_of(const AttemptPiece& piece, const std::string& key,
                    const std::string& signature) {
-  const bool is_tree = piece.elsewhere ? piece.elsewhere->is_directory : fs::is_directory(piece.path);
-  const bool is_executable = piece.elsewhere ? piece.elsewhere->is_executable
-                                             : blobs::is_executable_file(piece.path);
+  const bool is_tree =
+      piece.elsewhere ? piece.elsewhere->is_directory : fs::is_directory(piece.path);
+  const bool is_executable =
+      piece.elsewhere ? piece.elsewhere->is_executable : blobs::is_executable_file(piece.path);
   const std::string kind = is_tree ? "tree " : is_executable ? "executable " : "file ";
   return kind + piece.digest + " " + key + " " + signature + " " + piece.file + "\n";
 }
