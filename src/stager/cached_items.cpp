@@ -84,9 +84,9 @@ bool fetch_cached(const json& item, const fs::path& to, NodeCache& cache, Transf
   for (int tries = 0; tries < max_tries; ++tries) {
     const auto object = cache.open(name, download);
     if (!object) return false;
-    const auto got =
-        is_tree ? unpack_object(object->file.get(), to)
-                : copy_object(object->file.get(), to, item.value("executable", false) ? 0555 : 0444);
+    const auto got = is_tree ? unpack_object(object->file.get(), to)
+                             : copy_object(object->file.get(), to,
+                                           item.value("executable", false) ? 0555 : 0444);
     if (got == wanted) {
       cache.count(*object);
       return true;

@@ -70,7 +70,8 @@ class NodeCache {
   const NodeCacheWaits waits_;
   std::atomic<std::uint64_t> found_ = 0, downloaded_ = 0, added_ = 0;
   mutable std::mutex mutex_;
-  std::string trouble_;  ///< Guarded by the mutex: the last reason why the folder could not be used.
+  std::string
+      trouble_;  ///< Guarded by the mutex: the last reason why the folder could not be used.
 };
 
 }  // namespace pipeline::stager

@@ -116,7 +116,8 @@ void fetch_pieces(const json& pieces, Transfer& transfer, NodeCache* cache) {
 void fetch_item(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
-  if (cache && (kind == "file" || kind == "tree") && fetch_cached(item, to, *cache, transfer)) return;
+  if (cache && (kind == "file" || kind == "tree") && fetch_cached(item, to, *cache, transfer))
+    return;
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
   } else if (kind == "pieces") {
