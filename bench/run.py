@@ -15,6 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import machine
 import model
+from data import Data
 from images import Images
 from measure import Bench, Samples, fresh
 from model import Absent, Command, Peer
@@ -31,7 +32,7 @@ from peers.zenml import ZenML
 from report import Section, markdown, read
 from usage import Usage
 
-SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster", "pages", "usage")
+SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster", "pages", "usage", "data")
 
 
 class Runner:
@@ -206,6 +207,12 @@ class Runner:
         except Absent as reason:
             self.section("Pages: targets", {"pipe": Samples(absent=str(reason))}, [])
 
+    def data(self, stager: Path) -> None:
+        try:
+            Data(self.bench, self.section, self.options.quick, stager).measure()
+        except Absent as reason:
+            self.section("Files through an S3 server", {"pipe's stager": Samples(absent=str(reason))}, [])
+
     def cluster(self, program: str) -> None:
         sizes = (100, 300) if self.options.quick else (300, 1000, 10000)
         try:
@@ -292,6 +299,7 @@ def main() -> int:
         "cluster": lambda: runner.cluster(pipe.program),
         "pages": lambda: runner.pages(pipe),
         "usage": lambda: runner.usage(pipe),
+        "data": lambda: runner.data(options.build / "lib/pipe_stager"),
         "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:

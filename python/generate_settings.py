@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Sequence, TypedDict, Union
 
 '''
 CLASSES = {"docker": "DockerSettings", "resources": "ResourceSettings", "kubernetes": "KubernetesSettings", "slurm": "SlurmSettings", "settings": "Settings", "retry": "Retry", "on_oom": "OnOom",
-           "build_config": "BuildConfig", "build_options": "BuildOptions", "parent_image_build_config": "BuildConfig", "run_args": "RunArgs", "cache": "Cache"}
+           "build_config": "BuildConfig", "build_options": "BuildOptions", "parent_image_build_config": "BuildConfig", "run_args": "RunArgs", "cache": "Cache", "topology": "KubernetesTopology"}
 OF_STEP = ("command", "notebook", "inputs", "outputs", "matrix", "repeat", "parameters", "after", "when", "shell")
 OF_PIPELINE = ("steps", "parameters", "name", "description", "shell")
 
@@ -43,7 +43,7 @@ class Writer:
             return f"Sequence[{self.type_of(schema['items'], key, owner)}]" if "items" in schema else "Sequence[Any]"
         if kind == "object":
             if schema.get("properties") and key in CLASSES:
-                name = "KubernetesResources" if owner == "KubernetesSettings" else CLASSES[key]
+                name = "Kubernetes" + key.capitalize() if owner == "KubernetesSettings" else CLASSES[key]
                 self.nested.setdefault(owner, {})[key] = name
                 self.declare(name, schema["properties"])
                 return name

@@ -181,6 +181,13 @@ struct KubernetesResources {
   StringMap limits = {};    ///< Maximum that the step may use.
 };
 
+/// A label of Kueue's topologies, such as "cloud.provider.com/topology-rack": the pods of a step get
+/// nodes that have the same value of it. At most one of the two.
+struct KubernetesTopology {
+  std::optional<std::string> required = {};   ///< The step waits until there are such nodes.
+  std::optional<std::string> preferred = {};  ///< Other nodes will do if there are none.
+};
+
 /// A step's Job on a Kubernetes cluster, beyond `docker` and `resources`; other orchestrators
 /// ignore it. The names are those of ZenML's KubernetesPodSettings, otherwise Kubernetes' own. A
 /// Json is an object as Kubernetes defines it, or the short form that its comment names.
@@ -216,6 +223,8 @@ struct KubernetesSettings {
   std::optional<std::string> scheduler_name = {};
   /// Kueue's local queue for the Job.
   std::optional<std::string> queue_name = {};
+  /// Nodes that are near one another, chosen by Kueue; only with queue_name.
+  KubernetesTopology topology = {};
   std::map<std::string, Json> container_security_context = {}, pod_security_context = {};
   std::optional<bool> host_ipc = {};
   /// The cluster adds nodes as needed, so a missing node is not an error. Default: false.

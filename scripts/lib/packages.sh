@@ -21,6 +21,7 @@ ENGINE_PACKAGES=('docker-cli | docker.io' docker.io iptables iproute2 python3 ca
 # The test beds' clusters: scripts/testbed/kubernetes, kubernetes-newer.
 CLUSTER_PACKAGES=(etcd-server openssl)
 SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
+SLURM_IMAGE_PACKAGES=(charliecloud-runtime squashfs-tools)
 NEWER_CLUSTER_PACKAGES=(containerd runc containernetworking-plugins openssl gcc)
 
 as_root() {

@@ -12,9 +12,10 @@ namespace pipeline::blobs {
 
 /// A key beside the address that a kind of store knows.
 struct Option {
-  enum class Type { text, boolean, file, server };  ///< `server`: `https://HOST[:PORT]`.
+  enum class Type { text, boolean, file, server, choice };  ///< `server`: `https://HOST[:PORT]`.
   std::string name;
   Type type = Type::text;
+  std::vector<std::string> values = {};  ///< Of a `choice`.
 };
 
 /// Returns the address as RemoteStoreSettings::url has it; nothing if no kind of store has such

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "async/retry_policy.hpp"
+#include "blobs/transfer_plan.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "settings/remote_store.hpp"
@@ -75,6 +76,12 @@ struct Entry {
   std::chrono::system_clock::time_point modified;  ///< By the clock of the store's machine.
 };
 
+/// What the store's server says of a blob without a transfer of it.
+struct Attestation {
+  std::uint64_t size = 0;
+  std::string tag;  ///< The ETag, without quotes.
+};
+
 /// How pods reach the store, which have no keys for it and see no files of this machine.
 class PodAccess {
  public:
@@ -97,6 +104,14 @@ class PodAccess {
   virtual async::Task<NumberedUrls> presigned_series(Method method, std::string key,
                                                      unsigned count) = 0;
 
+  /// URLs of blobs with any keys: BEFORE KEY AFTER SIGNATURE.
+  struct KeyedUrls {
+    std::string before, after;
+    std::vector<std::string> signatures;
+  };
+  /// Returns the URLs by which these blobs are read, all signed at the same time.
+  virtual async::Task<KeyedUrls> presigned_reads(std::vector<std::string> keys) = 0;
+
   // Uploads in parts: the blob appears, as a whole, once its upload is completed.
   virtual async::Task<std::string> begin_upload(std::string key) = 0;  ///< Returns the upload's id.
   /// Completes the upload; a repeated call is not an error.
@@ -104,6 +119,8 @@ class PodAccess {
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
   virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
+  /// Returns nothing if there is no such blob.
+  virtual async::Task<std::optional<Attestation>> attest(std::string key) = 0;
 
   /// Returns the certificates by which pods know the server, as PEM text; empty: those of any
   /// system.
@@ -149,6 +166,13 @@ class BlobStore {
   virtual async::Task<> get(std::string key, Range range,
                             std::function<void(std::string_view)> on_bytes,
                             core::CancelSource* cancel = nullptr) = 0;
+  /// Returns the size of a blob of which several ranges can be read at a time; nothing for a blob
+  /// that is better read as a whole.
+  virtual async::Task<std::optional<std::uint64_t>> size_for_ranges(std::string /*key*/) {
+    co_return std::nullopt;
+  }
+  /// Returns the number of such ranges, or of other requests, that the store bears at present.
+  virtual std::size_t connection_limit() const { return max_connections; }
   /// Returns a blob with its tag, or nothing if it does not exist. Throws BlobError
   /// (damaged_blob) above 64 MiB. For callers that can do without it: retries for 20 seconds at
   /// most, and a few times only where no server can be reached.

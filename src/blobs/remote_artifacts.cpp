@@ -1,12 +1,18 @@
 #include "blobs/remote_artifacts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <memory>
+#include <optional>
 
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <sys/stat.h>
+#include <nlohmann/json.hpp>
 
+#include "blobs/ranged_read.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -36,6 +42,42 @@ Body content_of(const fs::path& path) {
     return content->read(offset, into);
   };
   return body;
+}
+
+/// Returns the bytes of 32 hexadecimal digits, as an MD5 is written; nothing for another text.
+std::optional<std::string> md5_of(std::string_view hex) {
+  if (hex.size() != 32) return std::nullopt;
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    unsigned value = 0;
+    const auto* end = hex.data() + i + 2;
+    const auto read = std::from_chars(hex.data() + i, end, value, 16);
+    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}
+
+/// Returns false if the tag of an object says that it was made of other parts. Amazon's server and
+/// most others give an object of parts the MD5 of the parts' MD5s: `HEX-COUNT`. Any other tag, as
+/// that of an encrypted object, says nothing.
+bool is_tag_of(std::string_view tag, const std::vector<std::string>& tags) {
+  const auto dash = tag.find('-');
+  std::string all;
+  for (std::string_view part : tags) {
+    while (part.starts_with('"')) part.remove_prefix(1);
+    while (part.ends_with('"')) part.remove_suffix(1);
+    const auto sum = md5_of(part);
+    if (!sum) return true;
+    all += *sum;
+  }
+  if (dash == tag.npos) return tags.size() != 1 || !md5_of(tag) || md5_of(tag) == all;
+  const auto given = md5_of(tag.substr(0, dash));
+  if (!given || tag.substr(dash + 1) != std::to_string(tags.size())) return !given;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
+  unsigned length = 0;
+  EVP_Digest(all.data(), all.size(), sum.data(), &length, EVP_md5(), nullptr);
+  return *given == std::string(reinterpret_cast<const char*>(sum.data()), length);
 }
 
 }  // namespace
@@ -123,6 +165,35 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
   }
 }
 
+std::string RemoteArtifacts::place() const { return settings::to_json(settings_).dump(); }
+
+async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, bool is_tree,
+                                        std::uint64_t bytes, std::vector<std::string> tags) {
+  auto* pods = store().pod_access();
+  if (!pods || bytes > store().max_copy_bytes()) co_return false;
+  const auto sent = co_await pods->attest(key);
+  if (!sent) throw BlobError(BlobError::Kind::missing_blob, store().url() + " has lost " + key);
+  if (sent->size != bytes || !is_tag_of(sent->tag, tags))
+    throw BlobError(BlobError::Kind::damaged_blob,
+                    store().url() + " has other content under " + key + " than was sent: " +
+                        std::to_string(sent->size) + " bytes, ETag " + sent->tag);
+  const auto to = key_of(digest, is_tree);
+  co_await use(to);
+  if (!damaged_.contains(to)) {
+    const auto there = co_await pods->attest(to);
+    const bool is_same = there && there->size == sent->size && there->tag == sent->tag;
+    if (is_same && md5_of(sent->tag.substr(0, sent->tag.find('-')))) co_return true;
+    if (there) co_return false;
+  }
+  co_await store().copy(key, to);
+  const auto copied = co_await pods->attest(to);
+  if (!copied || copied->size != bytes)
+    throw BlobError(BlobError::Kind::damaged_blob, store().url() + " could not copy " + key);
+  damaged_.erase(to);
+  stored_.set(to, true);
+  co_return true;
+}
+
 async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, Form form,
                                                   std::uint64_t max_bytes,
                                                   core::CancelSource* cancel) {
@@ -143,23 +214,13 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
       hasher.update(bytes);
       unpack([&] { unpacker.feed(bytes); });
     };
-    co_await store().get(key, Range{}, on_bytes, cancel);
+    co_await read_stream(store(), key, on_bytes, cancel);
     unpack([&] { unpacker.finish(); });
   } else {
-    const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+    const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                                        form == Form::executable ? 0755 : 0644));
     if (!file) throw core::system_error("cannot write " + to.string(), errno);
-    std::uint64_t left = max_bytes;
-    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-      if (bytes.size() > left)
-        throw UnusableBlob("cannot use " + key + ": it has more than the " +
-                           std::to_string(max_bytes) +
-                           " bytes that were announced, or that have room");
-      left -= bytes.size();
-      hasher.update(bytes);
-      core::write_fully(file.get(), bytes, to);
-    };
-    co_await store().get(key, Range{}, on_bytes, cancel);
+    co_return co_await read_to_file(store(), key, file.get(), to, max_bytes, cancel);
   }
   co_return hasher.finish().hex();
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "async/single_flight.hpp"
 #include "blobs/kind.hpp"
@@ -60,6 +61,18 @@ class RemoteArtifacts {
   /// Copies another blob to the artifact's key, within the store. Does nothing if the store cannot;
   /// the artifact is then uploaded when it is needed.
   async::Task<> adopt(std::string key, std::string digest, bool is_tree, std::uint64_t bytes);
+  /// Returns true if a folder or file that a pod has sent is not compared here with its digest, but
+  /// by all who take it: the option `verify: consumer`.
+  bool is_verified_by_consumers() const { return settings_.option("verify") == "consumer"; }
+  /// Returns the store's settings as text, for model::Elsewhere.
+  std::string place() const;
+  /// Makes another blob the artifact under its digest, without a transfer, if the server attests
+  /// that the blob is what `tags` describe. Returns false if it has to be received and compared
+  /// after all: the server cannot copy it, or has other content under this digest.
+  /// Throws BlobError (damaged_blob) if the server attests something else.
+  /// @param tags see PodAccess::complete_upload()
+  async::Task<bool> keep(std::string key, std::string digest, bool is_tree, std::uint64_t bytes,
+                         std::vector<std::string> tags);
   /// The form in which receive() leaves a blob.
   enum class Form { file, executable, tree };
   static Form form_of(bool is_tree, bool is_executable) {

@@ -179,7 +179,7 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
   for (const auto& [name, step, output] : found) {
     table.add({name, output.file_name + (output.is_directory ? "/" : ""),
                core::format_bytes(output.bytes),
-               output.temp && !context.artifacts().has(output.digest) ? "temporary, removed"
+               output.temp && !context.artifacts().is_known(output.digest) ? "temporary, removed"
                : outputs.is_here(output)
                    ? shown_path(driver::link_to_output(context.artifacts(), step.name, output))
                    : outputs.location(output)});

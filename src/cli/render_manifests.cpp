@@ -41,6 +41,8 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   const auto& connection = context.options().connection;
   place.claim = {orchestrators::connection_field(connection, "claim"),
                  orchestrators::connection_field(connection, "claim_path")};
+  place.node_cache = {orchestrators::connection_field(connection, "node_cache"),
+                      orchestrators::connection_field(connection, "node_cache_budget")};
   place.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;

@@ -145,7 +145,7 @@ json output_json(Context& context, const remote_cache::RunOutputs& outputs, cons
              {"directory", output.is_directory},
              {"bytes", output.bytes}};
   if (output.temp) entry["temporary"] = true;
-  if (output.temp && !context.artifacts().has(output.digest)) return entry;
+  if (output.temp && !context.artifacts().is_known(output.digest)) return entry;
   if (outputs.is_here(output))
     entry["path"] = context.artifacts().path(output.digest).string();
   else

@@ -115,4 +115,14 @@ Endpoint find_endpoint() {
   return endpoint;
 }
 
+Endpoint endpoint_at(const std::string& url, const std::string& certificates) {
+  auto endpoint = from_environment(url);
+  endpoint.origin = "the profile's engines";
+  if (certificates.empty()) return endpoint;
+  endpoint.use_tls = true;
+  endpoint.tls = tls_files(endpoint.certificates = certificates);
+  endpoint.url = complete_url(url, true);
+  return endpoint;
+}
+
 }  // namespace pipeline::docker

@@ -34,6 +34,9 @@ struct Endpoint {
 };
 /// Returns DOCKER_HOST, else the current docker context, else the default socket.
 Endpoint find_endpoint();
+/// Returns an endpoint that a profile names. @param certificates folder of its TLS files; empty:
+/// DOCKER_TLS_VERIFY, DOCKER_TLS and DOCKER_CERT_PATH hold for `tcp://`
+Endpoint endpoint_at(const std::string& url, const std::string& certificates);
 
 /// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {

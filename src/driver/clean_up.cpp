@@ -129,7 +129,9 @@ void Cleaner::containers() {
   };
   for (const auto& entry : orchestrators::catalog()) {
     if (!entry.traits.runs_on_engine) continue;
-    const auto place = make_orchestrator(workspace_, entry.name, {.state = store_->folder()});
+    const auto place = make_orchestrator(
+        workspace_, entry.name,
+        {.state = store_->folder(), .connection = workspace_.options().connection});
     workspace_.await(place->remove_orphans(is_alive));
   }
 }

@@ -315,6 +315,9 @@ class MachineChecks {
     else
       add("Slurm", CheckLevel::warn, version + ", whose controller does not answer",
           {"`scontrol ping` says more"});
+    if (!output_of({"mksquashfs", "-version"}).second)
+      add("Slurm", CheckLevel::ok,
+          "mksquashfs is missing; only profiles with `container_runtime` need it (docs/slurm.md)");
   }
 
   void python() {

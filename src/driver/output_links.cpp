@@ -1,5 +1,9 @@
 #include "driver/output_links.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include "blobs/remote_artifacts.hpp"
+#include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 
@@ -16,6 +20,9 @@ constexpr std::size_t digest_length = 12;
 
 fs::path link_to_output(const store::ArtifactStore& artifacts, const std::string& step,
                         const store::OutputRecord& output) {
+  if (const auto place = artifacts.elsewhere(output.digest))
+    return settings::remote_store_of(core::parse_json(place->store)).url + "/" +
+           blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory);
   const auto artifact = artifacts.path(output.digest);
   // Records may come from a remote store.
   if (!core::is_name(step) || !core::is_name(output.file_name)) return artifact;

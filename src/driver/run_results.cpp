@@ -94,7 +94,7 @@ std::vector<ShownResult> results_of(Session& session) {
       const auto& name = step.matrix ? made->name : step.name;
       for (const auto& output : made->outputs)
         if (results.size() < max_results && is_shown(output) &&
-            !(output.temp && !artifacts.has(output.digest)))
+            !(output.temp && !artifacts.is_known(output.digest)))
           results.push_back(
               {name + "." + output.name, link_to_output(artifacts, name, output), output.bytes});
     }
@@ -142,7 +142,7 @@ std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
     if (step == steps.end()) step = last_round(steps, name.substr(0, dot));
     if (step == steps.end()) continue;
     for (const auto& output : step->outputs)
-      if (name.substr(dot) == "." + output.name && workspace.artifacts().has(output.digest))
+      if (name.substr(dot) == "." + output.name && workspace.artifacts().is_known(output.digest))
         end.results.push_back({name,
                                link_to_output(workspace.artifacts(), name.substr(0, dot), output),
                                output.bytes});

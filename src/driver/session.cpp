@@ -9,7 +9,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "docker/engine_api.hpp"
+#include "docker/engines.hpp"
 #include "driver/invocation.hpp"
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
@@ -132,18 +132,26 @@ void require_engine(Session& session) {
   auto& workspace = session.workspace;
   const auto steps = session.source.selected_steps();
   // Images for a cluster are also built on an engine.
-  if (std::ranges::none_of(steps, [&](const StepSpec* step) {
-        return session.routes().capabilities_of(*step).traits.needs_engine;
-      }))
-    return;
-  const auto endpoint = docker::find_endpoint();
+  bool builds = false, runs = false;
+  for (const auto* step : steps) {
+    const auto& traits = session.routes().capabilities_of(*step).traits;
+    builds |= traits.needs_engine && !traits.runs_on_engine;
+    runs |= traits.runs_on_engine;
+  }
+  std::vector<docker::EngineAt> engines;
+  if (builds) engines = docker::find_engines({});
+  if (runs)
+    for (auto& each : docker::find_engines(workspace.options().connection))
+      engines.push_back(std::move(each));
   constexpr std::string_view unix_scheme = "unix://";
-  if (endpoint.url.starts_with(unix_scheme) &&
-      has_listener(endpoint.url.substr(unix_scheme.size())))
-    return;
-  docker::EngineApi engine(workspace.loop(), endpoint);
-  workspace.await(
-      engine.info());  // Its error names what was tried, and how to work without an engine.
+  for (const auto& [endpoint, address] : engines) {
+    if (endpoint.url.starts_with(unix_scheme) &&
+        has_listener(endpoint.url.substr(unix_scheme.size())))
+      continue;
+    docker::EngineApi engine(workspace.loop(), endpoint);
+    // Its error names what was tried, and how to work without an engine.
+    workspace.await(engine.info());
+  }
 }
 
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,

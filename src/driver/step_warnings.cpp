@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/error.hpp"
-#include "docker/engine_api.hpp"
+#include "docker/engines.hpp"
 #include "driver/command_checks.hpp"
 #include "driver/error_report.hpp"
 #include "driver/run_observer.hpp"
@@ -95,7 +95,9 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
       const auto [known, is_new] = configs.try_emplace(reference);
       if (!is_new) return known->second;
       try {
-        if (!engine) engine.emplace(workspace.loop(), docker::find_endpoint());
+        if (!engine)
+          engine.emplace(workspace.loop(),
+                         docker::find_engines(workspace.options().connection).front().endpoint);
         if (const auto image = workspace.await(engine->inspect_image(reference)))
           known->second = config_of(*image);
       } catch (const core::EnvironmentError&) {  // Reported by the code that needs the engine.

@@ -12,7 +12,7 @@ namespace {
 struct Use {
   std::string run, step, output;
   std::uint64_t bytes = 0;
-  bool may_be_elsewhere = false;  ///< Only detached runs have made or reused the artifact.
+  bool may_be_elsewhere = false;  ///< A remote store has it, or only detached runs used it.
 };
 
 /// Returns each artifact that a run's record names, with one of its uses.
@@ -23,11 +23,12 @@ std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::Artifac
     const bool may_be_elsewhere = run.driver.is_elsewhere() || detached_of(store, run.id);
     for (const auto& step : store.runs().steps(run.id))
       for (const auto& output : step.outputs) {
-        if (output.temp && !artifacts.has(output.digest)) continue;
+        if (output.temp && !artifacts.is_known(output.digest)) continue;
         auto& use =
             uses.try_emplace(output.digest, Use{run.id, step.name, output.name, output.bytes, true})
                 .first->second;
-        use.may_be_elsewhere = use.may_be_elsewhere && may_be_elsewhere;
+        use.may_be_elsewhere =
+            use.may_be_elsewhere && (may_be_elsewhere || artifacts.elsewhere(output.digest));
       }
   }
   return uses;

@@ -24,7 +24,6 @@ constexpr std::size_t max_objects = 1'000'000;
 /// Time after which a silent connection is given up.
 constexpr std::chrono::seconds max_silence{60};
 constexpr std::size_t min_received = 60 << 10;  // In the time of max_silence.
-constexpr std::chrono::seconds max_wanted_pause{60};
 constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
                                           std::chrono::milliseconds(5'000), 6};
 
@@ -48,13 +47,6 @@ ContentState state_in(const net::Response& response) {
 bool is_temporary(long status) { return status == 408 || status == 429 || status >= 500; }
 
 bool is_permanent(const net::TransportError& error) { return s3::is_permanent(error); }
-
-std::optional<std::chrono::seconds> wanted_pause(const net::Response& response) {
-  const auto seconds = number_in(response.header("retry-after"));
-  if (!seconds) return std::nullopt;
-  return std::chrono::seconds(
-      std::min<std::uint64_t>(*seconds, static_cast<std::uint64_t>(max_wanted_pause.count())));
-}
 
 std::optional<ContentRange> range_of(const net::Response& response) {
   return range_in(response.header("content-range"));
@@ -257,7 +249,7 @@ async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSo
     }
     if (stop.level() != core::StopLevel::none || backoff.exhausted())
       throw Unreachable("cannot ask for " + shown(from.url) + ": " + problem);
-    const auto pause = backoff.next(busy ? wanted_pause(*busy) : std::nullopt);
+    const auto pause = backoff.next(busy ? net::wanted_pause(*busy) : std::nullopt);
     co_await async::pause_for(pause, &stop);
   }
 }

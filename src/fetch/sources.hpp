@@ -16,6 +16,7 @@
 #include "fetch/address.hpp"
 #include "fetch/content_range.hpp"
 #include "net/http.hpp"
+#include "net/wanted_pause.hpp"
 
 namespace pipeline::fetch {
 
@@ -83,8 +84,6 @@ class Sources {
 
 /// Returns true if the request may succeed later.
 bool is_temporary(long status);
-/// Returns the pause that the server asks for (Retry-After in seconds), a minute at most.
-std::optional<std::chrono::seconds> wanted_pause(const net::Response& response);
 /// Returns the range of a response; nothing if it has none.
 std::optional<ContentRange> range_of(const net::Response& response);
 /// Returns true if no retry can help.

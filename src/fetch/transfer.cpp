@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
+#include "async/parallel.hpp"
+#include "blobs/transfer_plan.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "core/transfer_advance.hpp"
 #include "fetch/number.hpp"
-#include "fetch/parallel.hpp"
 
 namespace pipeline::fetch {
 namespace {
 
 /// Maximum number of connections for a file.
 constexpr std::size_t max_connections = 4;
-/// Size of the first request, which finds out the total size and whether the server has ranges.
-constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
+/// The first request finds out the total size, and whether the server has ranges.
+using blobs::first_range;
 constexpr async::RetryPolicy part_retries{.most_tries = 6};
 
 std::string range_text(std::uint64_t begin, std::uint64_t end) {
@@ -86,7 +87,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::send(
     if (is_judged) co_return outcome;
     if (response.status == 416) co_return judge(response);
     outcome.problem = "the server answered " + std::to_string(response.status);
-    outcome.pause = wanted_pause(response);
+    outcome.pause = net::wanted_pause(response);
     if (is_temporary(response.status)) co_return outcome;
     throw sources_.refused(from_, response);
   } catch (const net::TransportError& error) {
@@ -198,7 +199,7 @@ async::Task<> DataTransfer::read_parts() {
     stop.stop(core::StopLevel::immediate);  // Stops the other connections.
     std::rethrow_exception(error);
   };
-  co_await for_each(std::min(max_connections, into_.parts()), max_connections, worker);
+  co_await async::for_each(std::min(max_connections, into_.parts()), max_connections, worker);
 }
 
 async::Task<> DataTransfer::run() {

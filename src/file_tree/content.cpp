@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,7 +30,39 @@ std::string header_of(const TreeNode& node) {
 
 }  // namespace
 
-Content::Content(const std::filesystem::path& file) {
+/// Files that no thread is reading, each with its piece.
+struct Content::OpenFiles {
+  std::mutex mutex;
+  std::vector<std::pair<const Piece*, core::Descriptor>> idle;
+
+  /// Returns the piece's file, opened anew unless it is idle.
+  core::Descriptor take(const Piece& piece) {
+    {
+      const std::lock_guard lock(mutex);
+      const auto found = std::ranges::find(idle, &piece, &decltype(idle)::value_type::first);
+      if (found != idle.end()) {
+        auto file = std::move(found->second);
+        idle.erase(found);
+        return file;
+      }
+    }
+    core::Descriptor file(::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) throw core::system_error("cannot read " + piece.file.string(), errno);
+    return file;
+  }
+
+  void give_back(const Piece& piece, core::Descriptor file) {
+    constexpr std::size_t max_idle = 16;
+    const std::lock_guard lock(mutex);
+    idle.emplace_back(&piece, std::move(file));
+    if (idle.size() > max_idle) idle.erase(idle.begin());
+  }
+};
+
+Content::Content(Content&& other) noexcept = default;
+Content::~Content() = default;
+
+Content::Content(const std::filesystem::path& file) : open_(std::make_unique<OpenFiles>()) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0)
     throw core::system_error("cannot read " + file.string(), errno);
@@ -37,7 +71,8 @@ Content::Content(const std::filesystem::path& file) {
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-Content::Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes) {
+Content::Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes)
+    : open_(std::make_unique<OpenFiles>()) {
   TreeNode root;
   root.kind = TreeNode::Kind::directory;
   add(header_of(root));
@@ -81,20 +116,17 @@ std::size_t Content::read(std::uint64_t offset, std::span<char> into) const {
 
 std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
                                std::span<char> into) const {
-  if (of_ != &piece) {
-    open_ = core::Descriptor(::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!open_) throw core::system_error("cannot read " + piece.file.string(), errno);
-    of_ = &piece;
-  }
+  auto file = open_->take(piece);
   std::size_t done = 0;
   while (done < into.size()) {
-    const auto count = ::pread(open_.get(), into.data() + done, into.size() - done,
+    const auto count = ::pread(file.get(), into.data() + done, into.size() - done,
                                static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw core::system_error("cannot read " + piece.file.string(), errno);
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
+  open_->give_back(piece, std::move(file));
   return done;
 }
 

@@ -1,6 +1,6 @@
 /// @file
 /// A file or folder as a sequence of bytes to transfer: a file's own content, or a folder as a tar
-/// that is generated on the fly. Can be read at any offset and repeatedly.
+/// that is generated on the fly. Can be read at any offset, repeatedly, and by several threads.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,8 @@ class Content {
   /// @param nodes the folder's content, as scan_tree() returns it
   explicit Content(const std::filesystem::path& file);
   Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes);
+  Content(Content&& other) noexcept;
+  ~Content();
 
   std::uint64_t size() const { return size_; }
   /// Fills `into` from the offset; reads less than the span's size only at the end. Throws
@@ -39,8 +41,8 @@ class Content {
 
   std::vector<Piece> pieces_;
   std::uint64_t size_ = 0;
-  mutable core::Descriptor open_;      ///< The file that was read last.
-  mutable const Piece* of_ = nullptr;  ///< The piece that `open_` belongs to.
+  struct OpenFiles;
+  std::unique_ptr<OpenFiles> open_;  ///< Files that were read last.
 };
 
 }  // namespace pipeline::file_tree

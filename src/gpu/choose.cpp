@@ -187,6 +187,7 @@ std::vector<Unit> units_of(const Inventory& inventory) {
   for (const auto& device : inventory.devices) {
     if (!device.trouble.empty() || device.mode == ComputeMode::prohibited) continue;
     Unit unit{.uuid = device.uuid,
+              .machine = device.machine,
               .index = device.index,
               .model = device.model,
               .memory = device.memory,

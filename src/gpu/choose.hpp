@@ -17,6 +17,7 @@ namespace pipeline::gpu {
 /// A device that a step can reserve: a GPU, or a slice of a GPU that is divided by MIG.
 struct Unit {
   std::string uuid;
+  unsigned machine = 0;           ///< As Device::machine.
   unsigned index = 0;             ///< Index of the GPU.
   std::optional<unsigned> slice;  ///< Index of the slice on the GPU.
   std::string model, profile;     ///< profile: MIG profile of a slice, else empty.

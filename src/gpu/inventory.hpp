@@ -38,7 +38,8 @@ struct Slice {
 };
 
 struct Device {
-  unsigned index = 0;  ///< In PCI bus order, as in nvidia-smi.
+  unsigned machine = 0;  ///< Number of its machine, where attempts run on several.
+  unsigned index = 0;    ///< In PCI bus order, as in nvidia-smi.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
   std::optional<double> load;  ///< Share of the last moments in which it computed, 0 to 1.

@@ -120,6 +120,7 @@ json to_json(const LockEntry& entry) {
                  {"idle", waiting.demand.idle},
                  {"overtaken", waiting.overtaken},
                  {"paused", waiting.paused}});
+  if (waiting.demand.each > 0) object["each"] = waiting.demand.each;
   return object;
 }
 
@@ -127,7 +128,8 @@ LockEntry entry_of(const json& object) {
   return {
       object.at("driver"),
       {core::integer_of<std::uint64_t>(object.at("number")),
-       {core::integer_of<unsigned>(object.at("count")), object.at("candidates"), object.at("idle")},
+       {core::integer_of<unsigned>(object.at("count")), object.at("candidates"), object.at("idle"),
+        object.contains("each") ? core::integer_of<unsigned>(object.at("each")) : 0},
        core::integer_of<unsigned>(object.at("overtaken")),
        object.at("paused")},
       holder_of(object)};

@@ -1,6 +1,7 @@
 #include "gpu/queue.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace pipeline::gpu {
 namespace {
@@ -18,6 +19,19 @@ std::vector<std::string> usable(const Demand& demand, const std::vector<const De
   return idle;
 }
 
+/// Leaves as many devices of each machine as whole nodes there can use, in the machines' order.
+void keep_whole_nodes(unsigned each, const std::vector<DeviceState>& devices,
+                      std::vector<std::string>& found) {
+  std::map<unsigned, std::vector<std::string>> by_machine;
+  for (const auto& uuid : found)
+    by_machine[std::ranges::find(devices, uuid, &DeviceState::uuid)->machine].push_back(uuid);
+  found.clear();
+  for (const auto& [machine, own] : by_machine) {
+    const auto count = static_cast<std::ptrdiff_t>(own.size() / each * each);
+    found.insert(found.end(), own.begin(), own.begin() + count);
+  }
+}
+
 }  // namespace
 
 std::vector<Grant> grants(const std::vector<Waiting>& waiting,
@@ -30,6 +44,7 @@ std::vector<Grant> grants(const std::vector<Waiting>& waiting,
     const auto& request = waiting[i];
     if (request.paused) continue;
     auto found = usable(request.demand, free);
+    if (request.demand.each > 0) keep_whole_nodes(request.demand.each, devices, found);
     const bool enough = found.size() >= request.demand.count;
     if (!enough && request.overtaken < max_overtakes) continue;
     if (enough) found.resize(request.demand.count);

@@ -15,6 +15,9 @@ struct Demand {
   unsigned count = 0;                   ///< 0: none; the step starts at once.
   std::vector<std::string> candidates;  ///< UUIDs, the preferred ones first.
   bool idle = false;                    ///< Only devices that no process occupies.
+  /// So many are of one machine, and so many more of one: the step has nodes on several machines.
+  /// 0: all devices are of the same machine.
+  unsigned each = 0;
   bool operator==(const Demand&) const = default;
 };
 
@@ -32,6 +35,7 @@ struct DeviceState {
   bool held = false;      ///< Reserved by a step, or by processes that a step left behind.
   bool occupied = false;  ///< Used by a process, of pipe or another program.
   bool blocked = false;   ///< Occupied and in exclusive mode, so no other process can use it.
+  unsigned machine = 0;   ///< As Unit::machine.
 };
 
 struct Grant {

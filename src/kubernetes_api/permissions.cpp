@@ -54,6 +54,9 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
   all.insert(all.end(), driver_permissions().begin(), driver_permissions().end());
   // `pipe shell` opens a WebSocket, for which servers demand one verb or the other.
   all.push_back({"", "pods/attach", {"get", "create"}});
+  // Not required: the reason of a wait in Kueue's queue, and the cluster's own gangs.
+  all.push_back({"kueue.x-k8s.io", "workloads", {"list"}});
+  all.push_back({"scheduling.k8s.io", "podgroups", {"create", "patch"}});
   for (auto& permission : all) {
     // Not required: a Job whose pod a quota has refused is tried again at once, and a pod's
     // admission is tried out before the run.

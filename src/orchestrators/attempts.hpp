@@ -5,8 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipeline/events.hpp>
@@ -14,7 +16,9 @@
 
 #include "async/task.hpp"
 #include "core/cancel.hpp"
+#include "core/error.hpp"
 #include "core/usage.hpp"
+#include "model/elsewhere.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -23,6 +27,7 @@ struct AttemptPiece {
   std::string file;  ///< Its name in the input's folder.
   std::filesystem::path path;
   std::string digest;
+  std::optional<model::Elsewhere> elsewhere = {};  ///< See AttemptInput.
 };
 /// A file at an address.
 struct RemoteFile {
@@ -54,11 +59,27 @@ struct AttemptInput {
       {};  ///< The artifacts that a gathered input links to, and texts.
   /// Where the content is, for an executor that fetches it: `path` may not be there yet.
   std::optional<RemoteContent> remote = {};
+  /// Set for an artifact that only the remote store has, for executors with
+  /// Capabilities::takes_elsewhere: there is nothing at `path`.
+  std::optional<model::Elsewhere> elsewhere = {};
+};
+/// An artifact among an attempt's inputs is damaged or missing where the executor takes it from,
+/// and this machine has it not.
+class LostInput : public core::EnvironmentError {
+ public:
+  LostInput(const std::string& message, std::string digest)
+      : core::EnvironmentError(message), digest_(std::move(digest)) {}
+  const std::string& digest() const { return digest_; }
+
+ private:
+  std::string digest_;
 };
 struct AttemptOutput {
   std::string name;
   std::string file_name;
   bool from_all_nodes = false;
+  /// The executor may leave it elsewhere, see AttemptResult::elsewhere.
+  bool may_stay = false;
 };
 
 /// Receives a step's output. Lines may arrive in pieces.
@@ -98,6 +119,8 @@ struct NodeAddresses {
   std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
   /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
+  /// All nodes have one description: it has `node_mark` (nodes.hpp) in place of a node's number.
+  bool are_alike = false;
   /// A word that only the agents have, where other users of the machine see command lines and reach
   /// the ports of agents; may be empty.
   std::string secret = {};
@@ -203,6 +226,8 @@ struct AttemptResult {
   std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
   std::vector<event::Gpu> gpus;
+  /// Outputs of a success that are not in AttemptSpec::outputs, but elsewhere, by their digests.
+  std::map<std::string, std::pair<std::string, model::Elsewhere>> elsewhere = {};
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
   /// By rank, of an attempt with nodes.

@@ -84,7 +84,7 @@ std::string value_of(const Template::Reference& reference, const AttemptSpec& at
     case Template::Placeholder::step_name: return attempt.step.name;
     case Template::Placeholder::checkpoint: return layout.checkpoint;
     case Template::Placeholder::node_rank:
-      return std::to_string(attempt.process ? attempt.process->node : 0);
+      return attempt.process ? node_text(*attempt.process) : "0";
     case Template::Placeholder::node_count:
       return std::to_string(std::max<unsigned>(1, attempt.step.nodes.count));
     case Template::Placeholder::environment:

@@ -80,7 +80,7 @@ std::string tensorflow_config(const NodeProcess& process, const std::string& ran
 void add_torchrun(const NodeProcess& process, const std::string& id, StringMap& variables) {
   variables["PET_NNODES"] = std::to_string(process.nodes);
   variables["PET_NPROC_PER_NODE"] = std::to_string(std::max<std::size_t>(1, process.gpus_of_node));
-  variables["PET_NODE_RANK"] = std::to_string(process.node);
+  variables["PET_NODE_RANK"] = node_text(process);
   variables["PET_MASTER_ADDR"] = process.addresses->nodes.front();
   variables["PET_MASTER_PORT"] = std::to_string(process.addresses->port);
   variables["PET_RDZV_ID"] = id;
@@ -100,11 +100,15 @@ std::size_t own_gpus(const AttemptSpec& attempt) {
 
 }  // namespace
 
+std::string node_text(const NodeProcess& process) {
+  return process.addresses->are_alike ? node_mark : std::to_string(process.node);
+}
+
 StringMap node_variables(const AttemptSpec& attempt) {
   const auto& process = *attempt.process;
   const auto& main = process.addresses->nodes.front();
   const auto port = std::to_string(process.addresses->port);
-  const auto node = std::to_string(process.node), nodes = std::to_string(process.nodes);
+  const auto node = node_text(process), nodes = std::to_string(process.nodes);
   const bool has_agent = process.addresses->has_agents;
   const auto rank = has_agent ? rank_mark : std::to_string(process.rank);
   const auto local_rank = has_agent ? local_rank_mark : std::to_string(process.local_rank);
@@ -152,7 +156,7 @@ std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::stri
   std::vector<std::string> words{agent,
                                  "ranks",
                                  "--node",
-                                 std::to_string(process.node),
+                                 node_text(process),
                                  std::to_string(process.nodes),
                                  "--processes",
                                  std::to_string(process.local_ranks),

@@ -14,6 +14,11 @@
 
 namespace pipeline::orchestrators {
 
+/// In place of a node's number with NodeAddresses::are_alike; no text of a user's has it.
+inline constexpr const char* node_mark = "\x1enode\x1e";
+/// Returns the number of the node, or its mark.
+std::string node_text(const NodeProcess& process);
+
 /// Returns the variables by which torchrun, PyTorch, Lightning, JAX and TensorFlow find the other
 /// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents
 /// they are those of all processes of the node, with marks that its agent fills in.

@@ -72,6 +72,10 @@ class BlobCache final : public engine::RemoteCache {
                               " is of no use: " + trouble);
   }
 
+  std::string place() const override {
+    return remote_.is_verified_by_consumers() ? remote_.place() : std::string();
+  }
+
   void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }
 
   async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) override {
@@ -107,17 +111,29 @@ class BlobCache final : public engine::RemoteCache {
       document["digest"] = output.digest.hex();
       document["kind"] = output.is_directory ? "tree" : "file";
       document["bytes"] = output.bytes;
-      if (!output.is_directory && blobs::is_executable_file(path)) document["executable"] = true;
+      const auto elsewhere = artifacts_.elsewhere(output.digest);
+      if (elsewhere ? elsewhere->is_executable
+                    : !output.is_directory && blobs::is_executable_file(path))
+        document["executable"] = true;
       record["outputs"].push_back(std::move(document));
-      co_await remote_.send(output.digest.hex(), path, &cancel);
+      if (elsewhere)
+        co_await require(output);
+      else
+        co_await remote_.send(output.digest.hex(), path, &cancel);
     }
     // The last writer wins: each record is whole and a result of the key, and a step that runs
     // again on request replaces what it made before.
     auto body = blobs::body_of(record.dump() + "\n");
     co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
   }
-  static std::string blob_of(const RemoteOutput& output) {
-    return blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
+  static std::string blob_of(const store::OutputRecord& output) {
+    return blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory);
+  }
+  static std::string blob_of(const RemoteOutput& output) { return blob_of(output.record); }
+  async::Task<> require(const store::OutputRecord& output) {
+    const bool is_there = co_await remote_.has(blob_of(output));
+    if (!is_there)
+      throw DamagedCacheEntry(name() + " no longer has the output '" + output.name + "'");
   }
   DamagedCacheEntry damaged(const std::string& key) const {
     return DamagedCacheEntry("the record " + key_of(key) + " in " + name() +

@@ -3,38 +3,57 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "async/await.hpp"
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "engine/cache/cache_exchange.hpp"
 #include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::remote_cache {
+namespace {
+
+settings::RemoteStoreSettings store_of(const std::string& text) {
+  return settings::remote_store_of(core::parse_json(text));
+}
+
+}  // namespace
 
 RunOutputs::RunOutputs(asio::io_context& loop, store::ArtifactStore& artifacts,
                        std::filesystem::path state, const settings::RemoteStoreSettings& remote)
     : loop_(loop), artifacts_(artifacts), state_(std::move(state)) {
-  if (!remote.is_given()) return;
-  remote_.emplace(loop, remote);
-  cache_ = make_blob_cache(*remote_, artifacts);
+  if (remote.is_given()) open(remote);
+}
+
+void RunOutputs::open(const settings::RemoteStoreSettings& remote) {
+  remote_.emplace(loop_, remote);
+  cache_ = make_blob_cache(*remote_, artifacts_);
 }
 
 bool RunOutputs::is_here(const store::OutputRecord& output) const {
-  return !remote_ || artifacts_.looks_whole(output.digest);
+  return (!remote_ && !artifacts_.elsewhere(output.digest)) ||
+         artifacts_.looks_whole(output.digest);
 }
 
 std::string RunOutputs::location(const store::OutputRecord& output) const {
   if (is_here(output)) return artifacts_.path(output.digest).string();
-  return remote_->url() + "/" +
-         blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory);
+  const auto place = artifacts_.elsewhere(output.digest);
+  const auto url = remote_ ? remote_->url() : store_of(place->store).url;
+  return url + "/" + blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory);
 }
 
 void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord& output) {
-  if (output.temp && !remote_ && !artifacts_.has(output.digest))
+  if (output.temp && !remote_ && !artifacts_.is_known(output.digest))
     throw core::InputError("the output '" + step.name + "." + output.name +
                                "' is temporary: it was removed when no step needed it any more",
                            "leave out its `temp: true`, and run again");
   if (is_here(output)) return;
+  if (const auto place = artifacts_.elsewhere(output.digest)) {
+    if (!remote_) open(store_of(place->store));
+    return download({output, place->is_executable});
+  }
   const core::EnvironmentError lost("the output '" + step.name + "." + output.name +
                                     "' is not on this machine, and " + cache_->name() +
                                     " no longer has it");

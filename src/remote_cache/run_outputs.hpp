@@ -32,6 +32,7 @@ class RunOutputs {
   void fetch(const store::PublishedVersion& version);
 
  private:
+  void open(const settings::RemoteStoreSettings& remote);
   void download(const engine::RemoteOutput& output);
 
   asio::io_context& loop_;

@@ -80,11 +80,20 @@ void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings&
              "add a number, as in `gpu_count: 1`");
 }
 
+void check_topology(const KubernetesTopology& topology, const core::Value& value,
+                    Diagnostics& diagnostics) {
+  if (!topology.required || !topology.preferred) return;
+  const auto& found = *value.find("kubernetes")->find("topology");
+  report(diagnostics, "contradiction", "'preferred' and 'required' both choose the nodes' topology",
+         key_of(found, "preferred")->span, {"remove one: 'required' is the stricter"});
+}
+
 }  // namespace
 
 void check_contradictions(const Settings& settings, const core::Value& value,
                           Diagnostics& diagnostics) {
   check_gpus(settings.resources, value, diagnostics);
+  check_topology(settings.kubernetes.topology, value, diagnostics);
   const core::Value* docker = value.find("docker");
   if (!docker || docker->kind != core::Value::Kind::map) return;
   const DockerSettings& docker_settings = settings.docker;

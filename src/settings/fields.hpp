@@ -227,6 +227,16 @@ void fields(Visitor&& visit, const KubernetesResources*) {
 }
 
 template <class Visitor>
+void fields(Visitor&& visit, const KubernetesTopology*) {
+  using S = KubernetesTopology;
+  visit(Field{"required", &S::required,
+              "The step waits until its pods fit on nodes that have the same value of this label.",
+              &formats::kubernetes_key});
+  visit(Field{"preferred", &S::preferred, "The same, but other nodes will do if there are none.",
+              &formats::kubernetes_key});
+}
+
+template <class Visitor>
 void fields(Visitor&& visit, const KubernetesSettings*) {
   using S = KubernetesSettings;
   const auto object = [&](const char* key, auto member, const char* description,
@@ -287,6 +297,9 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
               "Scheduler of the pod. Default: the cluster's own.", &formats::kubernetes_name});
   visit(Field{"queue_name", &S::queue_name, "Kueue's local queue that the Job waits in.",
               &formats::kubernetes_name});
+  visit(Field{"topology", &S::topology,
+              "Nodes near one another for the pods of a step with `queue_name`, by a label of "
+              "Kueue's topology: `{required: LABEL}` or `{preferred: LABEL}`."});
   object("container_security_context", &S::container_security_context,
          "Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Over the user "
          "that `docker.user` names.",

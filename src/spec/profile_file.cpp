@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "blobs/addresses.hpp"
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
 #include "settings/kubernetes_shapes.hpp"
+#include "spec/hosts_reader.hpp"
 #include "spec/keys.hpp"
 #include "spec/limits_reader.hpp"
 #include "spec/notify_reader.hpp"
@@ -102,6 +104,11 @@ std::string read_option(const blobs::Option& option, const core::Value& value, c
   if (option.type == blobs::Option::Type::file)
     return read_path(name, value, file, diagnostics).string();
   auto text = settings::read_text(name, value, settings::formats::word, diagnostics).value_or("");
+  if (option.type == blobs::Option::Type::choice && !text.empty() &&
+      std::ranges::find(option.values, text) == option.values.end())
+    settings::report(diagnostics, "bad-profile",
+                     "'" + option.name + "' is one of: " + core::joined(option.values, ", "),
+                     value.span, {}, core::did_you_mean(text, option.values));
   if (option.type == blobs::Option::Type::server && !text.empty() &&
       !text.starts_with("https://") && !text.starts_with("http://"))
     settings::report(diagnostics, "bad-profile",
@@ -135,24 +142,41 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
   return store;
 }
 
+constexpr settings::Format volume{
+    "an absolute path on the nodes, or `pvc/CLAIM`", [](std::string_view text) {
+      constexpr std::string_view claim = "pvc/";
+      return text.starts_with(claim)
+                 ? settings::formats::kubernetes_name.accepts(text.substr(claim.size()))
+                 : text.starts_with("/") && settings::formats::path.accepts(text);
+    }};
+
 /// Reads a valid field of an orchestrator.
 void read_field(const orchestrators::ConnectionField& field, const core::Value& value,
                 Profile& profile, settings::Diagnostics& diagnostics) {
+  using Kind = orchestrators::ConnectionField::Kind;
   const auto key = field.key.substr(field.key.find('.') + 1);
-  if (field.kind == orchestrators::ConnectionField::Kind::job) {
+  if (field.kind == Kind::job) {
     const auto patch = settings::decode_shape(key, value, settings::shapes::job, diagnostics);
     if (patch) profile.connection[field.name] = patch->dump();
     return;
   }
-  const auto text =
-      field.kind == orchestrators::ConnectionField::Kind::path
-          ? read_path(key.c_str(), value, profile.file, diagnostics).string()
-          : settings::read_text(key, value,
-                                field.kind == orchestrators::ConnectionField::Kind::number
-                                    ? settings::formats::whole_number
-                                    : settings::formats::word,
-                                diagnostics)
-                .value_or("");
+  if (field.kind == Kind::hosts) {
+    const auto hosts =
+        read_hosts(key, value, fs::absolute(profile.file).parent_path(), diagnostics);
+    if (!hosts.empty()) profile.connection[field.name] = hosts.dump();
+    return;
+  }
+  if (field.kind == Kind::bytes) {
+    const auto bytes = settings::read_bytes(key, value, diagnostics);
+    if (bytes) profile.connection[field.name] = std::to_string(*bytes);
+    return;
+  }
+  const auto& format = field.kind == Kind::number   ? settings::formats::whole_number
+                       : field.kind == Kind::volume ? volume
+                                                    : settings::formats::word;
+  const auto text = field.kind == Kind::path
+                        ? read_path(key.c_str(), value, profile.file, diagnostics).string()
+                        : settings::read_text(key, value, format, diagnostics).value_or("");
   if (!text.empty()) profile.connection[field.name] = text;
 }
 
@@ -205,6 +229,23 @@ void read_registry(const core::Value& registry, Profile& profile,
   target = std::move(*repository);
 }
 
+/// Reports maps that exclude an `artifact_store`, or need one.
+void check_store(const core::Value& map, const Profile& profile,
+                 settings::Diagnostics& diagnostics) {
+  const auto* store = map.find("artifact_store");
+  const bool is_carried = store && blobs::can_presign(profile.remote_store.url);
+  for (const auto& entry : orchestrators::catalog())
+    for (const auto& other : entry.connection_maps) {
+      const auto* given = map.find(other.key);
+      if (given && is_carried && !other.excludes_artifact_store.empty())
+        settings::report(diagnostics, "contradiction", other.excludes_artifact_store, store->span,
+                         {"leave out `" + other.key + "` or `artifact_store`"});
+      if (given && !is_carried && !other.needs_artifact_store.empty())
+        settings::report(diagnostics, "missing-key", other.needs_artifact_store, given->span,
+                         {"as in `artifact_store: s3://team/pipe`"});
+    }
+}
+
 Profile read_profile(const core::Value& map, const fs::path& file,
                      settings::Diagnostics& diagnostics) {
   Profile profile;
@@ -239,13 +280,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
     }
     read_connection(key, value, profile, diagnostics);
   }
-  if (const auto* store = map.find("artifact_store");
-      store && blobs::can_presign(profile.remote_store.url))
-    for (const auto& entry : orchestrators::catalog())
-      for (const auto& other : entry.connection_maps)
-        if (!other.excludes_artifact_store.empty() && map.find(other.key))
-          settings::report(diagnostics, "contradiction", other.excludes_artifact_store, store->span,
-                           {"leave out `" + other.key + "` or `artifact_store`"});
+  check_store(map, profile, diagnostics);
   if (const auto* registry = map.find("registry")) read_registry(*registry, profile, diagnostics);
   return profile;
 }

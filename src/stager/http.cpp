@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -31,6 +32,7 @@ namespace pipeline::stager {
 namespace {
 
 constexpr int connect_seconds = 10, silence_seconds = 60;
+constexpr std::size_t max_idle = 16;
 constexpr std::size_t max_head = 256 << 10;  ///< Including responses 1xx before it.
 
 struct Target {
@@ -103,6 +105,13 @@ class Connection {
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
     return true;
+  }
+
+  /// Returns true if a response has begun to arrive, or the connection has ended. With TLS this is
+  /// not known, because bytes can be of TLS itself.
+  bool is_answered() const {
+    pollfd ready{socket_.get(), POLLIN, 0};
+    return !tls_ && ::poll(&ready, 1, 0) > 0;
   }
 
   /// Returns received bytes; an empty text at the end of the stream.
@@ -209,8 +218,8 @@ class Connection {
 
 namespace {
 
-/// Sends the request. @return false if the server closed the connection before it had the whole
-/// body; its response has the reason
+/// Sends the request. @return false if the server closed the connection, or responded, before it
+/// had the whole body; its response has the reason
 bool send_request(Connection& connection, const HttpCall& call, const std::string& host,
                   const std::string& target) {
   std::string head =
@@ -224,7 +233,7 @@ bool send_request(Connection& connection, const HttpCall& call, const std::strin
     const auto count = call.read(
         sent, std::span(piece).first(std::min<std::uint64_t>(piece.size(), call.size - sent)));
     if (count == 0) throw core::EnvironmentError("a file became shorter while it was sent");
-    is_taken = connection.write({piece.data(), count});
+    is_taken = !connection.is_answered() && connection.write({piece.data(), count});
     sent += count;
   }
   return is_taken;
@@ -355,6 +364,7 @@ Reply exchange(Connection& connection, const HttpCall& call, const Target& targe
   auto reply = ReplyReader(connection, call).read();
   if (!is_taken && reply.status < 300)
     throw NoAnswer("the connection to " + connection.host() + " was cut", true);
+  if (!is_taken) reply.headers["connection"] = "close";  // The server still expects the body.
   return reply;
 }
 
@@ -363,11 +373,23 @@ Reply exchange(Connection& connection, const HttpCall& call, const Target& targe
 Http::Http(std::string authorities) : authorities_(std::move(authorities)) {}
 Http::~Http() = default;
 
+/// Returns a connection to the URL's host that no call uses; null if there is none.
+std::unique_ptr<Connection> Http::take_idle(const std::string& url) {
+  const auto target = target_of(url);
+  const std::lock_guard lock(mutex_);
+  for (auto each = idle_.rbegin(); each != idle_.rend(); ++each) {
+    if (!(*each)->leads_to(target)) continue;
+    auto found = std::move(*each);
+    idle_.erase(std::next(each).base());
+    return found;
+  }
+  return nullptr;
+}
+
 Reply Http::send(const HttpCall& call) {
   const auto target = target_of(call.url);
   for (;;) {
-    auto connection = idle_ && idle_->leads_to(target) ? std::move(idle_) : nullptr;
-    idle_.reset();
+    auto connection = take_idle(call.url);
     const bool is_old = connection != nullptr;
     if (!connection) connection = std::make_unique<Connection>(target, authorities_);
     connection->received();
@@ -376,8 +398,11 @@ Reply Http::send(const HttpCall& call) {
       const auto header = reply.headers.find("connection");
       const bool bounded = reply.headers.contains("content-length") ||
                            reply.headers.contains("transfer-encoding") || reply.status == 204;
-      if (bounded && (header == reply.headers.end() || core::lower(header->second) != "close"))
-        idle_ = std::move(connection);
+      if (bounded && (header == reply.headers.end() || core::lower(header->second) != "close")) {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(connection));
+        if (idle_.size() > max_idle) idle_.erase(idle_.begin());
+      }
       return reply;
     } catch (const NoAnswer& error) {
       // The server has closed an idle connection and sent no response.

@@ -1,14 +1,16 @@
 /// @file
-/// HTTP/1.1 for a static program: plain or TLS, blocking, one connection at a time, which is kept
-/// for the next call to the same host. Boost.Beast would make the static program 538 KB larger
+/// HTTP/1.1 for a static program: plain or TLS, blocking, one connection for each thread, which is
+/// kept for the next call to the same host. Boost.Beast would make the static program 538 KB larger
 /// (5,509,576 instead of 4,971,432 bytes), because its timeouts require asynchronous operations and
 /// thus an event loop.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,19 +39,22 @@ struct HttpCall {
   std::function<void(bool is_range, std::string_view bytes)> on_bytes = {};
 };
 
-/// The server sent no response, or an incomplete one.
+/// The server sent no response, an incomplete one, or asked to be asked again.
 class NoAnswer : public core::EnvironmentError {
  public:
-  NoAnswer(const std::string& message, bool is_transient)
-      : core::EnvironmentError(message), is_transient_(is_transient) {}
-  bool is_transient() const { return is_transient_; }  ///< A retry can succeed.
+  NoAnswer(const std::string& message, bool is_transient, std::chrono::seconds pause = {})
+      : core::EnvironmentError(message), is_transient_(is_transient), pause_(pause) {}
+  bool is_transient() const { return is_transient_; }           ///< A retry can succeed.
+  std::chrono::seconds wanted_pause() const { return pause_; }  ///< The server's Retry-After.
 
  private:
   bool is_transient_;
+  std::chrono::seconds pause_;
 };
 
 class Connection;
 
+/// May be used by several threads.
 class Http {
  public:
   /// @param authorities CAs for servers' certificates, PEM
@@ -61,8 +66,11 @@ class Http {
   Reply send(const HttpCall& call);
 
  private:
+  std::unique_ptr<Connection> take_idle(const std::string& url);
+
   std::string authorities_;
-  std::unique_ptr<Connection> idle_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> idle_;
 };
 
 }  // namespace pipeline::stager

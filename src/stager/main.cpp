@@ -1,20 +1,23 @@
 // Transfers a step's files between its pod and the remote store (staging.hpp). Linked statically,
 // so that it runs in any image. Usage:
 //
-//        pipe-stager fetch DOCUMENT FOLDER         downloads the inputs; copies itself and the
-//                                                  agent beside it to FOLDER
+//        pipe-stager fetch DOCUMENT FOLDER [CACHE BUDGET]
+//                                                  downloads the inputs, to be shared by the node's
+//                                                  pods in the folder CACHE of BUDGET bytes; copies
+//                                                  itself and the agent beside it to FOLDER
 //        pipe-stager keep DOCUMENT                 uploads the checkpoint whenever it has changed
 //        pipe-stager save DOCUMENT                 uploads the checkpoint of an ended step
 //        pipe-stager collect DOCUMENT EXIT_CODE    uploads the outputs
 //
-// The container's termination message has the reason of a failure of `fetch` and `collect`, and the
-// result of restoring a checkpoint.
+// The container's termination message has the reason of a failure of `fetch` and `collect`, the
+// result of restoring a checkpoint, and what the cache has spared.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include <fcntl.h>
@@ -41,10 +44,13 @@ void write_termination_message(const json& message) {
   if (file && ::write(file.get(), text.data(), text.size()) < 0) std::perror("pipe-stager");
 }
 
-void report_failure(const char* what, const std::string& message, bool is_transient) {
+void report_failure(const char* what, const std::string& message, bool is_transient,
+                    const std::string& damaged = {}) {
   constexpr std::size_t max_length = 3000;  // A cluster keeps 4096 bytes.
   std::fprintf(stderr, "pipe-stager: %s\n", message.c_str());
-  write_termination_message({{what, message.substr(0, max_length)}, {"passes", is_transient}});
+  json report{{what, message.substr(0, max_length)}, {"passes", is_transient}};
+  if (!damaged.empty()) report["damaged"] = damaged;
+  write_termination_message(report);
 }
 
 void copy_program(const fs::path& from, const fs::path& to) {
@@ -59,7 +65,8 @@ stager::Transfer transfer_for(const json& document, const fs::path& own_folder) 
   return stager::Transfer(std::move(authorities));
 }
 
-void fetch(json document, const fs::path& own_folder, const fs::path& folder) {
+void fetch(json document, const fs::path& own_folder, const fs::path& folder,
+           std::optional<stager::NodeCache> cache) {
   auto transfer = transfer_for(document, own_folder);
   stager::complete(document, transfer);
   for (const char* each : {"agent", "stager", "ca.pem"})
@@ -68,11 +75,27 @@ void fetch(json document, const fs::path& own_folder, const fs::path& folder) {
   auto authorities = document.value("authorities", std::string());
   if (fs::exists(own_folder / "ca.pem"))
     authorities += "\n" + core::read_file(own_folder / "ca.pem");
-  stager::fetch(document, transfer, stager::SourceReader(std::move(authorities)));
-  if (!document.contains("checkpoint")) return;
-  const auto restored =
-      stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);
-  if (!restored.empty()) write_termination_message({{"checkpoint", restored}});
+  stager::fetch(document, transfer, stager::SourceReader(std::move(authorities)),
+                cache ? &*cache : nullptr);
+  json notes = json::object();
+  if (cache) {
+    cache->trim();
+    notes["cache"] = cache->summary();
+  }
+  if (document.contains("checkpoint")) {
+    const auto restored =
+        stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);
+    if (!restored.empty()) notes["checkpoint"] = restored;
+  }
+  if (!notes.empty()) write_termination_message(notes);
+}
+
+/// Returns the node's cache from the last arguments.
+std::optional<stager::NodeCache> cache_of(int count, char** arguments) {
+  constexpr int folder = 4, budget = 5;
+  if (count <= budget) return std::nullopt;
+  return std::make_optional<stager::NodeCache>(arguments[folder],
+                                               std::strtoull(arguments[budget], nullptr, 10));
 }
 
 void collect(json document, const fs::path& own_folder, int exit_code) {
@@ -110,7 +133,7 @@ int main(int count, char** arguments) {
   umask(0);  // Other users in the pod read the files.
   const std::string_view task = arguments[1];
   const bool saves = task == "keep" || task == "save";
-  if (!saves && count != 4) return 125;
+  if (!saves && count != 4 && count != 6) return 125;
   const auto read_document = [&] { return core::parse_json(core::read_file(arguments[2])); };
   const char* what = task == "fetch" ? "not_fetched" : "not_collected";
   try {
@@ -118,10 +141,12 @@ int main(int count, char** arguments) {
     if (saves)
       save(read_document, own_folder, task == "save");
     else if (task == "fetch")
-      fetch(read_document(), own_folder, arguments[3]);
+      fetch(read_document(), own_folder, arguments[3], cache_of(count, arguments));
     else
       collect(read_document(), own_folder, std::atoi(arguments[3]));
     return 0;
+  } catch (const stager::DamagedItem& error) {
+    report_failure(what, error.what(), true, error.digest());
   } catch (const stager::TransferError& error) {
     if (!saves) report_failure(what, error.what(), error.is_transient());
     if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", error.what());

@@ -1,10 +1,28 @@
 #include "stager/parts.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pipeline::stager {
 
 using nlohmann::json;
+
+namespace {
+
+/// Adds a range of the content to the hash.
+void hash(const file_tree::Content& content, std::uint64_t begin, std::uint64_t size,
+          core::Hasher& hasher) {
+  std::array<char, 64 << 10> piece;
+  for (std::uint64_t done = 0; done < size;) {
+    const auto wanted = std::min<std::uint64_t>(piece.size(), size - done);
+    const auto count = content.read(begin + done, std::span(piece).first(wanted));
+    if (count == 0) throw core::EnvironmentError("a file became shorter while it was read");
+    hasher.update({piece.data(), count});
+    done += count;
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> part_urls(const json& signed_parts) {
   const std::string before = signed_parts.at("before"), after = signed_parts.at("after");
@@ -14,33 +32,26 @@ std::vector<std::string> part_urls(const json& signed_parts) {
   return urls;
 }
 
-std::uint64_t part_size(std::uint64_t bytes, std::size_t urls) {
-  constexpr std::uint64_t mebibyte = 1u << 20;
-  const auto fair = (bytes + urls - 1) / urls;
-  return std::max(min_part, (fair + mebibyte - 1) / mebibyte * mebibyte);
-}
-
 core::Digest send_parts(const std::string& what, const file_tree::Content& content,
                         const std::vector<std::string>& urls, std::uint64_t part,
                         Transfer& transfer, json& tags) {
+  const auto count = std::max<std::uint64_t>(1, (content.size() + part - 1) / part);
+  const auto size_of = [&](std::size_t i) { return std::min(part, content.size() - i * part); };
+  std::vector<std::string> received(count);
   core::Hasher hasher;
-  std::size_t number = 0;
-  std::uint64_t begin = 0;
-  do {
-    const auto size = std::min(part, content.size() - begin);
-    std::uint64_t hashed = 0;  // The bytes are read more than once, in order.
-    tags.push_back(transfer.send(
-        what, urls.at(number++), size, [&](std::uint64_t offset, std::span<char> into) {
-          const auto count = content.read(
-              begin + offset, into.first(std::min<std::uint64_t>(into.size(), size - offset)));
-          if (offset == hashed) {
-            hasher.update({into.data(), count});
-            hashed += count;
-          }
-          return count;
-        }));
-    begin += part;
-  } while (begin < content.size());
+  // The hash follows closely behind the parts that are being sent, so that a file is read from the
+  // disk once.
+  InOrder hashing([&](std::size_t i) { hash(content, i * part, size_of(i), hasher); });
+  Workers workers(count, transfer.threads());
+  workers.run([&](std::size_t i) {
+    hashing.ready(i);
+    received[i] = transfer.send(
+        what, urls.at(i), size_of(i), [&](std::uint64_t offset, std::span<char> into) {
+          return content.read(i * part + offset, into.first(std::min<std::uint64_t>(
+                                                     into.size(), size_of(i) - offset)));
+        });
+  });
+  for (auto& tag : received) tags.push_back(std::move(tag));
   return hasher.finish();
 }
 

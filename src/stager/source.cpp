@@ -1,16 +1,9 @@
 #include "stager/source.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <exception>
-#include <functional>
 #include <limits>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
-#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,6 +12,7 @@
 #include "core/transfer_advance.hpp"
 #include "fetch/address.hpp"
 #include "fetch/content_range.hpp"
+#include "stager/workers.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -26,9 +20,9 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::size_t connections_of_file = 4, connections_of_folder = 8;
+constexpr std::size_t max_connections = 4;  ///< Of a file, to a server of others.
 constexpr unsigned max_redirects = 5;
-constexpr std::uint64_t range_size = std::uint64_t{8} << 20;
+constexpr auto range_size = blobs::first_range;
 constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
 
 core::Descriptor new_file(const fs::path& path) {
@@ -37,42 +31,6 @@ core::Descriptor new_file(const fs::path& path) {
   if (!file) throw core::system_error("cannot write " + path.string(), errno);
   return file;
 }
-
-/// Threads that take one number after the other, each with a worker function of its own.
-class Workers {
- public:
-  using Work = std::function<void(std::size_t)>;
-
-  explicit Workers(std::size_t count) : count_(count) {}
-  /// Returns true once a thread has failed: the others need not finish their work.
-  bool is_over() const { return is_over_; }
-  /// Calls the workers with each number, and waits for them. Rethrows the first exception.
-  /// @param make_worker called in each thread
-  void run(std::size_t threads, const std::function<Work()>& make_worker) {
-    std::vector<std::jthread> running;
-    for (std::size_t i = 0; i < std::min(threads, count_); ++i)
-      running.emplace_back([this, &make_worker] { take_all(make_worker); });
-    running.clear();  // Joins the threads.
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void take_all(const std::function<Work()>& make_worker) {
-    try {
-      const auto work = make_worker();
-      for (auto i = next_++; i < count_ && !is_over_; i = next_++) work(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!is_over_.exchange(true)) error_ = std::current_exception();
-    }
-  }
-
-  const std::size_t count_;
-  std::atomic<std::size_t> next_ = 0;
-  std::atomic<bool> is_over_ = false;
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
 
 /// Downloads the content of a URL to a file.
 class Download {
@@ -88,16 +46,14 @@ class Download {
         policy_(policy) {}
 
   void read(const std::string& authorities) {
-    Http first(authorities);
-    read_range(first, {0, range_size}, nullptr);
+    Http http(authorities);
+    read_range(http, {0, range_size}, nullptr);
     if (!total_ || *total_ <= range_size) return;
-    Workers workers((*total_ - 1) / range_size);
-    workers.run(connections_of_file, [&]() -> Workers::Work {
-      const auto http = std::make_shared<Http>(authorities);  // std::function is copied.
-      return [this, http, &workers](std::size_t i) {
-        const auto begin = (i + 1) * range_size;
-        read_range(*http, {begin, std::min(begin + range_size, *total_)}, &workers);
-      };
+    Threads threads(max_connections);
+    Workers workers((*total_ - 1) / range_size, threads);
+    workers.run([&](std::size_t i) {
+      const auto begin = (i + 1) * range_size;
+      read_range(http, {begin, std::min(begin + range_size, *total_)}, &workers);
     });
   }
 
@@ -225,18 +181,15 @@ void SourceReader::read_file(const json& source, const fs::path& to) const {
 
 void SourceReader::read_folder(const json& files, const fs::path& to) const {
   core::make_folders(to);
-  Workers workers(files.size());
-  workers.run(connections_of_folder, [&]() -> Workers::Work {
-    const auto transfer = std::make_shared<Transfer>(authorities_, policy_);
-    return [&files, &to, transfer](std::size_t i) {
-      const std::string name = files[i].at("path");
-      if (!fetch::is_safe_path(name)) throw TransferError("a key is not a path: " + name, false);
-      const auto path = to / name;
-      const auto file = new_file(path);
-      transfer->receive(name, files[i].at("url"), [&](std::string_view bytes) {
-        core::write_fully(file.get(), bytes, path);
-      });
-    };
+  Transfer transfer(authorities_, policy_);
+  Workers workers(files.size(), transfer.threads());
+  workers.run([&](std::size_t i) {
+    const std::string name = files[i].at("path");
+    if (!fetch::is_safe_path(name)) throw TransferError("a key is not a path: " + name, false);
+    const auto path = to / name;
+    const auto file = new_file(path);
+    transfer.receive(name, files[i].at("url"),
+                     [&](std::string_view bytes) { core::write_fully(file.get(), bytes, path); });
   });
 }
 

@@ -1,5 +1,6 @@
 #include "stager/staging.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -13,8 +14,11 @@
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "fetch/address.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
+#include "stager/cached_items.hpp"
+#include "stager/download.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -32,21 +36,16 @@ constexpr std::chrono::seconds poll_interval{1};
 
 void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
   if (got.hex() != wanted)
-    throw TransferError(what + " is damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
-                        true);
+    throw DamagedItem(what + " is damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
+                      wanted);
 }
 
 void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to.parent_path());
   const unsigned mode = item.value("executable", false) ? 0555 : 0444;
-  const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  const core::Descriptor file(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) throw core::system_error("cannot write " + to.string(), errno);
-  core::Hasher hasher;
-  transfer.receive(to.string(), item.at("url"), [&](std::string_view bytes) {
-    hasher.update(bytes);
-    core::write_fully(file.get(), bytes, to);
-  });
-  check(to.string(), hasher.finish(), item.at("digest"));
+  check(to.string(), download_file(item.at("url"), file.get(), to, transfer), item.at("digest"));
 }
 
 void check_tree(const fs::path& to, const json& item) {
@@ -57,18 +56,71 @@ void check_tree(const fs::path& to, const json& item) {
 
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
-  file_tree::Unpacker unpacker(to);
-  transfer.receive(to.string(), item.at("url"),
-                   [&](std::string_view bytes) { unpacker.feed(bytes); });
-  unpacker.finish();
+  try {
+    file_tree::Unpacker unpacker(to);
+    download_stream(to.string(), item.at("url"), transfer,
+                    [&](std::string_view bytes) { unpacker.feed(bytes); });
+    unpacker.finish();
+  } catch (const file_tree::ArchiveError& error) {
+    throw DamagedItem(to.string() + " is damaged: " + error.what(), item.at("digest"));
+  }
   check_tree(to, item);
 }
 
-void fetch_item(const json& item, Transfer& transfer) {
+/// Returns a list that is not read into memory beyond a limit.
+std::string receive_list(const std::string& what, const std::string& url, Transfer& transfer) {
+  std::string list;
+  transfer.receive(what, url, [&](std::string_view bytes) {
+    if (list.size() + bytes.size() > max_list) throw TransferError(what + " is too long", false);
+    list += bytes;
+  });
+  return list;
+}
+
+/// Returns the item of a line of `{"kind": "pieces"}`.
+json piece_of(const json& pieces, std::string_view line) {
+  const auto take = [&line] {
+    const auto end = std::min(line.find(' '), line.size());
+    const auto field = line.substr(0, end);
+    line.remove_prefix(std::min(end + 1, line.size()));
+    return std::string(field);
+  };
+  const auto kind = take(), digest = take(), key = take(), signature = take();
+  const std::string name(line);
+  if (!fetch::is_safe_path(name))
+    throw TransferError("a name in the list of pieces is not a path: " + name, false);
+  return {{"to", pieces.at("to").get<std::string>() + "/" + name},
+          {"kind", kind == "tree" ? kind : "file"},
+          {"digest", digest},
+          {"executable", kind == "executable"},
+          {"url", pieces.at("before").get<std::string>() + key +
+                      pieces.at("after").get<std::string>() + signature}};
+}
+
+void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache);
+
+void fetch_pieces(const json& pieces, Transfer& transfer, NodeCache* cache) {
+  const auto text = pieces.contains("list")
+                        ? receive_list("the list of pieces", pieces.at("list"), transfer)
+                        : pieces.at("rows").get<std::string>();
+  std::vector<std::string_view> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  Workers workers(lines.size(), transfer.threads());
+  workers.run([&](std::size_t i) { fetch_stored(piece_of(pieces, lines[i]), transfer, cache); });
+}
+
+void fetch_item(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const std::string kind = item.at("kind");
+  if (cache && (kind == "file" || kind == "tree") && fetch_cached(item, to, *cache, transfer)) return;
   if (kind == "tree") {
     fetch_tree(item, to, transfer);
+  } else if (kind == "pieces") {
+    fetch_pieces(item, transfer, cache);
   } else if (kind == "text") {
     core::make_folders(to.parent_path());
     core::write_file_atomically(to, item.at("text").get<std::string>());
@@ -105,12 +157,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   const std::string shown = source.at("shown");
   try {
     if (item.at("kind") == "tree") {
-      std::string list;
-      transfer.receive("the list of " + shown, source.at("files"), [&](std::string_view bytes) {
-        if (list.size() + bytes.size() > max_list)
-          throw TransferError("the list of " + shown + " is too long", false);
-        list += bytes;
-      });
+      const auto list = receive_list("the list of " + shown, source.at("files"), transfer);
       sources.read_folder(core::parse_json(list), to);
       check_tree(to, item);
     } else {
@@ -125,13 +172,23 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   return std::nullopt;
 }
 
+/// Downloads an item that the store has, if nobody has removed it since.
+void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache) {
+  try {
+    fetch_item(item, transfer, cache);
+  } catch (const TransferError& error) {
+    if (error.code() != "NoSuchKey") throw;
+    throw DamagedItem(error.what(), item.value("digest", std::string()));
+  }
+}
+
 /// Downloads an item once the driver has uploaded it.
-void wait_for(const json& item, Transfer& transfer) {
+void wait_for(const json& item, Transfer& transfer, NodeCache* cache) {
   const fs::path to = item.at("to").get<std::string>();
   const auto until = std::chrono::steady_clock::now() + max_wait;
   for (;;) {
     try {
-      return fetch_item(item, transfer);
+      return fetch_item(item, transfer, cache);
     } catch (const TransferError& error) {
       if (error.code() != "NoSuchKey") throw;
     }
@@ -158,12 +215,18 @@ json send_output(const json& output, Transfer& transfer) {
   if (::lstat(path.c_str(), &status) != 0) return entry;
   std::vector<file_tree::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
-  if (is_tree)
+  if (is_tree) {
     nodes = file_tree::scan_tree(path, {path});
-  else if (!S_ISREG(status.st_mode))
+    file_tree::hash_tree(path, nodes);
+    entry["artifact"] = file_tree::tree_digest(nodes).hex();
+    std::uint64_t bytes = 0;
+    for (const auto& node : nodes) bytes += node.bytes;
+    entry["artifact_bytes"] = bytes;
+  } else if (!S_ISREG(status.st_mode)) {
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +
         (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
+  }
   const auto content = is_tree ? file_tree::Content(path, nodes) : file_tree::Content(path);
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   const auto urls = part_urls(output);
@@ -212,28 +275,33 @@ std::string failure_text(const fs::path& file) {
 void complete(json& document, Transfer& transfer) {
   const auto lists = document.value("lists", json::object());
   for (const auto& [key, url] : lists.items()) {
-    std::string text;
-    transfer.receive("the list of " + key, url.get<std::string>(),
-                     [&](std::string_view bytes) { text += bytes; });
-    document[key] = core::parse_json(text);
+    document[key] =
+        core::parse_json(receive_list("the list of " + key, url.get<std::string>(), transfer));
   }
 }
 
-void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
+void fetch(const json& document, Transfer& transfer, const SourceReader& sources,
+           NodeCache* cache) {
+  const auto& items = document.at("items");
+  std::vector<std::optional<std::string>> reasons(items.size());
+  Workers workers(items.size(), transfer.threads());
+  workers.run([&](std::size_t i) {
+    if (items[i].contains("source"))
+      reasons[i] = fetch_from_source(items[i], transfer, sources);
+    else
+      fetch_stored(items[i], transfer, cache);
+  });
   json wanted = json::object();
   std::vector<const json*> missing;
-  for (const auto& item : document.at("items")) {
-    if (!item.contains("source")) {
-      fetch_item(item, transfer);
-    } else if (auto why = fetch_from_source(item, transfer, sources)) {
-      wanted[item.at("digest").get<std::string>()] = std::move(*why);
-      missing.push_back(&item);
-    }
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    if (!reasons[i]) continue;
+    wanted[items[i].at("digest").get<std::string>()] = std::move(*reasons[i]);
+    missing.push_back(&items[i]);
   }
   if (missing.empty()) return;
   send_text("the list of missing items", document.at("wanted"),
             wanted.dump(-1, ' ', false, json::error_handler_t::replace), transfer);
-  for (const auto* item : missing) wait_for(*item, transfer);
+  for (const auto* item : missing) wait_for(*item, transfer, cache);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "stager/http.hpp"
+#include "stager/workers.hpp"
 
 namespace pipeline::stager {
 
@@ -35,6 +36,7 @@ class TransferError : public core::EnvironmentError {
 /// @param tries number of tries that have failed before this one
 void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why);
 
+/// May be used by several threads, each with a connection of its own.
 class Transfer {
  public:
   explicit Transfer(std::string authorities, TransferRetries retry_policy = {})
@@ -44,15 +46,31 @@ class Transfer {
   /// what name of the object for messages
   void receive(const std::string& what, const std::string& url,
                const std::function<void(std::string_view)>& on_bytes);
+  struct Range {
+    std::uint64_t begin, end;  ///< `end` is one past the last byte, and may exceed the object.
+  };
+  /// Downloads a range of the object likewise. A server without ranges is accepted where the range
+  /// begins with the object: all of the object is passed then.
+  struct Received {
+    std::uint64_t total;  ///< Size of the whole object.
+    blobs::Pace pace;     ///< Of the last try.
+  };
+  Received receive_range(const std::string& what, const std::string& url, Range range,
+                         const std::function<void(std::string_view)>& on_bytes);
   /// Returns a small object; nothing if it does not exist.
   std::optional<std::string> find(const std::string& what, const std::string& url);
   /// Uploads an object or part and returns its ETag. The server checks the bytes' MD5.
   std::string send(
       const std::string& what, const std::string& url, std::uint64_t size,
       const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
+  /// The threads that use this object; failures and successes of its requests change their number.
+  Threads& threads() { return threads_; }
 
  private:
+  void pause(unsigned tries, const NoAnswer& why);
+
   Http http_;
+  Threads threads_;
   TransferRetries retry_policy_;
 };
 

@@ -133,6 +133,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   };
   if (is_ours_alone(status)) {
     freeze(source, executable ? 0555 : 0444);
+    const EarlyWriting writing(source);
     artifact.digest = core::sha256_file(source);
     on_known(artifact);
     check_frozen(source, artifact.bytes);
@@ -162,6 +163,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   if (is_ours_alone(source, nodes)) {
     file_tree::rewrite_links(source, nodes);
     freeze(source, nodes);
+    const EarlyWriting writing(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
     on_known(artifact);
@@ -412,6 +414,7 @@ std::vector<core::Digest> ArtifactStore::all() const {
 }
 
 void ArtifactStore::remove(const core::Digest& digest) {
+  forget_elsewhere(digest);
   const auto place = path(digest);
   // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
   ::chmod(place.c_str(), 0755);
@@ -450,6 +453,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
     remove(path);
     ::rmdir(path.parent_path().c_str());  // Succeeds only if it is empty.
   }
+  remove_notes(is_used);
   for (const auto& entry : core::entries_of(folder_ / "damaged")) remove(entry);
   Staging::remove_abandoned(folder_);
   return freed;

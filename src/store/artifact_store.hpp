@@ -5,11 +5,13 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/digest.hpp"
+#include "model/elsewhere.hpp"
 #include "store/stat_index.hpp"
 
 struct stat;
@@ -82,7 +84,18 @@ class ArtifactStore {
   /// Its files are hard links to the artifact's; they are copied where the file system cannot link,
   /// or not that often. For callers that read the copy and then remove it.
   void link_out(const core::Digest& digest, const std::filesystem::path& target) const;
-  /// Removes an artifact, if the store has it. The caller knows that nothing uses it.
+  /// Notes that a remote store has the artifact, so that results with it can be reused. The note
+  /// stays when the content is fetched.
+  void note_elsewhere(const core::Digest& digest, const model::Elsewhere& place);
+  /// Returns nothing for an artifact that is here.
+  std::optional<model::Elsewhere> elsewhere(const core::Digest& digest) const;
+  /// Removes the note: the remote store does not have the artifact.
+  void forget_elsewhere(const core::Digest& digest);
+  /// Returns true if the artifact is here or elsewhere.
+  bool is_known(const core::Digest& digest) const;
+  /// Returns true if the artifact is here and looks_whole(), or is elsewhere.
+  bool is_kept(const core::Digest& digest);
+  /// Removes an artifact and its note, if the store has it. The caller knows that nothing uses it.
   void remove(const core::Digest& digest);
   /// Returns all artifacts in the store.
   std::vector<core::Digest> all() const;
@@ -100,6 +113,7 @@ class ArtifactStore {
   /// Returns false if it is on another file system.
   bool publish(const std::filesystem::path& sealed, const core::Digest& digest);
   bool read_whole(const core::Digest& digest, bool marks_it);
+  void remove_notes(const std::function<bool(const core::Digest&)>& is_used);
   void set_aside(const std::filesystem::path& target, const struct stat& status);
 
   std::filesystem::path folder_;

@@ -67,6 +67,7 @@ EVERY_SETTING = {
     "pod_startup_timeout": "1m",
     "priority_class_name": "low",
     "queue_name": "training",
+    "topology": {"preferred": "kubernetes.io/hostname"},
     "resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "64Mi", "ephemeral-storage": "1Gi"}},
     "runtime_class_name": "fast",
     "scheduler_name": "default-scheduler",

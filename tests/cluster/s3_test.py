@@ -1,5 +1,7 @@
 """Artifacts through S3: pods that see no file of this machine, and a real server of it (scripts/testbed/s3: rclone), over TLS."""
 
+import hashlib
+import json
 import shutil
 import signal
 import subprocess
@@ -61,6 +63,37 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(len(parts), 3, "of 16 MiB, from the pod")
         writes = [line for line in between.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
         self.assertEqual(len(writes), len(set(writes)) + 3, f"one is written in three parts, between a beginning and an end; no other twice: {writes}")
+
+    def test_the_second_pod_of_a_node_downloads_nothing(self):
+        cache = self.folder / "node-cache"
+        between = Between(lambda method, path: None)
+        self.addCleanup(between.end)
+        store = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": between.url}
+        self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": store, "node_cache": {"path": str(cache), "budget": "1GiB"}}}))
+
+        size = 24 << 20
+        digest = hashlib.sha256(bytes(size) + f"{self.mark}\n".encode()).hexdigest()
+
+        def run(*readers: str) -> int:
+            """How often the data, which is made on this machine, was downloaded."""
+            between.served.clear()
+            self.pipeline({"here": {"orchestrator": "local", "command": f"head -c {size} /dev/zero > ${{outputs.data}}; echo {self.mark} >> ${{outputs.data}}", "outputs": ["data"]},
+                           **{name: {"command": f"sha256sum < ${{inputs.data}}; : {name}", "inputs": {"data": "here.data"}, "after": readers[i - 1:i]} for i, name in enumerate(readers)}})
+            result = self.run_pipe()
+            for name in readers:
+                self.assertIn(digest, self.pipe("logs", "latest", name).text, result)
+            self.assertTrue((cache / digest).is_file(), sorted(cache.iterdir()))
+            return sum(line.startswith("GET") and line.endswith(f"/artifacts/{digest[:2]}/{digest[2:]}") for line in between.served)
+
+        self.assertEqual(run("x", "y"), 1)
+        self.assertIn("inputs: 0 B from the node's cache, ", self.pipe("logs", "latest", "x").text)
+        self.assertIn(", 0 B downloaded to it", self.pipe("logs", "latest", "y").text)
+        (cache / digest).chmod(0o644)
+        with (cache / digest).open("r+b") as file:
+            file.seek(size // 2)
+            file.write(b"x")
+        self.assertEqual(run("z"), 1, "what was damaged at rest is downloaded again")
+        self.assertEqual(run("v", "w"), 0)
 
     def test_digits_come_out_as_they_do_through_shared_files(self):
         shutil.copytree(ROOT / "examples/digits", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".pipe", "profiles.yaml"))

@@ -61,6 +61,8 @@ class BucketServer {
                                                        : std::string();
     if (const auto range = header(exchange, "range: bytes="); is_there && !range.empty())
       co_return co_await answer_part(exchange, text, range);
+    if (exchange.method == "HEAD" && is_there)
+      co_return co_await exchange.answer_head(objects[exchange.target].size(), tag);
     co_await exchange.answer(is_there ? 200 : 404, std::move(text), tag);
   }
   /// Returns the value of a header; empty if the request has none. @param begin `name: `, and more
@@ -70,13 +72,18 @@ class BucketServer {
     const auto value = found + 2 + begin.size();
     return exchange.headers.substr(value, exchange.headers.find("\r\n", value) - value);
   }
-  /// Serves an upload in parts, one at a time, whose parts come in order.
+  /// Serves an upload in parts, one upload at a time.
   async::Task<> answer_upload(HttpExchange& exchange) {
-    if (exchange.method == "PUT") parts += exchange.body;
-    if (exchange.method == "POST" && exchange.target.ends_with("?uploads="))
+    const auto number = exchange.target.find("partNumber=");
+    if (exchange.method == "PUT")
+      parts[std::stoi(exchange.target.substr(number + 11))] = exchange.body;
+    if (exchange.method == "POST" && exchange.target.ends_with("?uploads=")) {
       parts.clear();
-    else if (exchange.method == "POST")
-      objects[exchange.target.substr(0, exchange.target.find('?'))] = std::move(parts);
+    } else if (exchange.method == "POST") {
+      auto& object = objects[exchange.target.substr(0, exchange.target.find('?'))];
+      object.clear();
+      for (const auto& [each, text] : parts) object += text;
+    }
     co_await exchange.answer(200, "<UploadId>1</UploadId>", "ETag: \"part\"\r\n");
   }
   std::string content_of(const HttpExchange& exchange) const {
@@ -90,11 +97,14 @@ class BucketServer {
     if (begin >= text.size()) co_return co_await exchange.answer(416, "");
     const auto size =
         dash + 1 < range.size() ? std::stoul(range.substr(dash + 1)) + 1 - begin : text.npos;
-    co_await exchange.answer(
-        206, text.substr(begin, size),
-        "Content-Range: bytes " + range + "/" + std::to_string(text.size()) + "\r\n");
+    auto part = text.substr(begin, size);
+    const auto end = std::to_string(begin + part.size() - 1);
+    co_await exchange.answer(206, std::move(part),
+                             "Content-Range: bytes " + std::to_string(begin) + "-" + end + "/" +
+                                 std::to_string(text.size()) + "\r\n");
   }
   std::string tag_of(const std::string& object) const {
+    if (const auto given = tags.find(object); given != tags.end()) return given->second;
     return '"' + core::sha256(objects.at(object)).hex().substr(0, 16) + '"';
   }
   /// Returns true if the condition of a conditional write holds.
@@ -133,8 +143,9 @@ class BucketServer {
   asio::io_context& loop;
   bool refuses = false;                        ///< Refuses every request.
   bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
-  std::string parts;                           ///< Parts of the current upload.
+  std::map<int, std::string> parts;            ///< Parts of the current upload.
   std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
+  std::map<std::string, std::string> tags;     ///< ETags of some of them.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 

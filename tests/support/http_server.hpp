@@ -25,6 +25,11 @@ class HttpExchange {
     co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " +
                    std::to_string(text.size()) + "\r\n" + more_headers + "\r\n" + text);
   }
+  /// Answers a request for the head of a content of this size.
+  async::Task<> answer_head(std::size_t size, std::string more_headers) {
+    co_await write("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(size) + "\r\n" +
+                   more_headers + "\r\n");
+  }
   /// @param more_headers lines, each with its `\r\n`
   async::Task<> begin_stream(std::string status = "200 OK", std::string more_headers = "") {
     co_await write("HTTP/1.1 " + status + "\r\n" + more_headers +

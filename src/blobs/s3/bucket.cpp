@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "async/parallel.hpp"
 #include "blobs/error_document.hpp"
 #include "blobs/s3/bucket_call.hpp"
 #include "core/digest.hpp"
@@ -21,11 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
-constexpr std::uint64_t max_parts = 10'000;     // Maximum number of parts of an upload.
-constexpr unsigned few_tries = 4;               // Without an answer, for lookups and probe().
-constexpr std::chrono::seconds pod_lifetime =
-    std::chrono::days(7);                                   // Maximum lifetime that servers accept.
+constexpr std::uint64_t max_parts = 10'000;  // Maximum number of parts of an upload.
+constexpr unsigned few_tries = 4;            // Without an answer, for lookups and probe().
 constexpr std::uint64_t max_copy = std::uint64_t{5} << 30;  // In one request.
 
 std::string quoted_tag(std::string tag) {
@@ -137,8 +135,10 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
 }
 
 async::Task<> Bucket::pause(async::Backoff& backoff, const std::string& why,
-                            core::CancelSource* cancel) {
-  const auto time = backoff.next();
+                            core::CancelSource* cancel,
+                            std::optional<std::chrono::seconds> wanted) {
+  limit_.note_failure();
+  const auto time = backoff.next(wanted);
   core::log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
   co_await async::pause_for(time, cancel);
   if (cancel && cancel->level() != core::StopLevel::none)
@@ -178,6 +178,7 @@ async::Task<net::Response> Bucket::call(Call call) {
   async::Backoff backoff(call.is_lookup ? retry_policy_.impatient(few_tries) : retry_policy_);
   for (;;) {
     std::string why;
+    std::optional<std::chrono::seconds> wanted;
     try {
       auto response = co_await try_once(call);
       // Amazon's server answers 200 before it knows the result of a copy or a completion. Other
@@ -192,13 +193,14 @@ async::Task<net::Response> Bucket::call(Call call) {
                           (response.status < 300 && error.code() == "InternalError");
       if (!passes || backoff.exhausted()) throw S3Error(error);
       why = error.what();
+      wanted = net::wanted_pause(response);
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
       if (error.is_unanswered()) backoff.was_unanswered();
       if (is_permanent(error) || backoff.exhausted()) throw unreachable(call.what, error);
       why = error.what();
     }
-    co_await pause(backoff, why, call.cancel);
+    co_await pause(backoff, why, call.cancel, wanted);
   }
 }
 
@@ -237,26 +239,30 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
   put.offset = offset;
   put.size = size;
   put.cancel = cancel;
+  const auto begin = std::chrono::steady_clock::now();
   const auto response = co_await call(std::move(put));
+  limit_.note_success(size, std::chrono::steady_clock::now() - begin);
   co_return response.header("etag");
 }
 
 async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel) {
-  if (body.size <= part_size) {
+  if (body.size <= min_part) {
     Query none;
     co_await put_part(key, std::move(none), body, 0, body.size, cancel);
     co_return;
   }
-  const auto size = std::max(part_size, (body.size + max_parts - 1) / max_parts);
+  const auto size = part_size(body.size, max_parts), count = (body.size + size - 1) / size;
   const auto id = co_await begin_upload(key);
-  std::vector<std::string> tags;
+  std::vector<std::string> tags(count);
+  const std::function<std::size_t()> limit = [this] { return limit_.value(); };
+  const std::function<async::Task<>(std::size_t)> put_one = [&](std::size_t i) -> async::Task<> {
+    Query query{{"partNumber", std::to_string(i + 1)}, {"uploadId", id}};
+    tags[i] = co_await put_part(key, std::move(query), body, i * size,
+                                std::min(size, body.size - i * size), cancel);
+  };
   std::exception_ptr error;
   try {
-    for (std::uint64_t offset = 0; offset < body.size; offset += size) {
-      Query query{{"partNumber", std::to_string(tags.size() + 1)}, {"uploadId", id}};
-      tags.push_back(co_await put_part(key, std::move(query), body, offset,
-                                       std::min(size, body.size - offset), cancel));
-    }
+    co_await async::for_each(count, limit, put_one);
     co_await complete_upload(key, id, tags);
   } catch (...) {
     error = std::current_exception();
@@ -354,69 +360,6 @@ async::Task<> Bucket::abort_upload(std::string key, std::string upload) {
   abort.cancel = &never;
   abort.may_be_missing = abort.is_lookup = true;
   co_await call(std::move(abort));
-}
-
-async::Task<std::string> Bucket::presigned_request(std::string method, std::string key,
-                                                   Query query) {
-  const auto found = co_await keys();
-  SignedCall to_sign;
-  to_sign.method = std::move(method);
-  to_sign.host = pod_address_.host();
-  to_sign.path = pod_address_.path(settings_.prefix + key);
-  to_sign.query = std::move(query);
-  const CredentialScope scope{
-      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
-  co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" +
-      presign(to_sign, found.keys, scope, pod_lifetime);
-}
-
-/// @param before_number text of the URLs that ends before the number; empty: the number ends at the
-///        first `after_number`
-async::Task<PodAccess::NumberedUrls> Bucket::presigned_numbers(SignNumber sign,
-                                                               std::string_view before_number,
-                                                               char after_number, unsigned count) {
-  NumberedUrls urls;
-  constexpr std::string_view sign_name = "X-Amz-Signature=";
-  for (unsigned each = 1; each <= count; ++each) {
-    const auto number = std::to_string(each);
-    const auto url = co_await sign(number);
-    const auto begin = before_number.empty() ? url.find(after_number) - number.size()
-                                             : url.find(before_number) + before_number.size(),
-               end = url.find(after_number, begin),
-               signature = url.find(sign_name) + sign_name.size();
-    const auto before = url.substr(0, begin), after = url.substr(end, signature - end);
-    // URLs that were signed in different seconds have no common part.
-    if (each > 1 && (before != urls.before || after != urls.after)) {
-      urls = {};
-      each = 0;
-      continue;
-    }
-    urls.before = before;
-    urls.after = after;
-    urls.signatures.push_back(url.substr(signature));
-  }
-  co_return urls;
-}
-
-async::Task<PodAccess::NumberedUrls> Bucket::presigned_parts(std::string key, std::string upload,
-                                                             unsigned count) {
-  const SignNumber sign = [this, &key, &upload](std::string number) {
-    Query query{{"partNumber", std::move(number)}, {"uploadId", upload}};
-    return presigned_request("PUT", key, std::move(query));
-  };
-  co_return co_await presigned_numbers(sign, "&partNumber=", '&', count);
-}
-
-async::Task<PodAccess::NumberedUrls> Bucket::presigned_series(Method method, std::string key,
-                                                              unsigned count) {
-  const SignNumber sign = [this, method, &key](std::string number) {
-    return presigned(method, key + number);
-  };
-  co_return co_await presigned_numbers(sign, "", '?', count);
-}
-
-async::Task<std::string> Bucket::presigned(Method method, std::string key) {
-  return presigned_request(method == Method::read ? "GET" : "PUT", std::move(key));
 }
 
 settings::RemoteStoreSettings Bucket::settings_in_pod(

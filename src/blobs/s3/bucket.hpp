@@ -52,6 +52,8 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr) override;
   async::Task<> get(std::string key, Range range, std::function<void(std::string_view)> on_bytes,
                     core::CancelSource* cancel = nullptr) override;
+  async::Task<std::optional<std::uint64_t>> size_for_ranges(std::string key) override;
+  std::size_t connection_limit() const override { return limit_.value(); }
   async::Task<std::optional<Tagged>> find_tagged(std::string key,
                                                  core::CancelSource* cancel = nullptr) override;
   async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
@@ -80,10 +82,12 @@ class Bucket final : public BlobStore, private PodAccess {
                                             unsigned count) override;
   async::Task<NumberedUrls> presigned_series(Method method, std::string key,
                                              unsigned count) override;
+  async::Task<KeyedUrls> presigned_reads(std::vector<std::string> keys) override;
   async::Task<std::string> begin_upload(std::string key) override;
   async::Task<> complete_upload(std::string key, std::string upload,
                                 std::vector<std::string> tags) override;
   async::Task<> abort_upload(std::string key, std::string upload) override;
+  async::Task<std::optional<Attestation>> attest(std::string key) override;
   std::string authorities() const override { return ca_; }
   settings::RemoteStoreSettings settings_in_pod(
       const std::filesystem::path& authorities) const override;
@@ -105,7 +109,8 @@ class Bucket final : public BlobStore, private PodAccess {
   using SignNumber = std::function<async::Task<std::string>(std::string number)>;
   async::Task<NumberedUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
                                               char after_number, unsigned count);
-  async::Task<> pause(async::Backoff& backoff, const std::string& why, core::CancelSource* cancel);
+  async::Task<> pause(async::Backoff& backoff, const std::string& why, core::CancelSource* cancel,
+                      std::optional<std::chrono::seconds> wanted);
   core::EnvironmentError unreachable(const std::string& what,
                                      const net::TransportError& error) const;
   Where where() const;
@@ -118,6 +123,8 @@ class Bucket final : public BlobStore, private PodAccess {
   std::string origin_of_keys_;
   std::string ca_;  ///< PEM text, read once.
   net::HttpClient http_;
+  ConnectionLimit limit_;
+  bool has_ranges_ = true;             ///< No range was answered with the whole object.
   core::CancelSource* run_ = nullptr;  ///< See BlobStore::stop_calls_by().
   core::CancelSource stopped_;
   std::optional<core::CancelSource::Listener> listener_;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "blobs/s3/bucket.hpp"
+#include "net/wanted_pause.hpp"
 
 namespace pipeline::blobs::s3 {
 

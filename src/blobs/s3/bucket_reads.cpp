@@ -34,6 +34,20 @@ async::Task<bool> Bucket::has(std::string key) {
   co_return response.status < 300;
 }
 
+async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
+  Call head("look for " + key + " in", "HEAD", key);
+  head.may_be_missing = true;
+  const auto response = co_await call(std::move(head));
+  std::optional<Attestation> found;
+  if (response.status >= 300) co_return found;
+  found.emplace();
+  const auto size = response.header("content-length");
+  std::from_chars(size.data(), size.data() + size.size(), found->size);
+  found->tag = response.header("etag");
+  std::erase(found->tag, '"');
+  co_return found;
+}
+
 async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
@@ -47,13 +61,18 @@ async::Task<> Bucket::get(std::string key, Range range,
     std::uint64_t again =
         0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
     std::string why;
+    std::optional<std::chrono::seconds> wanted;
+    const auto before = received;
+    const auto begun = std::chrono::steady_clock::now();
     try {
       Call get("read " + key + " from", "GET", key);
       if (is_part)
         get.headers["range"] = "bytes=" + std::to_string(received) + "-" +
                                (end < unlimited ? std::to_string(end - 1) : "");
       get.on_headers = [&](const net::Response& response) {
-        again = response.header("content-range").empty() ? received : 0;
+        const bool is_whole = response.header("content-range").empty();
+        again = is_whole ? received : 0;
+        if (is_part && is_whole && response.status < 300) has_ranges_ = false;
       };
       get.on_body = [&](std::string_view bytes) {
         const auto known = std::min<std::uint64_t>(again, bytes.size());
@@ -67,11 +86,15 @@ async::Task<> Bucket::get(std::string key, Range range,
       get.cancel = cancel;
       const auto response = co_await try_once(get);
       if (response.status == 416 && is_part) co_return;  // The object ends here.
-      if (response.status < 300) co_return;
+      if (response.status < 300) {
+        limit_.note_success(received - before, std::chrono::steady_clock::now() - begun);
+        co_return;
+      }
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(get.what, answer, where());
       if (!is_retryable(error.status(), error.code()) || backoff.exhausted()) throw S3Error(error);
       why = error.what();
+      wanted = net::wanted_pause(response);
     } catch (const net::TransportError& error) {
       if (cancel && cancel->level() != core::StopLevel::none) throw;
       if (error.is_unanswered()) backoff.was_unanswered();
@@ -80,8 +103,20 @@ async::Task<> Bucket::get(std::string key, Range range,
       why = error.what();
     }
     if (advance.is_made(received - range.begin)) backoff.reset();
-    co_await pause(backoff, why, cancel);
+    co_await pause(backoff, why, cancel, wanted);
   }
+}
+
+async::Task<std::optional<std::uint64_t>> Bucket::size_for_ranges(std::string key) {
+  std::optional<std::uint64_t> size;
+  if (!has_ranges_) co_return size;
+  Call head("look for " + key + " in", "HEAD", key);
+  const auto response = co_await call(std::move(head));
+  const auto text = response.header("content-length");
+  std::uint64_t bytes = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc())
+    size = bytes;
+  co_return size;
 }
 
 async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,

@@ -7,7 +7,8 @@
 namespace pipeline::blobs::s3 {
 namespace {
 
-constexpr const char *path_style = "path_style", *certificate_authority = "certificate_authority";
+constexpr const char *path_style = "path_style", *certificate_authority = "certificate_authority",
+                     *verify = "verify";
 
 /// The options that are texts.
 struct TextOption {
@@ -44,7 +45,8 @@ bool is_prefix(std::string_view text) {
 
 std::vector<Option> bucket_options() {
   std::vector<Option> options{{path_style, Option::Type::boolean},
-                              {certificate_authority, Option::Type::file}};
+                              {certificate_authority, Option::Type::file},
+                              {verify, Option::Type::choice, {"driver", "consumer"}}};
   for (const auto& text : text_options) options.push_back({text.name, text.type});
   return options;
 }
@@ -77,6 +79,7 @@ BucketSettings bucket_settings(const settings::RemoteStoreSettings& store) {
   if (!read_bucket(store.url, settings)) return settings;
   for (const auto& text : text_options) settings.*text.member = store.option(text.name);
   settings.certificate_authority = store.option(certificate_authority);
+  settings.verify = store.option(verify);
   if (const auto by_path = store.option(path_style); !by_path.empty())
     settings.path_style = by_path == "true";
   return settings;
@@ -87,6 +90,7 @@ settings::RemoteStoreSettings store_settings(const BucketSettings& settings) {
   store.url = url_of(settings);
   for (const auto& text : text_options) store.options[text.name] = settings.*text.member;
   store.options[certificate_authority] = settings.certificate_authority.string();
+  store.options[verify] = settings.verify;
   if (settings.path_style) store.options[path_style] = *settings.path_style ? "true" : "false";
   std::erase_if(store.options, [](const auto& option) { return option.second.empty(); });
   return store;

@@ -26,7 +26,8 @@ struct BucketSettings {
                                    ///< unset: true for any server but Amazon's.
   std::filesystem::path certificate_authority;  ///< PEM file; if empty, this machine's CAs.
   std::string
-      aws_profile;  ///< A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.
+      aws_profile;     ///< A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.
+  std::string verify;  ///< See RemoteArtifacts::is_verified_by_consumers().
 };
 
 inline constexpr std::string_view scheme = "s3://";

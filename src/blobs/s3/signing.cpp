@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cstdio>
+#include <utility>
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -53,6 +54,14 @@ std::string names_of(const std::map<std::string, std::string>& headers) {
   return names;
 }
 
+core::Digest signing_key(const Keys& keys, const CredentialScope& scope, const Stamp& stamp) {
+  auto key = hmac("AWS4" + keys.secret, stamp.day);
+  for (const std::string_view part :
+       {std::string_view(scope.region), std::string_view("s3"), std::string_view("aws4_request")})
+    key = hmac(bytes_of(key), part);
+  return key;
+}
+
 /// @param headers all headers to sign, including host
 std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers,
                       const Query& query, const Keys& keys, const CredentialScope& scope,
@@ -63,11 +72,18 @@ std::string signature(const SignedCall& call, const std::map<std::string, std::s
   canonical += "\n" + names_of(headers) + "\n" + call.payload;
   const auto text = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n" +
                     core::sha256(canonical).hex();
-  auto key = hmac("AWS4" + keys.secret, stamp.day);
-  for (const std::string_view part :
-       {std::string_view(scope.region), std::string_view("s3"), std::string_view("aws4_request")})
-    key = hmac(bytes_of(key), part);
-  return hmac(bytes_of(key), text).hex();
+  return hmac(bytes_of(signing_key(keys, scope, stamp)), text).hex();
+}
+
+Query presigned_query(Query query, const Keys& keys, const CredentialScope& scope,
+                      const Stamp& stamp, std::chrono::seconds lifetime) {
+  query["X-Amz-Algorithm"] = algorithm;
+  query["X-Amz-Credential"] = keys.id + "/" + scope_text(stamp, scope);
+  query["X-Amz-Date"] = stamp.second;
+  query["X-Amz-Expires"] = std::to_string(lifetime.count());
+  query["X-Amz-SignedHeaders"] = "host";
+  if (!keys.session_token.empty()) query["X-Amz-Security-Token"] = keys.session_token;
+  return query;
 }
 
 }  // namespace
@@ -95,17 +111,26 @@ std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys
   return headers;
 }
 
+Presigner::Presigner(std::string method, std::string host, const Keys& keys,
+                     const CredentialScope& scope, std::chrono::seconds lifetime)
+    : method_(std::move(method)), headers_("host:" + std::move(host)) {
+  const Stamp stamp(scope.time);
+  query_ = query_text(presigned_query({}, keys, scope, stamp, lifetime));
+  text_ = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n";
+  key_ = bytes_of(signing_key(keys, scope, stamp));
+}
+
+std::string Presigner::signature(const std::string& path) const {
+  const auto canonical = method_ + "\n" + net::url_encode(path, "/") + "\n" + query_ + "\n" +
+                         headers_ + "\n\nhost\nUNSIGNED-PAYLOAD";
+  return hmac(key_, text_ + core::sha256(canonical).hex()).hex();
+}
+
 std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
                     std::chrono::seconds lifetime) {
   const Stamp stamp(scope.time);
   const std::map<std::string, std::string> headers{{"host", call.host}};
-  auto query = call.query;
-  query["X-Amz-Algorithm"] = algorithm;
-  query["X-Amz-Credential"] = keys.id + "/" + scope_text(stamp, scope);
-  query["X-Amz-Date"] = stamp.second;
-  query["X-Amz-Expires"] = std::to_string(lifetime.count());
-  query["X-Amz-SignedHeaders"] = "host";
-  if (!keys.session_token.empty()) query["X-Amz-Security-Token"] = keys.session_token;
+  const auto query = presigned_query(call.query, keys, scope, stamp, lifetime);
   return query_text(query) +
          "&X-Amz-Signature=" + signature(call, headers, query, keys, scope, stamp);
 }

@@ -44,6 +44,20 @@ std::string query_text(const Query& query);
 std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
                                         const CredentialScope& scope);
 
+/// Signs many URLs of one host as presign() does, with the same query.
+class Presigner {
+ public:
+  Presigner(std::string method, std::string host, const Keys& keys, const CredentialScope& scope,
+            std::chrono::seconds lifetime);
+  /// Returns the query, which ends before the signature.
+  std::string query() const { return query_ + "&X-Amz-Signature="; }
+  /// @param path not encoded
+  std::string signature(const std::string& path) const;
+
+ private:
+  std::string method_, headers_, query_, text_, key_;
+};
+
 /// Returns the query of a call with its signature, valid for anyone who has the URL until its
 /// lifetime ends. Only the host header is signed.
 std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,

@@ -27,6 +27,7 @@
 #include "engine/attempt/step_log.hpp"
 #include "engine/attempt/untrusted_files.hpp"
 #include "engine/cache/cache_key.hpp"
+#include "engine/cache/elsewhere.hpp"
 #include "engine/clock.hpp"
 #include "engine/gpu/gpu_meter.hpp"
 #include "orchestrators/layout.hpp"
@@ -100,6 +101,10 @@ class AttemptRun {
     outcome_.phases =
         phases_of(outcome_.result, start, execution.began, execution.ended, Clock::now());
     co_return std::move(outcome_);
+  }
+
+  DamagedInput lost_input(const orchestrators::LostInput& lost) const {
+    return inputs_.lost_input(lost);
   }
 
   /// Runs a shell in place of the command. The user ends the shell, and nothing is stored.
@@ -204,7 +209,7 @@ class AttemptRun {
              .code_digest = outcome_.code,
              .inputs = std::move(prepared.inputs),
              .outputs = *folder_ / "outputs",
-             .output_names = output_names(),
+             .output_names = outputs_for_executor(services_.pipeline, step_),
              .scratch = *folder_ / "scratch",
              .checkpoint = checkpoint(),
              .checkpoint_key = options_.checkpoint ? options_.checkpoint->key() : "",
@@ -302,13 +307,6 @@ class AttemptRun {
     return values;
   }
 
-  std::vector<orchestrators::AttemptOutput> output_names() const {
-    std::vector<orchestrators::AttemptOutput> names;
-    for (const auto& output : step_.outputs)
-      names.push_back({output.name, output.file_name, output.from_all_nodes});
-    return names;
-  }
-
   /// Returns true if the step has replaced one of its folders by something else, such as a link.
   /// Storing an output moves it, and files behind a link are not the step's.
   bool has_linked_folder() const {
@@ -379,7 +377,8 @@ class AttemptRun {
         // The step may have removed the read permission; storing the output reports it.
         std::error_code hidden;
         return fs::symlink_status(path_of(output), hidden).type() == fs::file_type::not_found &&
-               !(options_.joins && taken.find(output.name));
+               !(options_.joins && taken.find(output.name)) &&
+               !outcome_.result.elsewhere.contains(output.name);
       });
       if (missing != step_.outputs.end()) failure = missing_output(step_, *missing);
     }
@@ -418,6 +417,10 @@ class AttemptRun {
     });
     try {
       for (const auto& output : step_.outputs) {
+        if (auto made = take_elsewhere(services_.artifacts, outcome_.result, output)) {
+          outcome_.outputs.push_back(std::move(*made));
+          continue;
+        }
         if (output.metrics) take_metrics(output);
         const auto stored = co_await async::on_pool(
             context_.run.pool, [&] { return store_output(output, taken, others_may_join); });
@@ -484,6 +487,8 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   try {
     if (options.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
+  } catch (const orchestrators::LostInput& lost) {
+    throw attempt.lost_input(lost);
   } catch (...) {  // Files that were changed meanwhile, or a lack of system resources.
     async::rethrow_as_environment_error();
   }

@@ -15,7 +15,8 @@ struct InputToCheck {
 };
 
 std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
-                                          std::set<core::Digest>& checked) {
+                                          const store::ArtifactStore& artifacts,
+                                          const std::set<core::Digest>& checked) {
   std::vector<InputToCheck> found;
   std::uint64_t bytes = 0;
   for (const auto& input : step.inputs)
@@ -23,7 +24,8 @@ std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf&
       const auto made = outputs_of(source);
       if (!made.output) continue;
       if (!store::is_read_on_use(bytes + made.output->bytes, found.size() + 1)) continue;
-      if (checked.contains(made.output->digest)) continue;
+      if (checked.contains(made.output->digest) || artifacts.elsewhere(made.output->digest))
+        continue;
       bytes += made.output->bytes;
       found.push_back({made.output->digest, input.name, made.step->name});
     }
@@ -42,7 +44,7 @@ AttemptInputs::AttemptInputs(const AttemptContext& context, const StepSpec& step
       joins_(joins) {}
 
 async::Task<> AttemptInputs::check() {
-  const auto inputs = inputs_to_check(step_, outputs_of_, context_.checked);
+  const auto inputs = inputs_to_check(step_, outputs_of_, services_.artifacts, context_.checked);
   if (inputs.empty()) co_return;
   co_await async::on_pool(context_.run.pool, [&] {
     for (const auto& input : inputs)
@@ -71,6 +73,7 @@ async::Task<StoredCode> AttemptInputs::store_code() {
 async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
   std::vector<orchestrators::AttemptInput> inputs;
   for (const auto& input : step_.inputs) {
+    if (!services_.routes.capabilities_of(step_).takes_elsewhere) co_await fetch_elsewhere(input);
     if (input.data) {
       auto made = co_await make_data(input);
       inputs.push_back(std::move(made));
@@ -85,11 +88,45 @@ async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
       inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(services_.artifacts)});
     } else {
       const auto& output = *outputs_of_(input.sources.at(0)).output;
-      inputs.push_back({input.name, output.file_name, services_.artifacts.path(output.digest),
-                        output.digest.hex()});
+      inputs.push_back({.name = input.name,
+                        .file_name = output.file_name,
+                        .path = services_.artifacts.path(output.digest),
+                        .digest = output.digest.hex(),
+                        .elsewhere = services_.artifacts.elsewhere(output.digest)});
     }
   }
   co_return inputs;
+}
+
+/// Fetches the outputs that only the remote store has.
+async::Task<> AttemptInputs::fetch_elsewhere(const InputSpec& input) {
+  for (const auto& source : input.sources) {
+    const auto made = outputs_of_(source);
+    if (!made.output) continue;
+    const auto place = services_.artifacts.elsewhere(made.output->digest);
+    if (!place) continue;
+    std::optional<orchestrators::LostInput> lost;
+    try {
+      const RemoteOutput output{*made.output, place->is_executable};
+      co_await context_.downloads.fetch_output(output, context_.run.options.shared,
+                                               context_.run.pool);
+    } catch (const DamagedCacheEntry& error) {
+      lost.emplace(error.what(), made.output->digest.hex());
+    }
+    if (lost) throw lost_input(*lost);
+  }
+}
+
+DamagedInput AttemptInputs::lost_input(const orchestrators::LostInput& lost) const {
+  const auto digest = core::Digest::from_hex(lost.digest());
+  services_.artifacts.forget_elsewhere(digest);
+  for (const auto& input : step_.inputs)
+    for (const auto& source : input.sources)
+      if (const auto made = outputs_of_(source); made.output && made.output->digest == digest)
+        return DamagedInput(
+            "the input '" + input.name + "' of '" + step_.name + "' is damaged: " + lost.what(), {},
+            made.step->name);
+  throw core::EnvironmentError(lost.what());
 }
 
 /// Returns the user's data at its own path; for a cluster, a copy in the artifact store. Fetches
@@ -159,9 +196,11 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
       noted_.push_back({name, digest, store::stamp_of(path), context_.checked.contains(digest)});
   };
   for (const auto& input : inputs) {
-    if (input.remote) continue;  // The step's executor fetches it; it is not in this store.
+    if (input.remote || input.elsewhere)
+      continue;  // The step's executor fetches it; it is not in this store.
     note(input.name, input.digest, input.path);
-    for (const auto& piece : input.pieces) note(input.name, piece.digest, piece.path);
+    for (const auto& piece : input.pieces)
+      if (!piece.elsewhere) note(input.name, piece.digest, piece.path);
   }
 }
 

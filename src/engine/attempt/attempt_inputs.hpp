@@ -36,12 +36,16 @@ class AttemptInputs {
   void note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs);
   /// Returns a failure if an artifact was changed since note_artifacts(); it is moved aside.
   async::Task<std::optional<Failure>> damaged_artifact();
+  /// Returns the error of an attempt whose executor could not have an input. The input's step is
+  /// then run again.
+  DamagedInput lost_input(const orchestrators::LostInput& lost) const;
   /// Set by damaged_artifact() if another attempt has changed the artifact.
   const std::optional<DamagedInput>& changed_by_other() const { return changed_by_other_; }
   /// Returns a failure if the user's data is not what the step's key says.
   async::Task<std::optional<Failure>> changed_data();
 
  private:
+  async::Task<> fetch_elsewhere(const InputSpec& input);
   async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input);
   async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input);
 

@@ -6,6 +6,7 @@
 #include "async/on_pool.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "engine/cache/elsewhere.hpp"
 #include "engine/cache/publishing.hpp"
 
 namespace pipeline::engine {
@@ -104,7 +105,8 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
   for (const auto& output : result->outputs) {
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name,
                                              &store::OutputRecord::name) != found.outputs.end();
-    if (!is_wanted || artifacts_.looks_whole(output.record.digest)) continue;
+    if (!is_wanted || artifacts_.is_kept(output.record.digest)) continue;
+    if (stays(step, output)) continue;
     const auto path = staging_ / (step.name + "." + output.record.name);
     core::make_folders(staging_);
     core::remove_tree(path);
@@ -115,6 +117,20 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
   downloaded_.insert(found.key);
   entry = std::move(found);
   co_return entry;
+}
+
+/// Notes an output that is not fetched before something needs it. Small ones are fetched at once.
+bool CacheExchange::stays(const StepSpec& step, const RemoteOutput& output) {
+  constexpr std::uint64_t small_output = 1 << 20;
+  const auto& record = output.record;
+  if (cache_.place().empty() || record.bytes <= small_output ||
+      !may_stay_elsewhere(context_.services.pipeline, step, record.name))
+    return false;
+  artifacts_.note_elsewhere(record.digest, {.is_directory = record.is_directory,
+                                            .is_executable = output.is_executable,
+                                            .bytes = record.bytes,
+                                            .store = cache_.place()});
+  return true;
 }
 
 async::Task<> CacheExchange::publish(store::CacheEntry entry) {

@@ -75,6 +75,7 @@ class CacheExchange {
  private:
   async::Task<std::optional<store::CacheEntry>> try_download(const StepSpec& step, std::string key,
                                                              bool only_own);
+  bool stays(const StepSpec& step, const RemoteOutput& output);
   bool is_stopped() const { return context_.user_stop.level() != core::StopLevel::none; }
 
   const RunContext& context_;

@@ -42,6 +42,9 @@ class RemoteCache {
   /// Returns nothing if there is no such result. Throws DamagedCacheEntry for an invalid record.
   virtual async::Task<std::optional<RemoteResult>> find(std::string key,
                                                         core::CancelSource* cancel) = 0;
+  /// Returns where outputs of the cache are, as in model::Elsewhere, if results of other machines
+  /// are used without a download; empty: all outputs are downloaded.
+  virtual std::string place() const { return {}; }
   /// Downloads to the file or folder `to`, which must not exist. Throws DamagedCacheEntry if the
   /// content is missing; the caller compares it with the record.
   virtual async::Task<> fetch(const RemoteOutput& output, std::filesystem::path to,

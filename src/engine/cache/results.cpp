@@ -55,7 +55,7 @@ async::Task<std::string> Results::download_again(const StepSpec& step, std::stri
   if (!exchange_) co_return from;
   const auto entry = co_await exchange_->download(step, std::move(key), !may_be_downloaded(step));
   const bool are_whole = std::ranges::all_of(
-      outputs, [&](const auto& output) { return artifacts_.looks_whole(output.digest); });
+      outputs, [&](const auto& output) { return artifacts_.is_kept(output.digest); });
   if (entry && are_whole) from = options_.shared->name();
   co_return from;
 }

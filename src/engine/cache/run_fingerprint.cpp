@@ -87,7 +87,7 @@ async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
       found.tags.emplace_back(line);
       same = true;
     } else if (what == 'a') {
-      same = artifacts.looks_whole(core::Digest::from_hex(line));
+      same = artifacts.is_kept(core::Digest::from_hex(line));
     } else if (what == 'e') {
       same = co_await routes.matches(std::string(line));
     } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {

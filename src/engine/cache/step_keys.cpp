@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/cache/elsewhere.hpp"
+
 namespace pipeline::engine {
 
 std::vector<store::KeyPart> StepKeys::own_parts(const StepSpec& step,
@@ -50,10 +52,13 @@ std::optional<store::CacheEntry> StepKeys::success_of(const StepSpec& step, cons
   if (!entry) return std::nullopt;
   mark_temporary(step, entry->outputs);
   if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
-        return artifacts_.looks_whole(output.digest) || (output.temp && !needs_all);
+        return is_at_hand(services_, step, output) || (output.temp && !needs_all);
       }))
     return entry;
-  store_.cache().remove(key);
+  const auto is_elsewhere = [&](const auto& output) {
+    return artifacts_.elsewhere(output.digest).has_value();
+  };
+  if (std::ranges::none_of(entry->outputs, is_elsewhere)) store_.cache().remove(key);
   return std::nullopt;
 }
 

@@ -21,7 +21,8 @@ void mark_temporary(const StepSpec& step, std::vector<store::OutputRecord>& outp
 class StepKeys {
  public:
   explicit StepKeys(const Services& services)
-      : pipeline_(services.pipeline),
+      : services_(services),
+        pipeline_(services.pipeline),
         store_(services.store),
         artifacts_(services.artifacts),
         code_(services.code),
@@ -41,7 +42,7 @@ class StepKeys {
                     const std::vector<store::TreeFile>& files);
   /// Reads the step's code once, so that later keys need not.
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
-  /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
+  /// Returns the earlier success with this key if its artifacts are at hand. The caller
   /// decides whether the step may reuse it.
   /// @param needs_all whether temporary outputs that were removed count as missing
   std::optional<store::CacheEntry> success_of(const StepSpec& step, const std::string& key,
@@ -49,6 +50,7 @@ class StepKeys {
   DataInputs& data() { return data_; }
 
  private:
+  const Services services_;
   const PipelineSpec& pipeline_;
   store::RunStore& store_;
   store::ArtifactStore& artifacts_;

@@ -5,12 +5,12 @@
 
 #include "async/deadline.hpp"
 #include "async/on_pool.hpp"
+#include "async/parallel.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/data/pinned_data.hpp"
-#include "fetch/parallel.hpp"
 #include "fetch/transfer.hpp"
 #include "settings/remote_store.hpp"
 
@@ -204,12 +204,22 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
                                      std::to_string(version.version) +
                                      ", is missing or damaged here",
                                  {"`pipe verify` looks for more that is damaged"});
+  const RemoteOutput output{version.output, version.is_executable};
+  co_await fetch_output(output, cache, pool);
+}
+
+async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
+                                      asio::thread_pool& pool) {
+  const auto digest = output.record.digest;
+  if (!cache)
+    throw core::EnvironmentError(
+        "the output '" + output.record.name + "' is in a remote store, and this run has none",
+        {"name the profile with the `artifact_store` that has it"});
   const auto executor = co_await asio::this_coro::executor;
   const auto work = [&]() -> async::Task<core::Digest> {
     core::make_folders(folder_);
     const core::TemporaryFolder folder(folder_);
-    const RemoteOutput output{version.output, version.is_executable};
-    const DownloadTarget target{artifacts_, folder.path() / version.output.file_name, pool};
+    const DownloadTarget target{artifacts_, folder.path() / output.record.file_name, pool};
     co_await engine::download(*cache, output, target, stop_);
     co_return digest;
   };
@@ -286,7 +296,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
     part.forget_progress();
     fs::rename(path, target);
   };
-  co_await fetch::for_each(state.objects.size(), max_files_at_once, fetch);
+  co_await async::for_each(state.objects.size(), max_files_at_once, fetch);
   store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 

@@ -52,6 +52,9 @@ class Downloads {
   std::vector<std::string> changes_since(const lockfile::LockedData& locked,
                                          const lockfile::LockedData& now,
                                          const fetch::ContentState& state) const;
+  /// Fetches an output that is elsewhere. Throws EnvironmentError, or DamagedCacheEntry for other
+  /// content. @param cache may be null
+  async::Task<> fetch_output(RemoteOutput output, RemoteCache* cache, asio::thread_pool& pool);
   /// Fetches a published artifact unless the store has it. Throws EnvironmentError.
   /// @param cache the cache that has the name; null: this state folder
   async::Task<> fetch_named(const DataSpec& data, const store::PublishedVersion& version,

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "async/parallel.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/data/download.hpp"
 #include "engine/run/refusal.hpp"
-#include "fetch/parallel.hpp"
 #include "lockfile/lock_file.hpp"
 
 namespace pipeline::engine {
@@ -119,7 +119,7 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   };
   std::exception_ptr error;
   try {
-    co_await fetch::for_each(wanted.size(), max_fetched_at_once, fetch);
+    co_await async::for_each(wanted.size(), max_fetched_at_once, fetch);
   } catch (...) {
     error = std::current_exception();
   }
@@ -167,7 +167,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
     }
     if (!problem.empty()) said = {"cannot find out whether it has changed: " + problem};
   };
-  co_await fetch::for_each(wanted.size(), max_asked_at_once, ask_for);
+  co_await async::for_each(wanted.size(), max_asked_at_once, ask_for);
 }
 
 std::vector<std::string> PinnedData::said_of_source(const InputSpec& input) const {

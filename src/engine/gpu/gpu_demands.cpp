@@ -71,6 +71,34 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
   co_return there;
 }
 
+/// Has the GPUs of each node be of one machine, where there are several. Returns why the machines
+/// do not have so many.
+std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& step,
+                                                             gpu::Demand& demand) const {
+  std::map<unsigned, unsigned> by_machine;
+  for (const auto& unit : units_)
+    by_machine[unit.machine] +=
+        std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end() ? 1 : 0;
+  if (by_machine.size() < 2 || demand.count == 0) return std::nullopt;
+  const auto wanted = std::max(1U, step.nodes.count);
+  demand.each = demand.count / wanted;
+  unsigned nodes = 0;
+  std::string counts;
+  for (const auto& [machine, count] : by_machine) {
+    nodes += count / demand.each;
+    counts += (counts.empty() ? "" : ", ") + std::to_string(count);
+  }
+  if (nodes >= wanted) return std::nullopt;
+  return gpu::Shortage{
+      "too-many-gpus",
+      "asks for " + gpu::gpus(demand.each) +
+          (wanted > 1 ? " on each of " + std::to_string(wanted) +
+                            " nodes, and the machines have them for " + std::to_string(nodes)
+                      : ", and no machine has so many"),
+      {"the machines have " + counts + " of them, in the order of the profile"},
+      ""};
+}
+
 /// Adds the step's demand, or the errors in it. Throws EnvironmentError if the machine lacks the
 /// requested GPUs.
 void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inventory,
@@ -78,9 +106,13 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
   const auto* step = request.first;
   auto result = gpu::demand_of(request.second, inventory);
   if (auto* demand = std::get_if<gpu::Demand>(&result)) {
-    processes_matter_ |= demand->idle;
-    demands_.emplace(step->name, std::move(*demand));
-    return;
+    auto lack = let_nodes_be_whole(*step, *demand);
+    if (!lack) {
+      processes_matter_ |= demand->idle;
+      demands_.emplace(step->name, std::move(*demand));
+      return;
+    }
+    result = std::move(*lack);
   }
   auto& shortage = std::get<gpu::Shortage>(result);
   const auto message = "step '" + step->name + "' " + shortage.message;

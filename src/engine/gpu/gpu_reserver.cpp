@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "async/on_pool.hpp"
 #include "async/sleep.hpp"
@@ -265,7 +266,8 @@ std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const
     const bool occupied = !unit.processes.empty();
     devices.push_back(
         {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
-         lost_.contains(unit.uuid) || (occupied && unit.mode == gpu::ComputeMode::exclusive)});
+         lost_.contains(unit.uuid) || (occupied && unit.mode == gpu::ComputeMode::exclusive),
+         unit.machine});
   }
   return devices;
 }
@@ -318,8 +320,9 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
     reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
                                 reservation.locks.back().get()});
   }
-  std::ranges::sort(reservation.gpus, {}, [](const orchestrators::AssignedGpu& gpu) {
-    return std::pair(gpu.index, gpu.uuid);
+  std::ranges::sort(reservation.gpus, {}, [this](const orchestrators::AssignedGpu& gpu) {
+    const auto& unit = *std::ranges::find(units_, gpu.uuid, &gpu::Unit::uuid);
+    return std::tuple(unit.machine, gpu.index, gpu.uuid);
   });
   std::vector<gpu::Waiting> line;
   for (const auto& entry : entries) line.push_back(entry.waiting);

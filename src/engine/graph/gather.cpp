@@ -59,7 +59,8 @@ core::Digest GatheredFolder::digest() const {
 void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path& folder) const {
   core::make_folders(folder);
   for (const auto& entry : entries_)
-    if (entry.made.output) artifacts.link_out(entry.made.output->digest, folder / entry.file);
+    if (entry.made.output && !artifacts.elsewhere(entry.made.output->digest))
+      artifacts.link_out(entry.made.output->digest, folder / entry.file);
   core::write_file_atomically(folder / "index.json", index());
 }
 
@@ -90,7 +91,7 @@ std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
   for (const auto& entry : entries_) {
     if (!entry.made.output) continue;
     const auto& digest = entry.made.output->digest;
-    all.push_back({entry.file, artifacts.path(digest), digest.hex()});
+    all.push_back({entry.file, artifacts.path(digest), digest.hex(), artifacts.elsewhere(digest)});
   }
   return all;
 }

@@ -34,6 +34,7 @@ class GatheredFolder {
   /// Returns the digest over the names of the entries, the index, and the contents.
   core::Digest digest() const;
   /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
+  /// Artifacts that are elsewhere are left out.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
   /// Returns its artifacts with the steps that made them, in order.
   std::vector<store::GatheredPiece> artifacts() const;

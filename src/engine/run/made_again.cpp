@@ -16,7 +16,7 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
   }
   auto& artifacts = context_.services.artifacts;
   if (std::ranges::all_of(steps_[i].outputs, [&](const store::OutputRecord& output) {
-        return artifacts.looks_whole(output.digest);
+        return artifacts.is_kept(output.digest);
       }))
     co_return;
   const auto done = std::make_shared<async::Gate>(context_.executor);
@@ -47,7 +47,7 @@ async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
   for (const auto& input : steps_.spec(i).inputs)
     for (const auto& source : input.sources)
       if (const auto* output = steps_.outputs_of()(source).output;
-          output && output->temp && !context_.services.artifacts.has(output->digest))
+          output && output->temp && !context_.services.artifacts.is_known(output->digest))
         removed.emplace_back(source.step + "." + source.output, steps_.index_of(source.step));
   for (const auto& [output, producer] : removed)
     if (removed.size() > 1) context_.tasks.spawn(try_restore(output, producer, i));

@@ -316,7 +316,7 @@ class Planner final : public DryStarter {
     for (const auto& input : steps_.spec(i).inputs)
       for (const auto& source : input.sources) {
         const auto* output = steps_.outputs_of()(source).output;
-        if (!output || !output->temp || services_.artifacts.has(output->digest)) continue;
+        if (!output || !output->temp || services_.artifacts.is_known(output->digest)) continue;
         auto& plan = plans_[steps_.index_of(source.step)];
         if (plan.action != StepPlan::Action::reuse && !(runs && is_restored(plan))) continue;
         const auto maker = steps_.index_of(source.step);

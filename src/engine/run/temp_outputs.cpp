@@ -72,7 +72,7 @@ bool TempOutputs::is_needed(const Source& source, bool has_ended) const {
 
 void TempOutputs::drop(model::StepIndex i, const std::string& output) {
   for (const auto& made : steps_[i].outputs)
-    if (made.name == output && made.temp && context_.services.artifacts.has(made.digest))
+    if (made.name == output && made.temp && context_.services.artifacts.is_known(made.digest))
       dropped_.push_back(made.digest);
 }
 

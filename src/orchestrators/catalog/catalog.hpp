@@ -19,8 +19,12 @@ struct ConnectionField {
   enum class Kind {
     word,
     number,  ///< A whole one, as a text.
+    bytes,   ///< An amount such as `200GiB`; the value is the number of bytes.
+    volume,  ///< An absolute path on the machines that run steps, or `pvc/CLAIM`.
     path,    ///< Relative ones are resolved against the folder of the profile's file.
     job,     ///< A JSON merge patch of a Kubernetes Job, as JSON.
+    hosts,   ///< URLs of services, as a JSON list of maps: `host`, and perhaps `address`, at which
+             ///< other hosts reach this one, and `certificates`, a path.
   } kind = Kind::word;
   std::string option_help = {};     ///< Help of the option `--NAME`; empty: there is none.
   bool identifies_service = false;  ///< The field helps to find the remains of a dead run.
@@ -33,6 +37,8 @@ struct ConnectionMap {
   std::string example;
   /// The error message beside `artifact_store`; empty: the two do not exclude each other.
   std::string excludes_artifact_store = {};
+  /// The error message without an `artifact_store` whose pods have URLs; empty: it is not needed.
+  std::string needs_artifact_store = {};
 };
 
 /// The traits of an orchestrator on every machine; Capabilities has those that depend on the

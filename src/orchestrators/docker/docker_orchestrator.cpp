@@ -54,12 +54,12 @@ std::string kernel_release() {
   return system.release;
 }
 
-class DockerOrchestrator : public Orchestrator {
+class DockerOrchestrator : public OneEngine {
  public:
-  DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options)
+  DockerOrchestrator(asio::io_context& loop, OrchestratorOptions options, docker::Endpoint endpoint)
       : loop_(loop),
         options_(std::move(options)),
-        engine_(loop, docker::find_endpoint(), docker::limits_from_environment(), options_.run),
+        engine_(loop, std::move(endpoint), docker::limits_from_environment(), options_.run),
         images_(loop, engine_, options_),
         users_(loop, engine_, options_.state),
         system_(loop) {
@@ -74,6 +74,14 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
+  docker::EngineApi& engine() override { return engine_; }
+
+  async::Task<const json*> system() override {
+    static const std::string key = "/info";
+    const std::function<async::Task<json>()> ask = [this] { return engine_.system_info(); };
+    if (!system_.find(key)) co_await system_.get(key, ask, nullptr);
+    co_return system_.find(key);
+  }
 
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
@@ -149,26 +157,31 @@ class DockerOrchestrator : public Orchestrator {
     co_return lines;
   }
 
-  async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
-                                           unsigned ranks) override {
+  async::Task<bool> has_agents(const Attempt& attempt, unsigned nodes, unsigned ranks) override {
     const auto* engine = co_await engine_.info();
-    const bool has_agents = !init(engine->architecture).empty();
-    if (!has_agents && ranks > nodes)
+    const bool is_startable = !init(engine->architecture).empty();
+    if (!is_startable && ranks > nodes)
       throw core::EnvironmentError(
           "several processes on a node of '" + attempt.step.name +
               "' are started by pipe's own program, which containers of this engine cannot run",
           {"let `torchrun` start them: leave `processes` out (docs/nodes.md)",
            "or put the state folder on a file system without `noexec`, on a machine with the "
            "engine's processor"});
+    co_return is_startable;
+  }
+
+  async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
+                                           unsigned ranks) override {
+    const bool with_agents = co_await has_agents(attempt, nodes, ranks);
     NodeAddresses made;
-    if (attempt.step.settings->docker.network == "host") {
+    if (attempt.step.settings->docker.network == host_network) {
       made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
     } else {
       const auto place = place_of_network(attempt);
       co_await remove_services(engine_, labels_of(attempt, place));  // Those of a dead driver.
       made = co_await make_node_network(engine_, attempt, place, nodes);
     }
-    made.has_agents = has_agents;
+    made.has_agents = with_agents;
     made.secret = core::random_name() + core::random_name();
     co_return made;
   }
@@ -206,7 +219,8 @@ class DockerOrchestrator : public Orchestrator {
     place.program = image.program;
     if (attempt.process && !attempt.process->addresses->network.empty()) {
       place.network = attempt.process->addresses->network;
-      place.address = attempt.process->addresses->nodes.at(attempt.process->node);
+      if (place.network != host_network)
+        place.address = attempt.process->addresses->nodes.at(attempt.process->node);
     }
     co_await users_.find(attempt, place);
     if (!attempt.gpus.empty()) {
@@ -398,14 +412,6 @@ class DockerOrchestrator : public Orchestrator {
     return *init_;
   }
 
-  /// Returns the response of GET /info, requested once.
-  async::Task<const json*> system() {
-    static const std::string key = "/info";
-    const std::function<async::Task<json>()> ask = [this] { return engine_.system_info(); };
-    if (!system_.find(key)) co_await system_.get(key, ask, nullptr);
-    co_return system_.find(key);
-  }
-
   /// Returns the name of the engine's machine.
   async::Task<std::string> node() {
     if (engine_.endpoint().is_of_this_machine()) co_return machine_name();
@@ -468,13 +474,9 @@ class DockerOrchestrator : public Orchestrator {
 
 }  // namespace
 
-}  // namespace pipeline::orchestrators::docker_engine
-
-namespace pipeline::orchestrators {
-
-std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop,
-                                                       OrchestratorOptions options) {
-  return std::make_unique<docker_engine::DockerOrchestrator>(loop, std::move(options));
+std::unique_ptr<OneEngine> make_one_engine(asio::io_context& loop, OrchestratorOptions options,
+                                           docker::Endpoint endpoint) {
+  return std::make_unique<DockerOrchestrator>(loop, std::move(options), std::move(endpoint));
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -10,6 +10,10 @@ Entry docker_entry() {
                      .needs_engine = true,
                      .runs_on_engine = true,
                      .runs_nodes = true},
+          .connection = {{.name = "engines",
+                          .key = "engines",
+                          .kind = ConnectionField::Kind::hosts,
+                          .identifies_service = true}},
           .setting_outside_key = [](const StepSpec& step) -> std::string {
             return step.settings->docker.volumes.items().empty() ? "" : "docker.volumes";
           }};

@@ -192,10 +192,11 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
   }
 }
 
-/// The checkpoint is unpacked beside the one that there is, which stays if anything fails.
+/// The checkpoint is unpacked beside the one that there is, which stays if anything fails. Of a
+/// step with nodes, that of the first one is kept.
 async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
                               const std::string& container, core::CancelSource& cancel) {
-  if (attempt.checkpoint_key.empty()) co_return;
+  if (attempt.checkpoint_key.empty() || (attempt.process && attempt.process->node > 0)) co_return;
   const Copied folder{containers::container_layout().checkpoint,
                       attempt.scratch / ".pipe-checkpoint"};
   core::remove_tree(folder.to);

@@ -46,14 +46,27 @@ Entry kubernetes_entry() {
             .key = "driver_job_patch",
             .kind = ConnectionField::Kind::job},
            {.name = "claim", .key = "claim.name"},
-           {.name = "claim_path", .key = "claim.path", .kind = ConnectionField::Kind::path}},
+           {.name = "claim_path", .key = "claim.path", .kind = ConnectionField::Kind::path},
+           {.name = "node_cache",
+            .key = "node_cache.path",
+            .kind = ConnectionField::Kind::volume},
+           {.name = "node_cache_budget",
+            .key = "node_cache.budget",
+            .kind = ConnectionField::Kind::bytes}},
       .connection_maps = {{.key = "claim",
                            .missing = "a claim has a `name`, in the cluster, and a `path`, where "
                                       "this machine sees what is in it",
                            .example = "claim: {name: pipe-artifacts, path: /mnt/lab}",
                            .excludes_artifact_store =
                                "pods get their files either through a claim or through a remote "
-                               "store"}},
+                               "store"},
+                          {.key = "node_cache",
+                           .missing = "a node_cache has a `path`, a folder of each node, and a "
+                                      "`budget`, the most that it takes there",
+                           .example = "node_cache: {path: /var/cache/pipe, budget: 200GiB}",
+                           .needs_artifact_store =
+                               "a node_cache keeps what pods download from a bucket, and this "
+                               "profile has none"}},
       .setting_outside_key = mounts_claims};
 }
 

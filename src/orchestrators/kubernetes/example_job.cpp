@@ -34,6 +34,7 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place)
   cluster.owner = "STATE";
   cluster.agent_image = place.agent_image;
   cluster.carries = place.carries;
+  cluster.node_cache = place.node_cache;
   if (place.carries && place.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
   if (cluster.agent_image.empty()) cluster.agent = place.state / "kubernetes" / "agent-DIGEST";
   if (step.program) cluster.program = {"/PROGRAM"};

@@ -21,6 +21,7 @@ struct ExampleJobOptions {
   bool pull = false;
   std::string agent_image = {};  ///< If empty, the agent is a file of this machine.
   bool carries = false;          ///< See JobOptions::carries.
+  NodeCache node_cache = {};
   std::string user = {};         ///< See JobOptions::user; empty: the caller.
   GpuModels gpu_models = {};
   /// Returns the file name of the earlier step's output; if unset, the input's name is used.

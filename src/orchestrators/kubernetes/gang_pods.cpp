@@ -1,6 +1,7 @@
 #include "orchestrators/kubernetes/gang_pods.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "async/retry_policy.hpp"
@@ -24,7 +25,10 @@ constexpr int pauses_after_telling = 50;
 
 }  // namespace
 
-void GangPods::see(unsigned node, const nlohmann::json& pod, TimePoint now) {
+void GangPods::see(unsigned node, const nlohmann::json& pod, TimePoint now, bool is_gone) {
+  const bool is_going = is_gone || text_at(pod, "/status/phase") == "Failed" ||
+                        !text_at(pod, "/metadata/deletionTimestamp").empty();
+  if (is_going && !first_to_go_) first_to_go_ = node;
   addresses_.at(node) = text_at(pod, "/status/podIP");
   have_nodes_[node] = !text_at(pod, "/spec/nodeName").empty();
   const auto count = std::ranges::count(have_nodes_, true);
@@ -47,6 +51,17 @@ Failure GangPods::failure_of(const nlohmann::json& pod) const {
   if (auto state = pod_state_of(pod); !state.waits_for.empty())
     failure.details.push_back(std::move(state.waits_for));
   return failure;
+}
+
+std::optional<nlohmann::json> GangPods::own_end(unsigned node, const nlohmann::json& pod) const {
+  if (!first_to_go_ || *first_to_go_ == node) return pod;
+  if (pod.is_null()) return std::nullopt;
+  if (!is_unexplained(pod)) return pod;
+  const auto code = exit_code_of(pod);
+  if (!code || *code == 128 + SIGTERM || *code == 128 + SIGKILL) return std::nullopt;
+  auto own = pod;
+  own["metadata"].erase("deletionTimestamp");  // Its step had ended by itself.
+  return own;
 }
 
 std::string GangPods::addresses() const {

@@ -1,5 +1,5 @@
 /// @file
-/// What the Jobs of a step with nodes know of one another.
+/// What the pods of a step with nodes know of one another.
 #pragma once
 
 #include <chrono>
@@ -24,12 +24,17 @@ class GangPods {
   GangPods(unsigned nodes, std::chrono::seconds patience)
       : addresses_(nodes), have_nodes_(nodes), patience_(patience) {}
 
-  /// Takes what is known of a node's pod. @param pod null: there is none yet
-  void see(unsigned node, const nlohmann::json& pod, TimePoint now);
+  /// Takes what is known of a node's pod. @param pod null: there is none yet @param is_gone it was
+  /// there, and is not any more
+  void see(unsigned node, const nlohmann::json& pod, TimePoint now, bool is_gone = false);
   /// Returns whether this pod has no node, and another one has waited for it for long enough.
   bool must_give_back(unsigned node, TimePoint now) const;
   /// Returns the failure of the pod that gives back.
   Failure failure_of(const nlohmann::json& pod) const;
+
+  /// Returns the pod of a GangJob as its own end has left it; nothing: it was ended because another
+  /// one had failed or was deleted before, whether by the Job's controller or the driver.
+  std::optional<nlohmann::json> own_end(unsigned node, const nlohmann::json& pod) const;
 
   /// Returns the addresses of all pods with commas; empty while one is not known.
   std::string addresses() const;
@@ -38,6 +43,7 @@ class GangPods {
   std::vector<std::string> addresses_;
   std::vector<bool> have_nodes_;
   std::optional<TimePoint> waits_since_;
+  std::optional<unsigned> first_to_go_;  ///< The node whose pod has failed or was deleted first.
   std::chrono::seconds patience_;
 };
 

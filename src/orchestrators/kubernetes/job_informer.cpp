@@ -1,5 +1,7 @@
 #include "orchestrators/kubernetes/job_informer.hpp"
 
+#include <charconv>
+
 #include "async/sleep.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/watch.hpp"
@@ -10,25 +12,36 @@ namespace pipeline::orchestrators::kubernetes {
 using kubernetes_api::Change;
 using kubernetes_api::text_at;
 
+std::optional<unsigned> index_of(const nlohmann::json& pod) {
+  const auto text = text_at(pod, "/metadata/annotations/batch.kubernetes.io~1job-completion-index");
+  unsigned index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return index;
+}
+
 struct JobInformer::State {
   State(kubernetes_api::Client& cluster, std::string of)
       : client(cluster), selector(std::move(of)) {}
 
   void take_job(const Change& change) {
-    const auto found = entries.find(text_at(change.object, "/metadata/name"));
-    if (found == entries.end()) return;
-    auto& entry = found->second;
-    if (change.kind == Change::Kind::deleted)
-      entry.job_gone = true;
-    else
-      entry.job = std::move(change.object);
-    if (entry.on_change) entry.on_change();
+    const auto name = text_at(change.object, "/metadata/name");
+    for (auto found = entries.lower_bound({name});
+         found != entries.end() && found->first.job == name; ++found) {
+      auto& entry = found->second;
+      if (change.kind == Change::Kind::deleted)
+        entry.job_gone = true;
+      else
+        entry.job = change.object;
+      if (entry.on_change) entry.on_change();
+    }
   }
   void take_pod(const Change& change) {
     const auto name = text_at(change.object, "/metadata/name"),
                uid = text_at(change.object, "/metadata/uid");
     if (change.kind == Change::Kind::added)
-      jobs_of_pods[name] = text_at(change.object, "/metadata/labels/job-name");
+      jobs_of_pods[name] = {text_at(change.object, "/metadata/labels/job-name"),
+                            index_of(change.object)};
     const auto job = jobs_of_pods.find(name);
     if (job == jobs_of_pods.end()) return;
     const auto found = entries.find(job->second);
@@ -64,8 +77,8 @@ struct JobInformer::State {
   std::exception_ptr error;
   nlohmann::json nodes;
   std::chrono::steady_clock::time_point nodes_expire;
-  std::map<std::string, Entry> entries;             ///< Keyed by the Job's name.
-  std::map<std::string, std::string> jobs_of_pods;  ///< From the pod's name to the Job's.
+  std::map<PodOfJob, Entry> entries;
+  std::map<std::string, PodOfJob> jobs_of_pods;  ///< Keyed by the pod's name.
 };
 
 namespace {
@@ -109,8 +122,8 @@ async::Task<> JobInformer::ready(core::CancelSource& stop) {
   if (state->error) std::rethrow_exception(state->error);
 }
 
-JobInformer::Entry& JobInformer::entry(const std::string& job) { return state_->entries[job]; }
-void JobInformer::forget(const std::string& job) { state_->entries.erase(job); }
+JobInformer::Entry& JobInformer::entry(const PodOfJob& pod) { return state_->entries[pod]; }
+void JobInformer::forget(const PodOfJob& pod) { state_->entries.erase(pod); }
 std::size_t JobInformer::size() const { return state_->entries.size(); }
 
 async::Task<nlohmann::json> JobInformer::nodes() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,15 @@
 #include "kubernetes_api/client.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
+
+/// A Job and its pod: the only one, or that of an index.
+struct PodOfJob {
+  std::string job;
+  std::optional<unsigned> index = {};
+  auto operator<=>(const PodOfJob&) const = default;
+};
+/// Returns the index of an Indexed Job's pod.
+std::optional<unsigned> index_of(const nlohmann::json& pod);
 
 class JobInformer {
  public:
@@ -29,13 +39,13 @@ class JobInformer {
   /// The state of a Job and its pod, as far as it was observed.
   struct Entry {
     nlohmann::json job,
-        pod;  ///< Null: not seen yet. If a Job has several pods, the first; the others replaced it.
+        pod;  ///< Null: not seen yet. If there are several pods, the first; the others replaced it.
     bool job_gone = false, pod_gone = false;
     std::function<void()> on_change;
   };
   /// Returns the entry, kept up to date until forget(). Its address is stable.
-  Entry& entry(const std::string& job);
-  void forget(const std::string& job);
+  Entry& entry(const PodOfJob& pod);
+  void forget(const PodOfJob& pod);
   /// Returns the number of entries.
   std::size_t size() const;
   /// Returns the cluster's nodes (nodes_of()), at most half a minute old.

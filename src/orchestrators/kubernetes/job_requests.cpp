@@ -34,15 +34,17 @@ async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap 
       client.path("batch/v1", "jobs") + "?labelSelector=" + net::url_encode(selector));
 }
 
-async::Task<unsigned> last_try(kubernetes_api::Client& client, StringMap labels) {
+async::Task<LeftGang> left_gang(kubernetes_api::Client& client, StringMap labels) {
   const auto jobs = co_await jobs_with(client, std::move(labels));
-  unsigned last = 0;
+  LeftGang left;
   for (const auto& job : kubernetes_api::list_at(jobs, "/items")) {
     const auto& found = kubernetes_api::at(job, "/metadata/labels");
     const auto number = found.value(try_label, std::string());
-    last = std::max(last, static_cast<unsigned>(std::strtoul(number.c_str(), nullptr, 10)));
+    left.tries =
+        std::max(left.tries, static_cast<unsigned>(std::strtoul(number.c_str(), nullptr, 10)));
+    left.are_alike = !found.contains(node_label);
   }
-  co_return last;
+  co_return left;
 }
 
 void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,

@@ -19,8 +19,12 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
 
 /// Returns the Jobs that have all of these labels.
 async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap labels);
-/// Returns the highest try among the Jobs of an attempt with nodes (try_label); 0: none.
-async::Task<unsigned> last_try(kubernetes_api::Client& client, StringMap labels);
+/// What a dead driver has left of an attempt with nodes.
+struct LeftGang {
+  unsigned tries = 0;                  ///< The highest of its Jobs' try_label.
+  std::optional<bool> are_alike = {};  ///< All nodes have one Job; unset: there is no Job.
+};
+async::Task<LeftGang> left_gang(kubernetes_api::Client& client, StringMap labels);
 
 /// Throws EnvironmentError if a Job that exists lacks one of the labels: it is not this attempt's.
 void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,

@@ -5,13 +5,16 @@
 
 #include "async/change.hpp"
 #include "async/joinable_task.hpp"
+#include "async/sleep.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/log_frames.hpp"
 #include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/gang_job.hpp"
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_cleanup.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
@@ -23,6 +26,7 @@
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/service_logs.hpp"
+#include "orchestrators/kubernetes/wait_reasons.hpp"
 #include "orchestrators/last_output.hpp"
 #include "orchestrators/stopped.hpp"
 
@@ -40,7 +44,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto longest_log_silence = 10s;  // Of a pod whose shell has ended.
 constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
-constexpr auto first_look = 1s, look_again = 5s;  // At events and nodes, while a pod waits.
+constexpr auto longest_wait_for_stop = 30s;
 
 class JobRun {
  public:
@@ -51,32 +55,40 @@ class JobRun {
         attempt_(attempt),
         place_(place),
         files_(files),
-        name_(job_name(attempt)),
+        pod_{job_name(attempt),
+             place.gang_job ? std::optional(attempt.process->node) : std::nullopt},
         executor_(executor),
         changed_(executor),
         informer_(informer),
-        entry_(informer.entry(name_)),
+        entry_(informer.entry(pod_)),
         waits_(waits),
-        services_(client, attempt.io.log, executor) {
-    entry_.on_change = [this] { changed_.tell(); };
+        services_(client, attempt.io.log, executor),
+        reasons_(client, informer, attempt, pod_) {
+    entry_.on_change = [this] {
+      see_gang();
+      changed_.tell();
+    };
   }
-  ~JobRun() { informer_.forget(name_); }
+  ~JobRun() { informer_.forget(pod_); }
   JobRun(const JobRun&) = delete;
   JobRun& operator=(const JobRun&) = delete;
 
   async::Task<AttemptResult> run();
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return pod_.job; }
   const std::string& uid() const { return uid_; }
+  /// Of the runs that share a Job, one asks and says what concerns the Job, and removes it.
+  bool leads() const { return !place_.gang_job || pod_.index == 0U; }
 
  private:
   async::Task<> create();
-  async::Task<bool> is_there();
-  async::Task<> adopt();
+  async::Task<CreatedJob> make_job();
+  async::Task<bool> wait_for_stop();
   async::Task<bool> look_for_pod();
+  async::Task<> remove_job();
   async::Task<> watch();
   JobView view();
-  async::Task<> look_closer(Clock::time_point now);
   void note(const JobAction& action);
+  void see_gang();
   void follow_gang(bool is_running);
   async::Task<bool> gives_back();
   async::Task<> stop(core::StopLevel level);
@@ -85,14 +97,11 @@ class JobRun {
   async::Task<> converse();
   async::Task<> read_once();
   async::Task<> drain();
-  std::optional<Failure> judge();
+  bool was_ended_by_gang() const;
+  async::Task<std::optional<Failure>> judge();
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
 
-  /// The Job cannot be created, or need not be any more.
-  bool is_given_up() const {
-    return failure_ || attempt_.io.cancel.level() != core::StopLevel::none;
-  }
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
 
@@ -100,14 +109,15 @@ class JobRun {
   const Attempt& attempt_;
   const JobOptions& place_;
   PodStaging* const files_;
-  const std::string name_;
+  const PodOfJob pod_;
   asio::any_io_executor executor_;
   async::Change changed_;  ///< Of what view() returns.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   std::string& waits_;
   ServiceLogs services_;
-  std::string uid_, first_errors_, shell_error_;
+  WaitReasons reasons_;
+  std::string uid_, evicted_, first_errors_, shell_error_;
   std::optional<async::JoinableTask> log_, help_, telling_;
   core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
@@ -123,80 +133,63 @@ class JobRun {
   std::optional<Failure> failure_;  ///< A failure found before the pod ended.
   JobWatch watch_{startup_timeout(attempt_.step),
                   std::chrono::seconds(grace_seconds(attempt_, place_))};
-  Clock::time_point next_look_;
-  Room room_ = Room::not_looked;
-  std::string refused_;  ///< See JobView.
-  bool may_ask_again_ = true;
 };
 
-/// Returns true if a dead driver has created the Job. If not, files in the attempt's folders are
-/// useless to the new pod.
-async::Task<bool> JobRun::is_there() {
-  bool there = true;
-  try {
-    co_await adopt();
-  } catch (const ApiError& error) {
-    if (error.status() != 404) throw;
-    there = false;
-  }
-  if (!there)
-    for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
-      core::remove_tree(folder);
-      core::make_folders(folder);
-    }
-  co_return there;
-}
-
-/// The Secret is created after the Job, which owns it from the start, so no Secret outlives its Job
-/// even if this process is killed in between. Until it exists the pod's containers wait.
 async::Task<> JobRun::create() {
-  bool exists = attempt_.joins && co_await is_there();
-  if (exists && text_at(entry_.pod, "/status/phase") != "Pending" && !entry_.pod.is_null()) {
-    uid_ = text_at(entry_.job, "/metadata/uid");
-    co_return;  // Its containers have been started, so the Secret existed.
-  }
-  std::optional<StagedFiles> carried;
-  const auto begun = Clock::now();
-  if (files_) carried = co_await files_->bring(attempt_);
-  brought_ = Clock::now() - begun;
-  if (!exists) {
-    auto made = co_await create_in_turn(client_, client_.path("batch/v1", "jobs"),
-                                        job_manifest(attempt_, place_), attempt_.io, failure_);
-    if (is_given_up()) co_return;
-    exists = made.is_null();
-    if (!exists) entry_.job = std::move(made);
-    if (exists) co_await adopt();
-  }
-  uid_ = text_at(entry_.job, "/metadata/uid");
-  auto secret = secret_manifest(attempt_, place_.owner, carried);
-  if (!secret) co_return;
-  (*secret)["metadata"]["ownerReferences"] = json::array(
-      {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
-  co_await create_in_turn(client_, client_.path("", "secrets"), std::move(*secret), attempt_.io,
-                          failure_);
+  auto made = co_await make_job();
+  failure_ = std::move(made.failure);
+  brought_ = made.brought;
+  uid_ = text_at(made.job, "/metadata/uid");
+  if (entry_.pod.is_null()) entry_.pod = pod_in(made.pods, pod_.index);
+  if (entry_.job.is_null()) entry_.job = std::move(made.job);
+  see_gang();
 }
 
-/// The Job exists: a dead driver created it, or this one did and the response was lost.
-async::Task<> JobRun::adopt() {
-  auto job = co_await client_.get("read the Job " + name_, client_.path("batch/v1", "jobs", name_));
-  require_labels(client_, job, job_labels(attempt_, place_.owner));
-  entry_.job = std::move(job);
-  co_await look_for_pod();
+/// The run of node 0 creates the Job of all nodes; the others wait for that.
+async::Task<CreatedJob> JobRun::make_job() {
+  auto* const shared = place_.gang_job;
+  if (!shared) co_return co_await create_job(client_, attempt_, place_, files_, entry_);
+  if (leads()) {
+    const core::ScopeGuard settled([shared] { shared->is_settled.open(); });
+    shared->created = co_await create_job(client_, attempt_, place_, files_, entry_);
+    co_return shared->created;
+  }
+  {
+    const core::CancelSource::Listener stopped(
+        attempt_.io.cancel, [shared](core::StopLevel) { shared->is_settled.open(); });
+    co_await shared->is_settled.wait();
+  }
+  auto made = shared->created;
+  made.brought = {};
+  if (!made.job.is_null() && !made.failure) co_return made;
+  const bool is_stopped = co_await wait_for_stop();
+  made.failure = is_stopped ? was_stopped() : deleted_before_pod(pod_.job);
+  co_return made;
+}
+
+/// The run of the pod that has failed first ends the attempt, and so stops this one. Returns
+/// whether it has.
+async::Task<bool> JobRun::wait_for_stop() {
+  if (attempt_.io.cancel.level() == core::StopLevel::none)
+    co_await async::sleep(longest_wait_for_stop, &attempt_.io.cancel);
+  co_return attempt_.io.cancel.level() != core::StopLevel::none;
 }
 
 /// Returns true if the Job has a pod; the watch may report it later.
 async::Task<bool> JobRun::look_for_pod() {
-  const auto pods = co_await pods_of_job(client_, name_);
-  const auto& items = kubernetes_api::list_at(pods, "/items");
-  if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
-  co_return !items.empty();
+  const auto pods = co_await pods_of_job(client_, pod_.job);
+  auto pod = pod_in(kubernetes_api::list_at(pods, "/items"), pod_.index);
+  const bool is_there = !pod.is_null();
+  if (entry_.pod.is_null()) entry_.pod = std::move(pod);
+  co_return is_there;
 }
 
-/// Deletes the Job, and its pod with the remaining grace period.
+/// Deletes the Job, and its pod with the remaining grace period. The Job of all nodes stays while
+/// it has pods: the log of a pod that has failed is read still, and the Job makes no others.
 async::Task<> JobRun::stop(core::StopLevel level) {
   if (level == core::StopLevel::immediate)
     core::write_file_atomically(attempt_.scratch / stop_file_name, "");
-  co_await delete_job(client_, name_, uid_);
+  if (!place_.gang_job || there_is_no_pod()) co_await delete_job(client_, pod_.job, uid_);
   if (there_is_no_pod()) {  // None is known.
     const bool is_there = co_await look_for_pod();
     if (!is_there) entry_.pod_gone = true;
@@ -210,9 +203,9 @@ async::Task<> JobRun::stop(core::StopLevel level) {
 
 async::Task<> JobRun::fail(JobAction& action) {
   failure_ = std::move(action.failure);
-  const auto failing = there_is_no_pod() ? name_ : pod_name();
+  const auto failing = there_is_no_pod() ? pod_.job : pod_name();
   co_await add_warnings(client_, failing, *failure_);
-  if (action.state.stage == "node" && room_ == Room::never) {
+  if (action.state.stage == "node" && reasons_.room == Room::never) {
     const auto nodes = co_await informer_.nodes();
     std::ranges::move(why_none_fits(nodes, at(entry_.pod, "/spec")),
                       std::back_inserter(failure_->details));
@@ -239,33 +232,10 @@ JobView JobRun::view() {
           .output_ended = frames_.ended(),
           .shell_left = attempt_.shell && log_ && log_->done() &&
                         Clock::now() - *log_ended_ >= longest_log_silence,
-          .room = room_,
-          .refused = refused_,
+          .room = reasons_.room,
+          .refused = reasons_.refused,
+          .queued = reasons_.queued,
           .has_begun = frames_.has_begun()};
-}
-
-/// Asks why a pod is not created, or has no node, which no watch reports. The more Jobs a run has,
-/// the less often each of them asks.
-async::Task<> JobRun::look_closer(Clock::time_point now) {
-  const auto state = entry_.pod.is_null() ? job_status_of(entry_.job) : pod_state_of(entry_.pod);
-  const bool has_no_pod = entry_.pod.is_null() && state.failure;
-  if ((!has_no_pod && state.stage != "node") || watch_.in_stage(now) < first_look ||
-      now < next_look_)
-    co_return;
-  next_look_ = now + std::max<Clock::duration>(look_again, informer_.size() * 50ms);
-  if (!has_no_pod) {
-    const auto& settings = attempt_.step.settings->kubernetes;
-    const auto nodes = co_await informer_.nodes();
-    // An earlier attempt had a node, so that the cluster may have one again.
-    const bool may_have_one = settings.autoscaling.value_or(false) || attempt_.number > 1;
-    room_ = room_on(nodes, at(entry_.pod, "/spec"), may_have_one);
-    co_return;
-  }
-  // The cluster forgets events after an hour, and reports few of them.
-  if (auto message = co_await last_refusal(client_, name_); !message.empty())
-    refused_ = std::move(message);
-  if (may_ask_again_ && job_status_of(entry_.job, {}, refused_).in_quota_queue)
-    may_ask_again_ = co_await ask_for_pod(client_, name_);
 }
 
 /// Passes on what an action says of the pod.
@@ -280,12 +250,17 @@ void JobRun::note(const JobAction& action) {
     log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { changed_.tell(); });
   if (has_started) fetched_.stop(core::StopLevel::immediate);
   if (place_.gang) follow_gang(action.state.phase == PodState::Phase::running);
-  if (!action.notice.empty())
+  if (!action.notice.empty() && (leads() || !entry_.pod.is_null()))
     attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
 }
 
+void JobRun::see_gang() {
+  if (place_.gang)
+    place_.gang->see(attempt_.process->node, entry_.pod, Clock::now(), entry_.pod_gone);
+}
+
 void JobRun::follow_gang(bool is_running) {
-  place_.gang->see(attempt_.process->node, entry_.pod, Clock::now());
+  see_gang();
   if (!is_running || telling_) return;
   auto telling = tell_addresses(
       client_, *place_.gang, pod_name(), [this] { return is_told_; }, log_connection_);
@@ -294,13 +269,22 @@ void JobRun::follow_gang(bool is_running) {
 
 /// Ends the wait of a pod without a node for which the others of its gang have waited too long.
 async::Task<bool> JobRun::gives_back() {
-  if (!place_.gang || is_given_up() || watch_.stopping() != core::StopLevel::none ||
+  if (!place_.gang || failure_ || attempt_.io.cancel.level() != core::StopLevel::none ||
+      watch_.stopping() != core::StopLevel::none ||
       !place_.gang->must_give_back(attempt_.process->node, Clock::now()))
     co_return false;
   attempt_.process->addresses->gives_back = true;
   failure_ = place_.gang->failure_of(entry_.pod);
   co_await stop(core::StopLevel::immediate);
   co_return true;
+}
+
+/// Deletes the Job of a pod that others delete, so that it gets no other pod. The Job of all nodes
+/// replaces none, unless a queue lets it go again.
+async::Task<> JobRun::remove_job() {
+  const bool is_evicted = at(entry_.job, "/spec/suspend") == true;
+  if (is_evicted) evicted_ = co_await reasons_.eviction(entry_);
+  if (!place_.gang_job || (is_evicted && leads())) co_await delete_job(client_, pod_.job, uid_);
 }
 
 /// Waits until the pod has ended or is lost; stops it on request.
@@ -314,7 +298,7 @@ async::Task<> JobRun::watch() {
     using Kind = JobAction::Kind;
     if (action.kind == Kind::end) break;
     if (action.kind == Kind::stop) co_await stop(action.level);
-    if (action.kind == Kind::remove) co_await delete_job(client_, name_, uid_);
+    if (action.kind == Kind::remove) co_await remove_job();
     if (action.kind == Kind::fail) {
       co_await fail(action);
       break;
@@ -325,7 +309,7 @@ async::Task<> JobRun::watch() {
     for (const auto* beside : {&help_, &telling_})
       if (*beside && (*beside)->error() && watch_.stopping() == core::StopLevel::none)
         std::rethrow_exception((*beside)->error());
-    co_await look_closer(Clock::now());
+    co_await reasons_.look(entry_, watch_.in_stage(Clock::now()), Clock::now());
     const bool is_timed = action.is_timed || log_ended_ || (place_.gang && !is_told_);
     co_await changed_.wait(is_timed ? Clock::now() + 1s : Clock::time_point::max());
   }
@@ -360,8 +344,8 @@ async::Task<> JobRun::read_once() {
 }
 
 async::Task<> JobRun::read_log() {
-  if (const auto restored = restored_checkpoint(entry_.pod); !restored.empty())
-    attempt_.io.log.write(Stream::err, restored);
+  if (const auto notes = stager_notes(entry_.pod); !notes.empty())
+    attempt_.io.log.write(Stream::err, notes);
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // The log is complete.
@@ -397,29 +381,41 @@ async::Task<> JobRun::drain() {
     co_await read_last_output(*log_, changed_, received_, attempt_.io.cancel, log_connection_);
 }
 
-std::optional<Failure> JobRun::judge() {
+bool JobRun::was_ended_by_gang() const {
+  return place_.gang_job && !failure_ && watch_.stopping() == core::StopLevel::none &&
+         !place_.gang->own_end(*pod_.index, entry_.pod);
+}
+
+async::Task<std::optional<Failure>> JobRun::judge() {
   const auto code = exit_code_of(entry_.pod);
-  if (failure_) return failure_;
+  if (failure_) co_return failure_;
   if (attempt_.shell && !shell_error_.empty() && !code)
-    return Failure{FailureKind::infrastructure, shell_error_, {}, {}};
-  if (watch_.stopping() != core::StopLevel::none)
-    return watch_.stopping() == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
-                                                                             : was_stopped();
-  if (entry_.pod.is_null()) return deleted_before_pod(name_);
-  if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
-  auto failure =
-      failure_of_pod(entry_.pod, attempt_, place_.image, {first_errors_, last_output_.text()});
-  if (!attempt_.shell || !code) return failure;
-  if (failure && failure->kind == FailureKind::not_started) return failure;
-  return std::nullopt;  // How the user has left it.
+    co_return Failure{FailureKind::infrastructure, shell_error_, {}, {}};
+  if (watch_.stopping() == core::StopLevel::graceful && code == 128 + 9)
+    co_return had_to_be_killed();
+  const bool is_stopped_late = was_ended_by_gang() && co_await wait_for_stop();
+  if (watch_.stopping() != core::StopLevel::none || is_stopped_late) co_return was_stopped();
+  if (entry_.pod.is_null()) co_return deleted_before_pod(pod_.job);
+  if (auto late = past_deadline(entry_.job, entry_.pod)) co_return late;
+  if (auto evicted = suspended_again(entry_.job, entry_.pod, evicted_)) co_return evicted;
+  auto own = place_.gang_job ? place_.gang->own_end(*pod_.index, entry_.pod) : std::nullopt;
+  const auto pod = own ? std::move(*own) : entry_.pod;
+  auto failure = failure_of_pod(pod, attempt_, place_.image, {first_errors_, last_output_.text()});
+  if (failure) co_await explain(client_, pod, *failure);
+  if (!attempt_.shell || !code) co_return failure;
+  if (failure && failure->kind == FailureKind::not_started) co_return failure;
+  co_return std::nullopt;  // How the user has left it.
 }
 
 /// Downloads the outputs and the failure's reason from the remote store, if the agent sent them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
   const bool sent = (!failure_ && step_has_ended(result.failure)) ||
                     (watch_.stopping() == core::StopLevel::graceful && frames_.ended());
-  if (!sent) co_return co_await files_->abandon(attempt_);
-  auto trouble = co_await files_->take(attempt_, !result.failure);
+  if (!sent) {
+    co_await files_->abandon(attempt_);
+    co_return files_->see_damage(attempt_, damaged_input_of(entry_.pod));
+  }
+  auto trouble = co_await files_->take(attempt_, result);
   if (trouble) result.failure = std::move(trouble);
 }
 
@@ -455,8 +451,7 @@ async::Task<AttemptResult> JobRun::run() {
     }
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
-  result.failure = judge();
-  if (result.failure) co_await explain(client_, entry_.pod, *result.failure);
+  result.failure = co_await judge();
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
   co_await take_files(result);
@@ -484,6 +479,7 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
     error = std::current_exception();
   }
   add_cleanup({client, removals, files, executor}, attempt, run.name(), run.uid(), result);
+  if (!error && !run.leads()) result.cleanup = nullptr;
   if (error) {
     result.cleanup();
     co_await removals.settle();  // The pod may still be running.

@@ -24,7 +24,8 @@ struct JobView {
   bool output_ended = false;  ///< The agent has reported the end of the step's output.
   bool shell_left = false;    ///< A shell has ended for some time, and its pod has not.
   Room room = Room::not_looked;
-  std::string refused;  ///< Message of the Job's last event `FailedCreate`.
+  std::string refused;      ///< Message of the Job's last event `FailedCreate`.
+  std::string queued = {};  ///< See wait_in_queue().
   /// The step's command has begun, so that its services were ready, although the pod's status may
   /// not say so yet.
   bool has_begun = false;

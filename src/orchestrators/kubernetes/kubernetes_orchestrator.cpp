@@ -15,9 +15,11 @@
 #include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/gang_job.hpp"
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/kubernetes/pod_group.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
@@ -44,7 +46,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.infrastructure_retries = 3;
     capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin =
         capabilities_.services = true;
-    capabilities_.fetches_addresses = stages_files();
+    capabilities_.fetches_addresses = capabilities_.takes_elsewhere = stages_files();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -67,6 +69,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
+    place.node_cache = node_cache();
     // No Job exists yet, so that a stop may end every request.
     client().stop_calls_by(options_.run);
     const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
@@ -107,12 +110,15 @@ class KubernetesOrchestrator : public Orchestrator {
     place.owner = owner();
     place.claim = claim();
     place.carries = files() != nullptr;
+    place.node_cache = node_cache();
     place.agent_image = image.agent;
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
     place.services = image.services;
     place.gpu_models = gpu_models_;
     if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
+    if (attempt.process && attempt.process->addresses->are_alike)
+      place.gang_job = &gang_jobs_.at(gang_key(attempt));
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
@@ -152,17 +158,25 @@ class KubernetesOrchestrator : public Orchestrator {
     made.port = node_port;
     made.has_agents = true;
     made.gpus = settings::gpu_request(attempt.step.settings->resources).count;
+    LeftGang left;
     const auto tried = tries_.find(key);
-    made.tries = tried != tries_.end() ? tried->second + 1
-                 : attempt.joins       ? co_await last_try(client(), labels_of(attempt))
-                                       : 0;
-    tries_[key] = made.tries;
+    if (tried != tries_.end())
+      left.tries = tried->second + 1;
+    else if (attempt.joins)
+      left = co_await left_gang(client(), labels_of(attempt));
+    made.tries = tries_[key] = left.tries;
+    const auto pod_groups = co_await pod_groups_for(attempt.step);
+    if (!left.are_alike) left.are_alike = co_await gains_from_one_job(attempt.step, pod_groups);
+    made.are_alike = *left.are_alike;
     gangs_.insert_or_assign(key, GangPods(nodes, patience_with(attempt.step)));
+    gang_jobs_.erase(key);
+    gang_jobs_.try_emplace(key, loop_.get_executor(), pod_groups);
     co_return made;
   }
 
   async::Task<> disconnect_nodes(const Attempt& attempt) override {
     gangs_.erase(gang_key(attempt));
+    gang_jobs_.erase(gang_key(attempt));
     co_return;
   }
 
@@ -197,9 +211,28 @@ class KubernetesOrchestrator : public Orchestrator {
     return attempt_labels(attempt.run_id, attempt.step.name, attempt.number, owner());
   }
 
+  /// Returns the API version of the PodGroup that the step can have; empty: none.
+  async::Task<std::string> pod_groups_for(const StepSpec& step) {
+    if (!can_have_pod_group(step)) co_return std::string();
+    if (!pod_groups_) pod_groups_ = co_await find_pod_groups(client());
+    co_return *pod_groups_;
+  }
+  /// Returns whether all nodes of the step get one Job: a queue, or a PodGroup, then lets all of
+  /// them go at once.
+  async::Task<bool> gains_from_one_job(const StepSpec& step, std::string pod_groups) {
+    if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
+    const auto version = co_await client().version();
+    co_return has_indexed_jobs(version);
+  }
+
   SharedClaim claim() const {
     return {connection_field(options_.connection, "claim"),
             connection_field(options_.connection, "claim_path")};
+  }
+
+  NodeCache node_cache() const {
+    return {connection_field(options_.connection, "node_cache"),
+            connection_field(options_.connection, "node_cache_budget")};
   }
 
   static void add_notice(const StepSpec& step, Environment& environment) {
@@ -287,9 +320,11 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
   std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
-  std::map<std::string, GangPods> gangs_;  ///< Of running attempts with nodes, by gang_key().
-  std::map<std::string, unsigned> tries_;  ///< NodeAddresses::tries of their last try.
-  GpuModels gpu_models_;                   ///< GPU models of the cluster's nodes, if known.
+  std::optional<std::string> pod_groups_;     ///< find_pod_groups(), once it was asked.
+  std::map<std::string, GangPods> gangs_;     ///< Of running attempts with nodes, by gang_key().
+  std::map<std::string, GangJob> gang_jobs_;  ///< Likewise; used by those that are alike.
+  std::map<std::string, unsigned> tries_;     ///< NodeAddresses::tries of their last try.
+  GpuModels gpu_models_;                      ///< GPU models of the cluster's nodes, if known.
 };
 
 }  // namespace

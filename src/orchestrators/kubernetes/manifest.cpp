@@ -11,6 +11,8 @@
 #include "core/quantity.hpp"
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/kubernetes/gang_job.hpp"
+#include "orchestrators/kubernetes/kueue.hpp"
 #include "orchestrators/kubernetes/merge.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
@@ -35,6 +37,12 @@ constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours longest_shell{24};
 
+/// The variable that Indexed Jobs give their pods. It is named here as well, because values refer
+/// only to variables before them.
+constexpr const char *index_variable = "JOB_COMPLETION_INDEX",
+                     *index_field =
+                         "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
 }  // namespace
 
 void restrict_privileges(json& context) {
@@ -52,17 +60,23 @@ void restrict_privileges(json& context) {
 
 /// Kubernetes replaces `$(NAME)` in arguments and values, and `$$` by `$`.
 std::string literally(const std::string& text) {
+  constexpr std::string_view mark = node_mark;
   std::string result;
-  for (const char c : text) {
-    if (c == '$') result += '$';
-    result += c;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (std::string_view(text).substr(at).starts_with(mark)) {
+      result += "$(" + std::string(index_variable) + ")";
+      at += mark.size() - 1;
+      continue;
+    }
+    if (text[at] == '$') result += '$';
+    result += text[at];
   }
   return result;
 }
 
 namespace {
 
-json environment(const AttemptSpec& attempt, const Layout& layout) {
+json environment(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
   std::size_t gpus = 0;
   for (const auto& [name, amount] : gpus_on_cluster(attempt.step))
@@ -75,6 +89,9 @@ json environment(const AttemptSpec& attempt, const Layout& layout) {
            !request.capabilities.empty())
     variables.try_emplace("NVIDIA_DRIVER_CAPABILITIES", core::joined(request.capabilities, ","));
   json list = json::array();
+  if (place.gang_job)
+    list.push_back(
+        {{"name", index_variable}, {"valueFrom", {{"fieldRef", {{"fieldPath", index_field}}}}}});
   const auto& given = *attempt.step.settings->kubernetes.env;
   for (const auto& each : given) {
     list.push_back(env_of(each));
@@ -135,7 +152,7 @@ json agent_bringer(const std::string& image, const json& step) {
 
 // For a pod with staged files. Keys of its Secret contain a dot, which no variable's name has.
 constexpr const char *programs_folder = "/pipe/bin", *fetch_folder = "/pipe/fetch",
-                     *collect_folder = "/pipe/collect";
+                     *collect_folder = "/pipe/collect", *cache_folder = "/pipe/cache";
 constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
                      *document = "/document";
 
@@ -159,8 +176,15 @@ void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& p
   std::error_code error;
   for (const auto& input : attempt.inputs)
     files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
-  files.add(attempt.outputs, true, layout.outputs, false);
-  files.add(attempt.scratch, true, layout.scratch, false);
+  if (place.gang_job) {
+    const auto work = attempt.outputs.parent_path();
+    for (const auto& [name, target] :
+         {std::pair(outputs_of_node, layout.outputs), std::pair(scratch_of_node, layout.scratch)})
+      files.add_part(work, literally(folder_of_node(node_mark, name)), target);
+  } else {
+    files.add(attempt.outputs, true, layout.outputs, false);
+    files.add(attempt.scratch, true, layout.scratch, false);
+  }
   if (!attempt.checkpoint.empty()) files.add(attempt.checkpoint, true, layout.checkpoint, false);
   if (place.agent_image.empty())
     files.add(place.agent, false, agent_path, true);
@@ -168,18 +192,26 @@ void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& p
     files.add_left(agent_container, agent_file, agent_path);
 }
 
-/// Makes the agent's init container download the files, too.
-void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout,
-               bool has_checkpoint) {
+/// Makes the agent's init container download the files, too. Only this container sees the node's
+/// cache.
+void let_fetch(json& pod, const AttemptSpec& attempt, const JobOptions& place,
+               const Layout& layout) {
+  auto& container = pod["initContainers"][0];
   container["command"] = json::array(
       {stager_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
   PodFiles files;
   files.add_empty("programs", programs_folder, false);
   files.add_empty("code", layout.code, false);
   files.add_empty("inputs", layout.inputs, false);
-  if (has_checkpoint) files.add_empty("checkpoint", layout.checkpoint, false);
-  files.add_secret("fetch", secret, fetch_key, fetch_folder);
-  volumes.push_back(files.volumes.back());
+  if (sends_checkpoint(attempt, place)) files.add_empty("checkpoint", layout.checkpoint, false);
+  const auto shared = files.volumes.size();
+  files.add_secret("fetch", job_name(attempt), fetch_key, fetch_folder);
+  if (!place.node_cache.path.empty()) {
+    files.add_node_cache(place.node_cache, cache_folder);
+    container["command"].push_back(cache_folder);
+    container["command"].push_back(place.node_cache.budget);
+  }
+  for (auto i = shared; i < files.volumes.size(); ++i) pod["volumes"].push_back(files.volumes[i]);
   container["volumeMounts"] = files.mounts;
 }
 
@@ -188,6 +220,7 @@ constexpr std::array relied_on{"/metadata/name",
                                "/metadata/namespace",
                                "/spec/backoffLimit",
                                "/spec/completions",
+                               "/spec/completionMode",
                                "/spec/parallelism",
                                "/spec/template/spec/restartPolicy",
                                "/spec/template/spec/containers/0/name",
@@ -296,7 +329,7 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
                  {"imagePullPolicy", place.pull ? "IfNotPresent" : "Never"},
                  {"command", std::move(command)},
                  {"workingDir", layout.code},
-                 {"env", environment(attempt, layout)},
+                 {"env", environment(attempt, place, layout)},
                  {"volumeMounts", files.mounts},
                  {"securityContext", security(step, place.user)}};
   if (auto resources = pod_resources(step); !resources.empty())
@@ -341,9 +374,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
             .count();
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
-    if (place.carries)
-      let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout,
-                sends_checkpoint(attempt, place));
+    if (place.carries) let_fetch(pod, attempt, place, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
@@ -404,6 +435,8 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
     spec["activeDeadlineSeconds"] = std::chrono::seconds(longest_shell).count();
     spec["ttlSecondsAfterFinished"] = 0;
   }
+  if (place.gang_job) make_indexed(spec, attempt, *place.gang_job);
+  add_topology(spec["template"]["metadata"], step);
   metadata["name"] = job_name(attempt);
   if (settings.queue_name) {
     metadata["labels"]["kueue.x-k8s.io/queue-name"] = *settings.queue_name;

@@ -17,6 +17,7 @@
 namespace pipeline::orchestrators::kubernetes {
 
 class GangPods;
+struct GangJob;
 
 /// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp). The
 /// documents contain signed URLs and must not be shown.
@@ -36,11 +37,13 @@ struct JobOptions {
   std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
   bool carries = false;     ///< Files are exchanged through the remote store; `agent_image` is then
                             ///< set and contains the stager.
+  NodeCache node_cache = {};  ///< Used if `carries`.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
-  StringMap services = {};    ///< Images of the step's services, by name.
-  GpuModels gpu_models = {};  ///< GPU models that the cluster is known to have.
-  GangPods* gang = nullptr;   ///< For a step with nodes.
+  StringMap services = {};      ///< Images of the step's services, by name.
+  GpuModels gpu_models = {};    ///< GPU models that the cluster is known to have.
+  GangPods* gang = nullptr;     ///< For a step with nodes.
+  GangJob* gang_job = nullptr;  ///< The Job of all its nodes; null: each has its own.
 };
 
 /// Name of the pod's container that runs the step.
@@ -58,15 +61,17 @@ inline constexpr std::string_view kept_log_name = ".pipe-log";
 
 /// Returns `pipe-STEP-DIGEST`, a function of the attempt alone; a DNS label that leaves room for
 /// the pod's suffix.
-/// @param node of a step with nodes: which one, and which try; otherwise empty
+/// @param node of a step with nodes: which one, or `all`, and which try; otherwise empty
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number,
                      const std::string& node = {});
 std::string job_name(const AttemptSpec& attempt);
-/// Labels with the node of a step with nodes, and with how often everything was given back before.
+/// Labels with the node of a step whose nodes have a Job each, and with how often everything was
+/// given back before.
 inline constexpr const char *node_label = "pipe.node", *try_label = "pipe.try";
 /// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
-/// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged.
+/// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged, except
+/// that node_mark becomes the index of the pod.
 std::string literally(const std::string& text);
 /// Adds to a container's securityContext what namespaces with the policy `restricted` demand, as
 /// far as its user allows that and nothing else is given.

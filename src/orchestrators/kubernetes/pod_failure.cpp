@@ -93,6 +93,11 @@ const json& condition(const json& pod, std::string_view type) {
   return none;
 }
 
+bool has_finished(const json& job) {
+  return text_at(condition(job, "Failed"), "/status") == "True" ||
+         text_at(condition(job, "Complete"), "/status") == "True";
+}
+
 /// Returns `the pod x on node y`.
 std::string place_of(const json& pod) {
   const auto node = text_at(pod, "/spec/nodeName");
@@ -279,14 +284,16 @@ bool step_has_ended(const std::optional<Failure>& failure) {
          failure->kind == FailureKind::signal || failure->kind == FailureKind::out_of_memory;
 }
 
-std::string restored_checkpoint(const json& pod) {
-  std::string line;
+std::string stager_notes(const json& pod) {
+  std::string lines;
   for (const auto& container : list_at(pod, "/status/initContainerStatuses")) {
     const auto report = core::parse_json(text_at(container, "/state/terminated/message"));
-    const auto text = report.is_object() ? text_at(report, "/checkpoint") : std::string();
-    if (!text.empty()) line = "pipe: ${checkpoint} " + text + "\n";
+    if (!report.is_object()) continue;
+    if (const auto text = text_at(report, "/cache"); !text.empty()) lines += "pipe: " + text + "\n";
+    if (const auto text = text_at(report, "/checkpoint"); !text.empty())
+      lines += "pipe: ${checkpoint} " + text + "\n";
   }
-  return line;
+  return lines;
 }
 
 PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) {
@@ -329,11 +336,24 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
   return waiting(pod, bringer.is_null() ? container : bringer, startup);
 }
 
-PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused) {
+PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused,
+                       const std::string& queued) {
   PodState state;
   state.stage = "pod";
   if (at(job, "/spec/suspend") == true) {
-    state.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
+    state.waits_for = queued.empty()
+                          ? "its Job is suspended, as by a queue that has no room for it yet"
+                          : "Kueue does not admit its Job yet: " + queued;
+    return state;
+  }
+  if (has_finished(job)) {
+    state.stage = "end";
+    state.failure = Failure{FailureKind::infrastructure,
+                            "its Job " + text_at(job, "/metadata/name") +
+                                " has ended, and its pod is not there any more",
+                            {restarted_line},
+                            {}};
+    state.limit = soon;
     return state;
   }
   state.failure = Failure{FailureKind::not_started,
@@ -370,6 +390,16 @@ std::optional<Failure> explained(const json& pod, const json& events) {
                        {restarted_line},
                        {}};
   return std::nullopt;
+}
+
+std::optional<Failure> suspended_again(const json& job, const json& pod, const std::string& why) {
+  if (at(job, "/spec/suspend") != true || !is_unexplained(pod)) return std::nullopt;
+  return Failure{FailureKind::infrastructure,
+                 place_of(pod) + " was ended because its Job was suspended" +
+                     (why.empty() ? ", as Kueue does with those that it evicts"
+                                  : ": Kueue has evicted it: " + why),
+                 {restarted_line},
+                 {}};
 }
 
 std::optional<Failure> past_deadline(const json& job, const json& pod) {
@@ -464,6 +494,14 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   if (!of_service) return failure;
   of_service->details.push_back("the step " + failure->message);
   return of_service;
+}
+
+std::string damaged_input_of(const json& pod) {
+  for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
+    const auto report = core::parse_json(text_at(status, "/state/terminated/message"));
+    if (report.is_object() && report.contains("damaged")) return text_at(report, "/damaged");
+  }
+  return {};
 }
 
 Failure deleted_before_pod(const std::string& job) {

@@ -42,9 +42,10 @@ PodState pod_state_of(const nlohmann::json& pod,
                       Room room = Room::not_looked);
 /// The same for a Job that has no pod yet.
 /// @param refused message of the Job's last event `FailedCreate`; empty: none
+/// @param queued wait_in_queue() of a suspended Job
 PodState job_status_of(const nlohmann::json& job,
                        std::chrono::seconds startup = std::chrono::minutes(10),
-                       const std::string& refused = {});
+                       const std::string& refused = {}, const std::string& queued = {});
 
 /// Observations of the driver besides the pod itself.
 struct PodEnd {
@@ -53,8 +54,15 @@ struct PodEnd {
 /// Returns the failure of a pod that has ended or is being deleted by another program, if any.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end);
+/// Returns the digest of the input that the pod's stager has found damaged or missing in the remote
+/// store; empty if there is none.
+std::string damaged_input_of(const nlohmann::json& pod);
 /// Returns the failure of a Job that another program deleted before it had a pod.
 Failure deleted_before_pod(const std::string& job);
+/// Returns the failure of a pod whose Job was suspended while it ran, as Kueue does with those that
+/// it evicts; nothing for another Job. @param why eviction_from_queue()
+std::optional<Failure> suspended_again(const nlohmann::json& job, const nlohmann::json& pod,
+                                       const std::string& why);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or
 /// its node was lost: its events may have the reason.
 bool is_unexplained(const nlohmann::json& pod);
@@ -64,9 +72,9 @@ std::optional<Failure> explained(const nlohmann::json& pod, const nlohmann::json
 /// Returns the failure if the cluster ended the pod because its Job exceeded activeDeadlineSeconds.
 /// Both objects may have been deleted since.
 std::optional<Failure> past_deadline(const nlohmann::json& job, const nlohmann::json& pod);
-/// Returns the line of the step's log on the checkpoint that the pod's stager has restored; empty
-/// if there was none.
-std::string restored_checkpoint(const nlohmann::json& pod);
+/// Returns the lines of the step's log on the checkpoint that the pod's stager has restored, and on
+/// the node's cache; empty if there was neither.
+std::string stager_notes(const nlohmann::json& pod);
 /// Returns true if the step's own process has ended, so that the agent sends what it has written.
 bool step_has_ended(const std::optional<Failure>& failure);
 /// Returns for how long its container has been running, by the clocks of its node and this machine.

@@ -1,8 +1,10 @@
 #include "orchestrators/kubernetes/pod_files.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include "core/diagnostic.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -17,6 +19,15 @@ void PodFiles::add(const std::filesystem::path& source, bool is_folder, const st
       {{"name", name},
        {"hostPath", {{"path", source.string()}, {"type", is_folder ? "Directory" : "File"}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", read_only}});
+}
+
+void PodFiles::add_part(const std::filesystem::path& whole, const std::string& part,
+                        const std::string& target) {
+  add(whole, true, target, false);
+  auto& mount = mounts.back();
+  const auto inside = mount.value("subPath", std::string());
+  mount.erase("subPath");
+  mount["subPathExpr"] = (inside.empty() ? "" : literally(inside) + "/") + part;
 }
 
 void PodFiles::add_shared(const std::filesystem::path& source, const std::string& target,
@@ -61,6 +72,17 @@ void PodFiles::add_secret(const std::string& name, const std::string& secret,
                       {{"secretName", secret},
                        {"items", json::array({json{{"key", key}, {"path", "document"}}})}}}});
   mounts.push_back({{"name", name}, {"mountPath", target}, {"readOnly", true}});
+}
+
+void PodFiles::add_node_cache(const NodeCache& cache, const std::string& target) {
+  constexpr std::string_view claim = "pvc/", name = "node-cache";
+  json volume{{"name", name}};
+  if (cache.path.starts_with(claim))
+    volume["persistentVolumeClaim"] = {{"claimName", cache.path.substr(claim.size())}};
+  else
+    volume["hostPath"] = {{"path", cache.path}, {"type", "DirectoryOrCreate"}};
+  volumes.push_back(std::move(volume));
+  mounts.push_back({{"name", name}, {"mountPath", target}});
 }
 
 void PodFiles::add(const KubernetesSettings& settings) {

@@ -18,6 +18,12 @@ struct SharedClaim {
   std::filesystem::path root;  ///< The path at which this machine sees the claim's content.
 };
 
+/// Where the pods of a node share what they download (stager/node_cache.hpp).
+struct NodeCache {
+  std::string path;    ///< A folder of each node, or `pvc/CLAIM`; empty: nowhere.
+  std::string budget;  ///< The most that it may take, bytes.
+};
+
 struct PodFiles {
   explicit PodFiles(const SharedClaim& claim = {}) : claim_(claim) {}
 
@@ -25,6 +31,10 @@ struct PodFiles {
   /// the claim. Throws InputError if the claim does not contain it.
   void add(const std::filesystem::path& source, bool is_folder, const std::string& target,
            bool read_only);
+  /// Adds a writable folder inside `whole`, a folder of this machine. @param part its path there,
+  /// in which Kubernetes fills in variables of the container
+  void add_part(const std::filesystem::path& whole, const std::string& part,
+                const std::string& target);
   void add_memory(const std::string& target, std::optional<Bytes> size);
   /// Adds a file that an init container leaves in a volume of the pod called `name`. It is mounted
   /// as a single file, because the image may have other files in the target's folder.
@@ -34,6 +44,8 @@ struct PodFiles {
   /// Adds the folder `target` with one file, this key of a Secret.
   void add_secret(const std::string& name, const std::string& secret, const std::string& key,
                   const std::string& target);
+  /// Adds a folder of the node that is made if it is missing, or a claim.
+  void add_node_cache(const NodeCache& cache, const std::string& target);
   /// Adds the volumes of the settings.
   void add(const KubernetesSettings& settings);
 

@@ -22,7 +22,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_list_in_secret = 200'000;
-constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
+constexpr unsigned parts_of_output = 256;  // Parts of at most 5 GiB each: 1,280 GiB.
+// Conditions and pages read small outputs, which are therefore fetched at once.
+constexpr std::uint64_t small_output = 1 << 20;
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -34,17 +36,23 @@ std::string text_of(const json& object, const char* key) {
 /// A report's data on one output. A step could have written the report, so all of it is verified.
 struct PodStaging::Sent {
   std::string key, upload, kind, digest;
-  std::uint64_t bytes = 0;
+  std::string artifact;  ///< Of a folder: its digest as an artifact, and the bytes of its files.
+  std::uint64_t bytes = 0, artifact_bytes = 0;
   bool executable = false, at_once = false;
   std::vector<std::string> tags;
   explicit Sent(const json& reported)
       : key(text_of(reported, "key")),
         upload(text_of(reported, "upload")),
         kind(text_of(reported, "kind")),
-        digest(text_of(reported, "digest")) {
-    if (const auto found = reported.find("bytes");
-        found != reported.end() && found->is_number_unsigned())
-      bytes = found->get<std::uint64_t>();
+        digest(text_of(reported, "digest")),
+        artifact(text_of(reported, "artifact")) {
+    const auto number = [&](const char* name, std::uint64_t& to) {
+      if (const auto found = reported.find(name);
+          found != reported.end() && found->is_number_unsigned())
+        to = found->get<std::uint64_t>();
+    };
+    number("bytes", bytes);
+    number("artifact_bytes", artifact_bytes);
     if (const auto found = reported.find("executable");
         found != reported.end() && found->is_boolean())
       executable = found->get<bool>();
@@ -79,6 +87,26 @@ async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::p
   made["kind"] = is_tree ? "tree" : "file";
   made["digest"] = std::move(digest);
   made["executable"] = !is_tree && blobs::is_executable_file(path);
+  made["url"] = co_await pods_.presigned(Method::read, key);
+  co_return made;
+}
+
+/// Returns the key of an artifact that the store has, and perhaps this machine not.
+async::Task<std::string> PodStaging::stored_key(std::string digest, bool is_tree) {
+  auto key = blobs::RemoteArtifacts::key_of(digest, is_tree);
+  const bool is_there = co_await artifacts_.has(key);
+  if (!is_there) throw LostInput(artifacts_.url() + " no longer has " + key, digest);
+  co_return key;
+}
+
+async::Task<json> PodStaging::stored_item(std::string to, std::string digest,
+                                          model::Elsewhere place) {
+  auto key = co_await stored_key(digest, place.is_directory);
+  json made;
+  made["to"] = std::move(to);
+  made["kind"] = place.is_directory ? "tree" : "file";
+  made["digest"] = std::move(digest);
+  made["executable"] = place.is_executable;
   made["url"] = co_await pods_.presigned(Method::read, key);
   co_return made;
 }
@@ -123,12 +151,15 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
       items.push_back(co_await address_item(attempt, to, input));
       continue;
     }
+    if (input.elsewhere) {
+      items.push_back(co_await stored_item(to, input.digest, *input.elsewhere));
+      continue;
+    }
     if (input.pieces.empty()) {
       items.push_back(co_await item(attempt, to, input.path, input.digest));
       continue;
     }
-    for (const auto& piece : input.pieces)
-      items.push_back(co_await item(attempt, to + "/" + piece.file, piece.path, piece.digest));
+    items.push_back(co_await pieces_item(attempt, to, input));
     json index;
     index["to"] = to + "/index.json";
     index["kind"] = "text";
@@ -161,15 +192,19 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
   co_return carried;
 }
 
+async::Task<> PodStaging::finish_upload(const Sent& sent) {
+  if (sent.at_once)
+    co_await pods_.abort_upload(sent.key, sent.upload);
+  else
+    co_await pods_.complete_upload(sent.key, sent.upload, sent.tags);
+}
+
 /// Completes the blob from its parts and downloads it to a file or folder.
 async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& output,
                                    const Sent& sent, core::CancelSource& cancel) {
   const auto target = attempt.outputs / output.file_name;
   core::remove_tree(target);  // Removes what an earlier driver has downloaded of it.
-  if (sent.at_once)
-    co_await pods_.abort_upload(sent.key, sent.upload);
-  else
-    co_await pods_.complete_upload(sent.key, sent.upload, sent.tags);
+  co_await finish_upload(sent);
   const auto received = co_await artifacts_.receive(
       sent.key, target, blobs::RemoteArtifacts::form_of(sent.kind == "tree", sent.executable),
       sent.bytes, &cancel);
@@ -177,6 +212,50 @@ async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& 
     throw core::EnvironmentError(
         "the output '" + output.name +
         "' was damaged in the remote store: its SHA-256 differs from that in the pod");
+}
+
+/// Makes the blob an artifact of the store without downloading it. Returns false if it has to be
+/// downloaded. Who takes the artifact compares it with the digest, which a step may have invented.
+async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sent,
+                                    AttemptResult& result) {
+  if (!output.may_stay || !artifacts_.is_verified_by_consumers() || sent.bytes <= small_output)
+    co_return false;
+  const bool is_tree = sent.kind == "tree";
+  const auto& digest = is_tree ? sent.artifact : sent.digest;
+  try {
+    core::Digest::from_hex(digest);
+  } catch (const std::invalid_argument&) {
+    co_return false;
+  }
+  co_await finish_upload(sent);
+  const bool is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, sent.bytes, sent.tags);
+  if (is_kept)
+    result.elsewhere[output.name] = {
+        digest, model::Elsewhere{.is_directory = is_tree,
+                                 .is_executable = sent.executable && !is_tree,
+                                 .bytes = is_tree ? sent.artifact_bytes : sent.bytes,
+                                 .store = artifacts_.place()}};
+  co_return is_kept;
+}
+
+void PodStaging::see_damage(const Attempt& attempt, const std::string& digest) {
+  if (digest.empty()) return;
+  bool is_lost = false;
+  const auto see = [&](const std::string& taken, const auto& input) {
+    if (taken != digest) return;
+    is_lost |= input.elsewhere.has_value();
+    const bool is_tree =
+        input.elsewhere ? input.elsewhere->is_directory : fs::is_directory(input.path);
+    artifacts_.invalidate(blobs::RemoteArtifacts::key_of(digest, is_tree));
+  };
+  for (const auto& input : attempt.inputs) {
+    see(input.digest, input);
+    for (const auto& piece : input.pieces) see(piece.digest, piece);
+  }
+  if (digest == attempt.code_digest)
+    artifacts_.invalidate(blobs::RemoteArtifacts::key_of(digest, true));
+  if (is_lost)
+    throw LostInput(artifacts_.url() + " has other content than " + digest + ", or none", digest);
 }
 
 /// Afterwards the store also has the artifact by digest.
@@ -207,7 +286,9 @@ async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOu
   core::remove_tree(attempt.outputs / output.file_name);
 }
 
-async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt, bool succeeded) {
+async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt,
+                                                     AttemptResult& result) {
+  const bool succeeded = !result.failure;
   const auto folder = folder_of(attempt);
   std::string text;
   bool is_there = true;
@@ -243,9 +324,10 @@ async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt, boo
     }
     std::optional<std::string> lost;
     try {
-      co_await receive(attempt, *output, sent);
+      const bool stays = co_await leave(*output, sent, result);
+      if (!stays) co_await receive(attempt, *output, sent);
     } catch (const blobs::BlobError& error) {
-      if (error.kind() != blobs::BlobError::Kind::missing_upload) throw;
+      if (error.kind() == blobs::BlobError::Kind::other) throw;
       lost = error.what();
     }
     if (!lost) continue;
@@ -280,9 +362,13 @@ async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned 
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
   co_await store_.remove(report_key(folder));
-  for (const char* list : {"items", "outputs"})
-    if (const auto key = document_key(folder, list); long_lists_.erase(key) > 0)
-      co_await store_.remove(key);
+  for (auto list = long_lists_.lower_bound(folder);
+       list != long_lists_.end() && list->starts_with(folder);
+       list = long_lists_.lower_bound(folder)) {
+    auto key = *list;
+    long_lists_.erase(list);
+    co_await store_.remove(std::move(key));
+  }
   if (addresses.empty()) co_return;
   co_await store_.remove(wanted_key(folder));
   for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));

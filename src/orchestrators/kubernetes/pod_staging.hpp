@@ -33,9 +33,14 @@ class PodStaging {
   /// Uploads content that the pod's stager cannot fetch from its address, until the pod has
   /// everything. Throws EnvironmentError.
   async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
-  /// Downloads the pod's outputs, and the reason of a failure. Returns a failure if the outputs of
-  /// a successful attempt are incomplete or invalid.
-  async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
+  /// Downloads the pod's outputs, and the reason of a failure; outputs that may stay are noted in
+  /// the result instead. Returns a failure if the outputs of a successful attempt are incomplete or
+  /// invalid.
+  async::Task<std::optional<Failure>> take(const Attempt& attempt, AttemptResult& result);
+  /// Notes that the store's content of an input is not what its digest says. The next attempt
+  /// uploads it again. Throws LostInput if this machine has it not.
+  /// @param digest empty: nothing is damaged
+  void see_damage(const Attempt& attempt, const std::string& digest);
   /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
   /// Removes the blobs of this attempt alone. @param outputs names of its outputs
@@ -50,8 +55,13 @@ class PodStaging {
   async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
+  async::Task<std::string> stored_key(std::string digest, bool is_tree);
+  async::Task<nlohmann::json> stored_item(std::string to, std::string digest,
+                                          model::Elsewhere place);
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input);
+  async::Task<nlohmann::json> pieces_item(const Attempt& attempt, std::string to,
+                                          const AttemptInput& input);
   async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key);
   async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
@@ -59,6 +69,8 @@ class PodStaging {
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
                          core::CancelSource& cancel);
+  async::Task<> finish_upload(const Sent& sent);
+  async::Task<bool> leave(const AttemptOutput& output, const Sent& sent, AttemptResult& result);
   async::Task<> receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent);
   async::Task<> receive_failed(const Attempt& attempt, const AttemptOutput& output,
                                const Sent& sent);
@@ -70,7 +82,7 @@ class PodStaging {
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
   std::set<std::string> unreached_;   ///< Servers that a pod could not reach.
-  std::set<std::string> long_lists_;  ///< Keys of lists that shorten() has stored.
+  std::set<std::string> long_lists_;  ///< Keys of lists that do not fit into a Secret.
   std::set<std::string> kept_;        ///< Keys of artifacts that a pod has to upload.
   asio::thread_pool pool_;            ///< Computes digests.
 };

@@ -26,6 +26,10 @@ inline std::string list_key(const std::string& folder, const std::string& input)
 inline std::string document_key(const std::string& folder, const std::string& list) {
   return folder + list + ".json";
 }
+/// Key of the list of an input's pieces that is too long as well.
+inline std::string pieces_key(const std::string& folder, const std::string& input) {
+  return folder + "pieces/" + input;
+}
 /// Key of the pod's list of content that it cannot fetch from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
 

@@ -13,6 +13,7 @@ Entry slurm_entry() {
                          {.name = "account",
                           .key = "account",
                           .option_help = "Slurm's account that the jobs are charged to"},
+                         {.name = "container_runtime", .key = "container_runtime"},
                          {.name = "qos", .key = "qos"},
                          {.name = "constraint", .key = "constraint"},
                          {.name = "reservation", .key = "reservation"},

@@ -8,10 +8,12 @@
 #include "core/log.hpp"
 #include "core/tail_buffer.hpp"
 #include "core/text.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
 #include "orchestrators/processes/terminal_process.hpp"
 #include "orchestrators/processes/virtual_environment.hpp"
+#include "orchestrators/slurm/image_job.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
 #include "settings/accelerator.hpp"
@@ -35,7 +37,7 @@ constexpr auto longest_search = 10min;
 /// Returns true for the end of a step that Slurm may have caused.
 bool may_be_slurms(const JobStatus& status) {
   const int signal = status.signal.value_or(status.exit_code.value_or(0) - 128);
-  return status.stopped || signal == SIGKILL || signal == SIGTERM;
+  return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
 }
 
 /// Makes a folder for secrets: only their user reads it.
@@ -55,6 +57,15 @@ void write_variables(JobPlace& place, const Attempt& attempt, const processes::W
   if (!settings::gpu_request(attempt.step.settings->resources).wanted())
     processes::show_gpus({}, GpuIds::uuid, variables);
   core::write_file_atomically(file, variables_text(variables));
+}
+
+/// Writes what the job needs to run the attempt in its image.
+async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
+                                            const JobPaths& paths,
+                                            const processes::Workspace& workspace) {
+  const auto image = co_await place.images->file_of(attempt.step);
+  const ImagePlace shared{place.container_runtime, place.agent};
+  co_return write_image_job(attempt, image, shared, paths, workspace.layout().code);
 }
 
 class JobRun {
@@ -81,6 +92,7 @@ class JobRun {
   async::Task<> explain_end(JobStatus status);
   void note_wait();
   void begin();
+  std::vector<std::string> last_lines() const;
   std::optional<Failure> judge(AttemptResult& result);
   std::optional<Failure> failure_of(const JobStatus& status);
   void take_output(bool is_stderr, std::string_view bytes) {
@@ -137,12 +149,19 @@ async::Task<> JobRun::submit() {
   remove_files(paths_);
   make_private_folder(paths_.folder);
   const processes::Workspace workspace(attempt_, place_.short_folders);
-  write_variables(place_, attempt_, workspace, paths_.variables());
-  const auto command = place_.environments.command(attempt_, workspace.layout());
+  std::string script;
+  if (place_.runs_in_image(attempt_.step)) {
+    script =
+        container_script(paths_, co_await write_container(place_, attempt_, paths_, workspace));
+  } else {
+    write_variables(place_, attempt_, workspace, paths_.variables());
+    const auto command = place_.environments.command(attempt_, workspace.layout());
+    script = job_script(paths_, place_.agent, workspace.layout().code, command);
+  }
   Submission submission{
       .paths = paths_,
       .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
-      .script = job_script(paths_, place_.agent, workspace.layout().code, command),
+      .script = std::move(script),
       .is_stopped = [this] { return wanted() != core::StopLevel::none; }};
   try {
     job_ = co_await place_.submitter.submit(std::move(submission));
@@ -268,6 +287,22 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
                    {}};
+  const bool is_in_image = place_.runs_in_image(attempt_.step);
+  if (status.no_container)
+    return Failure{FailureKind::environment,
+                   "its container could not run" + (node_.empty() ? "" : " on " + node_),
+                   {"the nodes need Apptainer, Enroot or Charliecloud, and user namespaces "
+                    "(docs/slurm.md)",
+                    "without `container_runtime`, steps run in virtual environments"},
+                   last_lines()};
+  if (is_in_image && (status.not_executed == ENOENT || status.not_executed == EACCES)) {
+    const auto command = command_of(attempt_, containers::container_layout());
+    return Failure{FailureKind::not_started,
+                   "could not start: its image has no program '" +
+                       (command.empty() ? "" : command.front()) + "'",
+                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
+                   {}};
+  }
   processes::ProcessEnd end;
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
@@ -298,11 +333,16 @@ std::optional<Failure> JobRun::judge(AttemptResult& result) {
     return failure_of(*status_);
   }
   auto failure = failure_of_job(last_, job_.id);
+  failure.details = last_lines();
+  return failure;
+}
+
+/// Returns the end of what the job itself has written.
+std::vector<std::string> JobRun::last_lines() const {
   const auto text = core::read_if_file(slurm_output(paths_));
   auto lines = core::lines_of(text);
   if (std::ssize(lines) > max_details) lines.erase(lines.begin(), lines.end() - max_details);
-  for (const auto line : lines) failure.details.emplace_back(line);
-  return failure;
+  return {lines.begin(), lines.end()};
 }
 
 async::Task<AttemptResult> JobRun::run() {
@@ -391,12 +431,17 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   const auto folder = fs::absolute(attempt.scratch) / "slurm";
   make_private_folder(folder);
   const processes::Workspace workspace(attempt, place.short_folders);
-  write_variables(place, attempt, workspace, folder / "variables");
   processes::ProcessOptions process;
-  process.arguments = place.client.login().words(
-      shell_command(attempt, folder / "variables", workspace.layout().code, place.connection,
-                    place.gres_types),
-      attempt.shell->has_terminal);
+  if (place.runs_in_image(attempt.step)) {
+    const JobPaths paths{folder, folder, "shell"};
+    const auto start = co_await write_container(place, attempt, paths, workspace);
+    process.arguments = container_shell_command(attempt, start, place.connection, place.gres_types);
+  } else {
+    write_variables(place, attempt, workspace, folder / "variables");
+    process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
+                                      place.connection, place.gres_types);
+  }
+  process.arguments = place.client.login().words(process.arguments, attempt.shell->has_terminal);
   process.environment = processes::caller_variables();
   // In an allocation, srun would use a part of that.
   std::erase_if(process.environment, [](const auto& variable) {

@@ -9,6 +9,7 @@
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/image_files.hpp"
 #include "orchestrators/slurm/job_monitor.hpp"
 #include "orchestrators/slurm/job_script.hpp"
 #include "orchestrators/slurm/submitter.hpp"
@@ -28,6 +29,10 @@ struct JobPlace {
   std::string owner;
   StringMap connection;
   std::vector<std::string> gres_types;
+  ImageFiles* images = nullptr;   ///< Null: no step runs in an image.
+  std::string container_runtime;  ///< See ContainerStart::runtime.
+
+  bool runs_in_image(const StepSpec& step) const { return images && names_image(step); }
 };
 
 /// Returns the files of a job below the folder of its run.

@@ -27,9 +27,9 @@ std::string words_text(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the commands that make the shell's variables, folder and temporary folder the step's.
-std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
-  // Those of Slurm stay: they name what the job has. A step does not know of an array.
+/// Returns the commands that leave the shell no variables but Slurm's, which name what the job has,
+/// and make a temporary folder. A step does not know of an array.
+std::string clean_shell() {
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
          "  case $name in\n"
          "    SLURM_ARRAY_*) unset \"$name\" ;;\n"
@@ -38,15 +38,28 @@ std::string preparation(const std::filesystem::path& variables, const std::strin
          "    *) unset \"$name\" ;;\n"
          "  esac\n"
          "done\n"
-         "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n"
-         "cd " +
-         core::shell_quote(folder) +
+         "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n";
+}
+
+/// Returns the commands that make the shell's variables, folder and temporary folder the step's.
+std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
+  return clean_shell() + "cd " + core::shell_quote(folder) +
          " || exit 1\n"
          "unset OLDPWD\n"
          ". " +
          quoted(variables) +
          "\n"
          "export TMPDIR=\"$temporary\"\n";
+}
+
+/// Returns the commands with which a job's script begins. Slurm may start a job twice, and a lost
+/// answer of sbatch may have been a second job.
+std::string claim(const JobPaths& paths) {
+  const auto begun = quoted(paths.begun());
+  return std::string("#!/bin/sh\n") + search_path + "mkdir " + quoted(paths.folder / "claim") +
+         " || exit 0\n"
+         "echo \"${PIPE_TASK:-$SLURM_JOB_ID} $SLURMD_NODENAME ${PIPE_ARRAY:-$SLURM_JOB_NAME}\" >" +
+         begun + ".new && mv " + begun + ".new " + begun + " || exit 1\n";
 }
 
 }  // namespace
@@ -94,6 +107,7 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
     if (value) connection[name] = *value;
   connection.erase("host");  // Of the login node.
   std::vector<std::string> options;
+  connection.erase("container_runtime");  // pipe's own.
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
   for (const auto& option : step.extra_args.items()) options.push_back(option);
   return options;
@@ -159,16 +173,27 @@ std::string variables_text(const StringMap& variables) {
   return text;
 }
 
+namespace {
+
+/// Returns the command that runs the script as a job, with the streams of this process.
+std::vector<std::string> shell_job(const AttemptSpec& attempt, const StringMap& connection,
+                                   const std::vector<std::string>& gres_types,
+                                   const std::string& script) {
+  const auto& shell = *attempt.shell;
+  std::vector<std::string> command{"srun", "--job-name=pipe-shell-" + shell.id, "--export=NONE",
+                                   "--nodes=1", "--ntasks=1"};
+  if (shell.has_terminal) command.emplace_back("--pty");
+  for (auto& option : resource_options(attempt, connection, gres_types))
+    command.push_back(std::move(option));
+  command.insert(command.end(), {"/bin/sh", "-c", script});
+  return command;
+}
+
+}  // namespace
+
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command) {
-  const auto begun = quoted(paths.begun());
-  return std::string("#!/bin/sh\n") + search_path +
-         // Slurm may start a job twice, and a lost answer of sbatch may have been a second job.
-         "mkdir " + quoted(paths.folder / "claim") +
-         " || exit 0\n"
-         "echo \"${PIPE_TASK:-$SLURM_JOB_ID} $SLURMD_NODENAME ${PIPE_ARRAY:-$SLURM_JOB_NAME}\" >" +
-         begun + ".new && mv " + begun + ".new " + begun + " || exit 1\n" +
-         preparation(paths.variables(), folder) + quoted(agent) + " --status " +
+  return claim(paths) + preparation(paths.variables(), folder) + quoted(agent) + " --status " +
          quoted(paths.ended()) + " " + quoted(paths.folder / "stop") + words_text(command) + " >" +
          quoted(paths.log()) +
          " </dev/null &\n"
@@ -189,20 +214,43 @@ std::string array_script(const ArrayPaths& paths, const std::filesystem::path& j
          quoted(jobs) + "/\"$SLURM_JOB_NAME\"/script\n";
 }
 
+std::string container_script(const JobPaths& paths, const ContainerStart& start) {
+  const auto ended = quoted(paths.ended()), process = quoted(paths.folder / "process");
+  return claim(paths) + clean_shell() +
+         // Says that the step has not been started, whatever the reason.
+         "without_container() {\n"
+         "  [ -e " +
+         ended + " ] || { echo '{\"no_container\":true}' >" + ended + ".none && mv " + ended +
+         ".none " + ended + "; }\n  " + removal + "  exit 1\n}\n" + container_commands(start) +
+         "\"$@\" >" + quoted(paths.log()) +
+         " </dev/null &\n"
+         "container=$!\n"
+         "trap 'kill -TERM \"$(cat " +
+         process +
+         " 2>/dev/null || echo \"$container\")\"' TERM\n"
+         "while kill -0 \"$container\" 2>/dev/null; do wait \"$container\"; done\n"
+         "[ -e " +
+         ended + " ] || without_container\n" + removal;
+}
+
+std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
+                                                 const ContainerStart& start,
+                                                 const StringMap& connection,
+                                                 const std::vector<std::string>& gres_types) {
+  const auto script = std::string(search_path) + clean_shell() + "without_container() {\n  " +
+                      removal + "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" +
+                      removal + "exit $code\n";
+  return shell_job(attempt, connection, gres_types, script);
+}
+
 std::vector<std::string> shell_command(const AttemptSpec& attempt,
                                        const std::filesystem::path& variables,
                                        const std::string& folder, const StringMap& connection,
                                        const std::vector<std::string>& gres_types) {
-  const auto& shell = *attempt.shell;
-  std::vector<std::string> command{"srun", "--job-name=pipe-shell-" + shell.id, "--export=NONE",
-                                   "--nodes=1", "--ntasks=1"};
-  if (shell.has_terminal) command.emplace_back("--pty");
-  for (auto& option : resource_options(attempt, connection, gres_types))
-    command.push_back(std::move(option));
   const auto script = std::string(search_path) + preparation(variables, folder) +
-                      words_text(shell.words).substr(1) + "\ncode=$?\n" + removal + "exit $code\n";
-  command.insert(command.end(), {"/bin/sh", "-c", script});
-  return command;
+                      words_text(attempt.shell->words).substr(1) + "\ncode=$?\n" + removal +
+                      "exit $code\n";
+  return shell_job(attempt, connection, gres_types, script);
 }
 
 }  // namespace pipeline::orchestrators::slurm

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/slurm/container_runtime.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -88,6 +89,16 @@ std::string job_script(const JobPaths& paths, const std::filesystem::path& agent
 /// Returns the script of an array, each task of which becomes the job in its line of the list.
 /// @param jobs folder of the jobs' folders
 std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs);
+
+/// Returns the script that runs the container, whose command is the agent; once, as job_script().
+std::string container_script(const JobPaths& paths, const ContainerStart& start);
+
+/// Returns the command that runs the attempt's shell in a container as a job, with the streams of
+/// this process.
+std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
+                                                 const ContainerStart& start,
+                                                 const StringMap& connection,
+                                                 const std::vector<std::string>& gres_types);
 
 /// Returns the command that runs the attempt's shell as a job, with the streams of this process.
 /// @param variables file with variables_text()

@@ -32,7 +32,9 @@ std::optional<JobStatus> parse_status(std::string_view text) {
   status.signal = small_number(read, "signal", max_signal);
   status.not_executed = small_number(read, "not_executed", max_errno).value_or(0);
   status.stopped = read.value("stopped", json(false)) == true;
-  if (!status.exit_code && !status.signal && status.not_executed == 0) return std::nullopt;
+  status.no_container = read.value("no_container", json(false)) == true;
+  if (!status.exit_code && !status.signal && status.not_executed == 0 && !status.no_container)
+    return std::nullopt;
   const auto usage = read.find("usage");
   if (usage == read.end() || !usage->is_object()) return status;
   status.running = kubernetes_api::read_reported_usage(*usage, status.usage)

@@ -17,8 +17,9 @@ namespace pipeline::orchestrators::slurm {
 /// A step's end, as its agent has seen it.
 struct JobStatus {
   std::optional<int> exit_code, signal;
-  int not_executed = 0;  ///< errno, if the command could not be started.
-  bool stopped = false;  ///< The agent was asked to stop the step.
+  int not_executed = 0;       ///< errno, if the command could not be started.
+  bool stopped = false;       ///< The agent was asked to stop the step.
+  bool no_container = false;  ///< The step's container was not started, or has lost its agent.
   core::Usage usage = {};
   std::chrono::milliseconds running{};
 };

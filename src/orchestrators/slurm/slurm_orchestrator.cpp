@@ -27,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t digest_length = 16;
+/// Fingerprints of images begin with it; others are JSON.
+constexpr std::string_view of_image = "image ";
 
 Capabilities capabilities_of_slurm() {
   Capabilities capabilities;
@@ -51,30 +53,51 @@ void write_program(const fs::path& file, std::string_view content) {
   fs::rename(fresh, file);
 }
 
+/// Returns the settings of an image's step that no runtime honours, one sentence each.
+std::vector<std::string> notices_of_image(const StepSpec& step) {
+  const auto& docker = step.settings->docker;
+  std::vector<std::string> notices;
+  const auto add = [&](bool is_set, const char* name) {
+    if (is_set) notices.push_back(std::string("`docker.") + name + "` has no effect on Slurm");
+  };
+  add(docker.user.has_value(), "user");
+  add(docker.network.has_value(), "network");
+  add(!docker.run_args.empty(), "run_args");
+  return notices;
+}
+
 class SlurmOrchestrator : public Orchestrator {
  public:
   SlurmOrchestrator(asio::io_context& loop, OrchestratorOptions options)
       : loop_(loop),
         options_(std::move(options)),
         environments_(loop, reaper_, options_, capabilities_,
-                      [this](const fs::path& python3) { return python_folder(python3); }) {}
+                      [this](const fs::path& python3) { return python_folder(python3); }),
+        runtime_(connection_field(options_.connection, "container_runtime")) {
+    if (!runtime_.empty()) check_container_runtime(runtime_);
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   async::Task<Environment> environment(const StepSpec& step) override {
-    return environments_.environment(step);
+    auto environment = co_await provider_of(step).environment(step);
+    add_to(environment, step);
+    co_return environment;
   }
   async::Task<std::string> packages(const StepSpec& step) override {
-    return environments_.packages(step);
+    return provider_of(step).packages(step);
   }
   async::Task<bool> matches(std::string fingerprint) override {
-    return environments_.matches(std::move(fingerprint));
+    if (!fingerprint.starts_with(of_image)) return environments_.matches(std::move(fingerprint));
+    return matches_image(fingerprint.substr(of_image.size()));
   }
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
-    return environments_.prepare(step, events, cancel);
+    auto environment = co_await provider_of(step).prepare(step, events, cancel);
+    add_to(environment, step);
+    co_return environment;
   }
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override {
-    return environments_.lock(step, events, cancel);
+    return provider_of(step).lock(step, events, cancel);
   }
 
   async::Task<std::vector<core::Diagnostic>> check(
@@ -83,6 +106,14 @@ class SlurmOrchestrator : public Orchestrator {
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
+    for (const auto* step : steps)
+      if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
+        found.push_back({.code = "slurm-resources",
+                         .message = "'" + step->name +
+                                    "' cannot run: containers of Slurm's jobs have no "
+                                    "`docker.volumes`",
+                         .span = {.line = step->line},
+                         .suggestion = "make what it reads an input (docs/artifacts.md)"});
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
   }
@@ -101,7 +132,7 @@ class SlurmOrchestrator : public Orchestrator {
     } catch (const core::EnvironmentError& error) {
       result.failure = orchestrators::failure_of(error);
     }
-    result.image = (co_await environments_.environment(attempt.step)).description;
+    result.image = (co_await provider_of(attempt.step).environment(attempt.step)).description;
     co_return result;
   }
 
@@ -135,6 +166,30 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
+
+  /// Connects to an engine for steps that run in images alone.
+  ImageFiles& images() {
+    if (!images_) images_.emplace(loop_, reaper_, options_);
+    return *images_;
+  }
+
+  EnvironmentProvider& provider_of(const StepSpec& step) {
+    if (runs_in_image(step)) return images();
+    return environments_;
+  }
+
+  async::Task<bool> matches_image(std::string fingerprint) {
+    if (runtime_.empty()) co_return false;
+    co_return co_await images().matches(std::move(fingerprint));
+  }
+
+  void add_to(Environment& environment, const StepSpec& step) const {
+    if (!runs_in_image(step)) return;
+    if (!environment.fingerprint.empty()) environment.fingerprint.insert(0, of_image);
+    for (auto& notice : notices_of_image(step)) environment.notices.push_back(std::move(notice));
+  }
+
   /// Asks Slurm once for each set of words that steps and profile have chosen.
   async::Task<> check_words(const std::vector<const StepSpec*>& steps,
                             std::vector<core::Diagnostic>& found) {
@@ -234,7 +289,9 @@ class SlurmOrchestrator : public Orchestrator {
                 .folder = of.folder_of(run),
                 .owner = of.owner(),
                 .connection = of.options_.connection,
-                .gres_types = gres_types_of(of.partitions_)} {
+                .gres_types = gres_types_of(of.partitions_),
+                .images = of.runtime_.empty() ? nullptr : &of.images(),
+                .container_runtime = of.runtime_} {
       core::make_folders(of.folder_of(run) / "events");
       core::make_folders(of.folder_of(run) / "jobs");
     }
@@ -261,6 +318,8 @@ class SlurmOrchestrator : public Orchestrator {
   const Capabilities capabilities_ = capabilities_of_slurm();
   processes::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
   processes::HostEnvironments environments_;
+  const std::string runtime_;         ///< Of containers; empty: no step runs in one.
+  std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
   Client client_{connection_field(options_.connection, "host")};
   Removals removals_;

@@ -10,6 +10,7 @@
 #include "docker/engine_api.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/engine_errors.hpp"
+#include "docker/engines.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::docker {
@@ -55,6 +56,25 @@ class FindEndpoint : public testing::Test {
   core::TemporaryFolder folder_;
   std::map<std::string, std::optional<std::string>> before_;
 };
+
+TEST_F(FindEndpoint, a_profiles_engines_come_before_the_environment) {
+  set("DOCKER_HOST", "unix:///run/other.sock");
+  EXPECT_EQ(find_engines({}).at(0).endpoint.url, "unix:///run/other.sock");
+  write("gpu3/ca.pem", "x");
+  const auto listed =
+      R"([{"host": "unix:///run/a.sock"}, {"host": "ssh://gpu2", "address": "10.0.0.2"},
+                          {"host": "tcp://gpu3", "certificates": ")" +
+      (folder_.path() / "gpu3").string() + R"("}, {"host": "tcp://gpu4"}])";
+  const auto engines = find_engines({{engines_field, listed}});
+  ASSERT_EQ(engines.size(), 4U);
+  EXPECT_EQ(engines[0].endpoint.url, "unix:///run/a.sock");
+  EXPECT_EQ(engines[0].endpoint.origin, "the profile's engines");
+  EXPECT_EQ(engines[1].address, "10.0.0.2");
+  EXPECT_EQ(engines[2].endpoint.url, "tcp://gpu3:2376");
+  EXPECT_EQ(engines[2].endpoint.tls.ca_file, (folder_.path() / "gpu3/ca.pem").string());
+  EXPECT_TRUE(engines[2].endpoint.use_tls && engines[2].endpoint.tls.verify);
+  EXPECT_EQ(engines[3].endpoint.url, "tcp://gpu4:2375");
+}
 
 TEST_F(FindEndpoint, a_context_that_does_not_exist_is_named) {
   set("DOCKER_CONTEXT", "far");

@@ -43,6 +43,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   }
 
   const orchestrators::Capabilities& capabilities() const override {
+    capabilities_.takes_elsewhere = takes_elsewhere;
     capabilities_.explicit_devices = !chooses_gpus_itself;
     capabilities_.gpus_of_this_machine = !gpus_elsewhere;
     return capabilities_;
@@ -146,7 +147,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   std::map<std::string, std::string>
       packages_of;  ///< Packages of images whose requirements are not pinned.
   std::function<std::vector<orchestrators::GpuHold>()> in_use;
-  bool chooses_gpus_itself = false;
+  bool chooses_gpus_itself = false, takes_elsewhere = false;
   std::optional<gpu::Inventory> gpus_elsewhere;  ///< GPUs of another machine, where the steps run.
   std::map<std::string, int> started;
   std::vector<std::string> order, joined, given_up;

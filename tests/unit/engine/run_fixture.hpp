@@ -93,7 +93,8 @@ class RunTest : public ::testing::Test {
     orchestrators::Routes& place = places ? *places : routes;
     asio::co_spawn(
         loop,
-        work(Services{pipeline, place, store, artifacts, stats, code}, recorder, cancel, options),
+        work(Services{pipeline, place, store, artifacts, stats, code, nullptr, remote_store},
+             recorder, cancel, options),
         [&](std::exception_ptr failed, RunSummary result) {
           error = failed;
           summary = std::move(result);
@@ -118,6 +119,7 @@ class RunTest : public ::testing::Test {
   orchestrators::Routes routes{orchestrator};
   std::optional<orchestrators::Routes> places;  ///< Instead of it.
   RunRecorder recorder;
+  const settings::RemoteStoreSettings* remote_store = nullptr;
   std::function<void()> when_explained;  ///< Called when advice for a failed step is looked for.
   core::CancelSource cancel;
   std::map<std::string, std::map<std::string, std::string>> sources;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <tuple>
 
 #include "core/diagnostic.hpp"
 #include "gpu/lock_folder.hpp"
@@ -177,6 +178,31 @@ TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
   EXPECT_EQ(run().status, RunStatus::succeeded);
   pipeline.steps = {on_gpus("b", 2)};
   EXPECT_THROW(run(), core::InputError) << "that this machine has four is no matter";
+}
+
+TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
+  auto& devices = orchestrator.gpus_elsewhere.emplace().devices;
+  for (const auto& [uuid, machine, index] :
+       {std::tuple("GPU-x", 0U, 0U), std::tuple("GPU-b", 1U, 0U), std::tuple("GPU-a", 1U, 1U)}) {
+    auto& device = devices.emplace_back();
+    device.uuid = uuid;
+    device.machine = machine;
+    device.index = index;
+  }
+  pipeline.steps = {on_gpus("a", 2)};
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
+    EXPECT_EQ(attempt.gpus.at(0).uuid + attempt.gpus.at(1).uuid, "GPU-bGPU-a");
+    return writes(attempt, "x");
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  pipeline.steps = {on_gpus("b", 3)};
+  try {
+    run();
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step 'b' asks for 3 GPUs, and no machine has so many"));
+    EXPECT_THAT(error.what(), HasSubstr("have 1, 2 of them, in the order of the profile"));
+  }
 }
 
 TEST_F(RunWithGpus, they_are_given_back_as_soon_as_nothing_of_the_step_runs) {

@@ -43,6 +43,33 @@ TEST(GpuQueue, gives_in_the_order_of_arrival) {
               ElementsAre("0:a", "1:bc", "2:d"));
 }
 
+/// `a` and `b` are of the first machine, `c` and `d` of the second.
+std::vector<DeviceState> of_two_machines(const Texts& free) {
+  auto both = devices(free);
+  both[2].machine = both[3].machine = 1;
+  return both;
+}
+
+Waiting wants_nodes(unsigned nodes, unsigned each, unsigned overtaken = 0) {
+  auto waiting = wants(nodes * each, all, overtaken);
+  waiting.demand.each = each;
+  return waiting;
+}
+
+TEST(GpuQueue, the_devices_of_a_node_are_of_one_machine) {
+  EXPECT_THAT(granted({wants_nodes(2, 2)}, of_two_machines(all)), ElementsAre("0:abcd"));
+  EXPECT_THAT(granted({wants_nodes(1, 2)}, of_two_machines({"b", "c", "d"})), ElementsAre("0:cd"));
+  EXPECT_THAT(granted({wants_nodes(2, 1)}, of_two_machines({"b", "c", "d"})), ElementsAre("0:bc"));
+  EXPECT_THAT(granted({wants_nodes(1, 2)}, of_two_machines({"b", "c"})), IsEmpty());
+  EXPECT_THAT(granted({wants_nodes(2, 2)}, of_two_machines({"b", "c", "d"})), IsEmpty());
+}
+
+TEST(GpuQueue, whole_nodes_are_kept_for_one_that_was_overtaken_too_often) {
+  const auto free = of_two_machines({"b", "c", "d"});
+  EXPECT_THAT(granted({wants_nodes(2, 2, max_overtakes), wants(2)}, free), IsEmpty());
+  EXPECT_THAT(granted({wants_nodes(2, 2, max_overtakes), wants(1)}, free), ElementsAre("1:b"));
+}
+
 TEST(GpuQueue, gives_all_or_nothing) {
   EXPECT_THAT(granted({wants(4)}, devices({"a", "b", "c"})), IsEmpty());
 }

@@ -133,6 +133,7 @@ TEST(Settings, every_key_survives_the_round) {
         {"runtime_class_name", "nvidia"},
         {"scheduler_name", "volcano"},
         {"queue_name", "q"},
+        {"topology", {{"required", "example.org/rack"}}},
         {"container_security_context",
          {{"privileged", true}, {"capabilities", {{"add", {"SYS_PTRACE"}}}}}},
         {"pod_security_context", {{"fsGroup", 2000}}},

@@ -51,7 +51,7 @@ TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
         "short: {artifact_store: s3://team/pipe}\nlong:\n  artifact_store: {bucket: s3://team, "
         "endpoint: 'https://lab:9000', region: lab, path_style: "
         "false, "
-        "certificate_authority: ca.pem, aws_profile: lab}\n");
+        "certificate_authority: ca.pem, aws_profile: lab, verify: consumer}\n");
   const auto profiles = find_profiles(folder.path());
   EXPECT_EQ(profiles.at("short").remote_store.url, "s3://team/pipe");
   const auto& store = profiles.at("long").remote_store;
@@ -59,6 +59,7 @@ TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
   EXPECT_EQ(store.option("endpoint"), "https://lab:9000");
   EXPECT_EQ(store.option("certificate_authority"), folder.path() / "ca.pem");
   EXPECT_EQ(store.option("aws_profile"), "lab");
+  EXPECT_EQ(store.option("verify"), "consumer");
 }
 
 TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
@@ -66,7 +67,7 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
         "a: {artifact_store: team/pipe}\nb: {artifact_store: {endpoint: 'lab:9000', buckets: "
         "x}}\nc: {artifact_store: s3://team, claim: {name: x, "
         "path: "
-        "y}}\n");
+        "y}}\nd: {artifact_store: {bucket: s3://team, verify: consumers}}\n");
   try {
     find_profiles(folder.path());
     FAIL();
@@ -76,6 +77,8 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
     EXPECT_THAT(error.what(),
                 HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'bucket'?"));
+    EXPECT_THAT(error.what(), HasSubstr("'verify' is one of: driver, consumer"));
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'consumer'?"));
     EXPECT_THAT(error.what(), HasSubstr("either through a claim or through a remote store"));
   }
 }
@@ -89,6 +92,16 @@ TEST_F(ProfileTest, an_artifact_store_can_be_a_folder_also_beside_a_claim) {
   EXPECT_EQ(profiles.at("a").remote_store.url, "file:///mnt/x");
   EXPECT_EQ(profiles.at("b").remote_store.url, "file://" + (folder.path() / "x").string());
   EXPECT_EQ(profiles.at("c").remote_store.url, "file:///mnt/x y");
+}
+
+TEST_F(ProfileTest, a_nodes_cache_is_a_path_of_the_nodes_or_a_claim) {
+  write("profiles.yaml",
+        "a: {artifact_store: s3://x, node_cache: {path: /var/cache/pipe, budget: 2KiB}}\n"
+        "b: {artifact_store: s3://x, node_cache: {path: pvc/scratch, budget: 1000}}\n");
+  const auto profiles = find_profiles(folder.path());
+  EXPECT_EQ(profiles.at("a").field("node_cache"), "/var/cache/pipe");
+  EXPECT_EQ(profiles.at("a").field("node_cache_budget"), "2048");
+  EXPECT_EQ(profiles.at("b").field("node_cache"), "pvc/scratch");
 }
 
 TEST_F(ProfileTest, a_folder_has_no_server) {

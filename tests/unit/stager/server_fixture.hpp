@@ -15,8 +15,17 @@
 
 namespace pipeline::stager {
 
+inline constexpr std::size_t mebibyte = 1 << 20;
 inline constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2),
                                        4};
+
+/// Text in which each place differs from its neighbours.
+inline std::string counted_text(std::size_t size) {
+  std::string text;
+  for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + "\n";
+  text.resize(size);
+  return text;
+}
 
 /// What is derived from it says how its server answers, in serve(), and calls stop() before its
 /// own members are gone.

@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr TransferRetries three_tries{std::chrono::milliseconds(1), std::chrono::milliseconds(2),
                                       3};
-constexpr std::size_t mebibyte = 1 << 20;
-
-/// Text in which each place differs from its neighbours.
-std::string counted_text(std::size_t size) {
-  std::string text;
-  for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + "\n";
-  text.resize(size);
-  return text;
-}
-
 class Source : public ServerFixture {
  protected:
   async::Task<> serve(HttpExchange& exchange) override {

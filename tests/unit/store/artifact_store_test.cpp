@@ -53,6 +53,8 @@ TEST_F(ArtifactStoreTest, what_is_all_but_holes_is_refused_before_it_is_read) {
       << "though no file alone has too many";
   EXPECT_EQ(refusal(write_sparse("small", std::uintmax_t{64} << 20)), "taken")
       << "some holes are nothing unusual";
+  write_sparse("wide/sub/file", std::uintmax_t{64} << 20);
+  EXPECT_EQ(refusal(folder.path() / "wide"), "taken");
 }
 
 TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) {

@@ -161,6 +161,28 @@ TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time
   EXPECT_THAT(none["containers"][0]["command"].dump(), Not(HasSubstr("--checkpoint")));
 }
 
+TEST_F(JobManifest, only_the_stager_sees_the_nodes_cache) {
+  place.carries = true;
+  place.agent_image = "pipe:agent-1";
+  const auto without = job();
+  place.node_cache = {"/var/cache/pipe", "1000"};
+  const auto made = pod();
+  const auto& stager = made["initContainers"][0];
+  const json volume{{"name", "node-cache"},
+                    {"hostPath", {{"path", "/var/cache/pipe"}, {"type", "DirectoryOrCreate"}}}};
+  EXPECT_EQ(made["volumes"].back(), volume);
+  EXPECT_EQ(stager["volumeMounts"].back(),
+            json({{"name", "node-cache"}, {"mountPath", "/pipe/cache"}}));
+  EXPECT_EQ(stager["command"].back(), "1000");
+  EXPECT_EQ(stager["command"][stager["command"].size() - 2], "/pipe/cache");
+  EXPECT_THAT(made["containers"].dump(), Not(HasSubstr("cache")));
+  place.node_cache.path = "pvc/scratch";
+  EXPECT_EQ(pod()["volumes"].back(),
+            json({{"name", "node-cache"}, {"persistentVolumeClaim", {{"claimName", "scratch"}}}}));
+  place.node_cache = {};
+  EXPECT_EQ(job(), without);
+}
+
 TEST_F(JobManifest, golden_files_through_a_bucket) {
   place.carries = true;
   place.agent_image = "registry.example/team/x@sha256:02";

@@ -67,6 +67,8 @@ struct WatchCase {
   Kind kind = Kind::wait;
   const char* text = "";  ///< A part of the notice, or of the failure.
 };
+const json finished{{"metadata", {{"name", "j"}}},
+                    {"status", {{"conditions", {{{"type", "Failed"}, {"status", "True"}}}}}}};
 JobView with_room(Room room) { return {.job = job, .pod = job, .room = room}; }
 JobView refused_by(const char* message) { return {.job = job, .pod = job, .refused = message}; }
 
@@ -74,6 +76,19 @@ const WatchCase watch_cases[] = {
     {"no_pod_yet", {}, 59s, {job, job}},
     {"no_pod_in_time", {}, 60s, {job, job}, Kind::fail, "has not come to a pod within 1m00s"},
     {"queue_of_a_controller", {}, 24h, {suspended, job}, Kind::wait, "its Job is suspended"},
+    {"queue_of_kueue",
+     {},
+     24h,
+     {.job = suspended, .pod = job, .queued = "insufficient quota for cpu"},
+     Kind::wait,
+     "Kueue does not admit its Job yet: insufficient quota for cpu"},
+    {"pod_is_gone_with_its_driver", {}, 19s, {finished, job}},
+    {"pod_does_not_come_back",
+     {},
+     20s,
+     {finished, job},
+     Kind::fail,
+     "its Job j has ended, and its pod is not there any more"},
     {"quota_is_a_queue", {}, 24h, refused_by(quota), Kind::wait, "the quota 'two' allows pods=2"},
     {"quota_too_small_for_one", {}, 0s, refused_by(too_small), Kind::fail, "limits.cpu=2"},
     {"policy", {}, 0s, refused_by(policy), Kind::fail, "violates PodSecurity"},
@@ -117,7 +132,8 @@ TEST_P(JobIsWatched, by_rules) {
   const JobWatch::TimePoint start(1h);
   JobView view{row.view.job,        row.pod,         row.view.job_gone,
                row.view.pod_gone,   StopLevel::none, row.view.output_ended,
-               row.view.shell_left, row.view.room,   row.view.refused};
+               row.view.shell_left, row.view.room,   row.view.refused,
+               row.view.queued};
   JobWatch watch(startup, grace);
   if (row.at > 0s) {
     EXPECT_EQ(watch.next(view, start).kind, Kind::wait);

@@ -302,5 +302,14 @@ TEST(PodVerdicts, a_running_sidecar_is_not_what_the_step_waits_for) {
               HasSubstr("its init container 'agent' ended with exit code 2"));
 }
 
+TEST(PodVerdicts, name_an_input_that_the_stager_has_found_damaged) {
+  auto pod = pod_with(container({{"waiting", {{"reason", "PodInitializing"}}}}));
+  EXPECT_EQ(damaged_input_of(pod), "");
+  const json report{{"not_fetched", "x is damaged"}, {"passes", true}, {"damaged", "ab"}};
+  pod["status"]["initContainerStatuses"] = {
+      {{"name", "agent"}, {"state", {{"terminated", {{"message", report.dump()}}}}}}};
+  EXPECT_EQ(damaged_input_of(pod), "ab");
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators::kubernetes

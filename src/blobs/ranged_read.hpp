@@ -1,0 +1,27 @@
+/// @file
+/// Reads a large blob in ranges, several at a time, where the store can do that.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "blobs/blob_store.hpp"
+
+namespace pipeline::blobs {
+
+/// Passes the blob's bytes once and in order. Memory is bounded by the ranges in progress.
+async::Task<> read_stream(BlobStore& store, std::string key,
+                          std::function<void(std::string_view)> on_bytes,
+                          core::CancelSource* cancel);
+
+/// Writes the blob to an open, empty file, and returns the SHA-256 of what the file then has.
+/// Throws UnusableBlob above `max_bytes`.
+/// @param file open for reading and writing
+/// @param path the file's, for messages
+async::Task<std::string> read_to_file(BlobStore& store, std::string key, int file,
+                                      std::filesystem::path path, std::uint64_t max_bytes,
+                                      core::CancelSource* cancel);
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,100 @@
+// URLs of a bucket that allow a request without keys.
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "blobs/s3/bucket.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::blobs::s3 {
+namespace {
+
+constexpr std::chrono::seconds pod_lifetime =
+    std::chrono::days(7);  // Maximum lifetime that servers accept.
+
+}  // namespace
+
+async::Task<std::string> Bucket::presigned_request(std::string method, std::string key,
+                                                   Query query) {
+  const auto found = co_await keys();
+  SignedCall to_sign;
+  to_sign.method = std::move(method);
+  to_sign.host = pod_address_.host();
+  to_sign.path = pod_address_.path(settings_.prefix + key);
+  to_sign.query = std::move(query);
+  const CredentialScope scope{
+      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" +
+      presign(to_sign, found.keys, scope, pod_lifetime);
+}
+
+/// @param before_number text of the URLs that ends before the number; empty: the number ends at the
+///        first `after_number`
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_numbers(SignNumber sign,
+                                                               std::string_view before_number,
+                                                               char after_number, unsigned count) {
+  NumberedUrls urls;
+  constexpr std::string_view sign_name = "X-Amz-Signature=";
+  for (unsigned each = 1; each <= count; ++each) {
+    const auto number = std::to_string(each);
+    const auto url = co_await sign(number);
+    const auto begin = before_number.empty() ? url.find(after_number) - number.size()
+                                             : url.find(before_number) + before_number.size(),
+               end = url.find(after_number, begin),
+               signature = url.find(sign_name) + sign_name.size();
+    const auto before = url.substr(0, begin), after = url.substr(end, signature - end);
+    // URLs that were signed in different seconds have no common part.
+    if (each > 1 && (before != urls.before || after != urls.after)) {
+      urls = {};
+      each = 0;
+      continue;
+    }
+    urls.before = before;
+    urls.after = after;
+    urls.signatures.push_back(url.substr(signature));
+  }
+  co_return urls;
+}
+
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_parts(std::string key, std::string upload,
+                                                             unsigned count) {
+  const SignNumber sign = [this, &key, &upload](std::string number) {
+    Query query{{"partNumber", std::move(number)}, {"uploadId", upload}};
+    return presigned_request("PUT", key, std::move(query));
+  };
+  co_return co_await presigned_numbers(sign, "&partNumber=", '&', count);
+}
+
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_series(Method method, std::string key,
+                                                              unsigned count) {
+  const SignNumber sign = [this, method, &key](std::string number) {
+    return presigned(method, key + number);
+  };
+  co_return co_await presigned_numbers(sign, "", '?', count);
+}
+
+async::Task<PodAccess::KeyedUrls> Bucket::presigned_reads(std::vector<std::string> keys) {
+  const auto found = co_await this->keys();
+  const CredentialScope scope{
+      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  const Presigner signer("GET", pod_address_.host(), found.keys, scope, pod_lifetime);
+  constexpr std::size_t keys_at_a_time = 1'000;
+  KeyedUrls urls{pod_address_.origin() + net::url_encode(pod_address_.path(settings_.prefix), "/"),
+                 "?" + signer.query(),
+                 {}};
+  urls.signatures.reserve(keys.size());
+  for (const auto& key : keys) {
+    urls.signatures.push_back(signer.signature(pod_address_.path(settings_.prefix + key)));
+    // Other coroutines go on meanwhile.
+    if (urls.signatures.size() % keys_at_a_time == 0)
+      co_await asio::post(loop_, asio::use_awaitable);
+  }
+  co_return urls;
+}
+
+async::Task<std::string> Bucket::presigned(Method method, std::string key) {
+  return presigned_request(method == Method::read ? "GET" : "PUT", std::move(key));
+}
+
+}  // namespace pipeline::blobs::s3

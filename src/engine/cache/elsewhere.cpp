@@ -1,0 +1,65 @@
+#include "engine/cache/elsewhere.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "settings/remote_store.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+/// Returns true if a matrix has its values from the output.
+bool has_items(const StepSpec& step, const std::string& output, const MatrixSpec& matrix) {
+  return std::ranges::any_of(matrix.axes, [&](const AxisSpec& axis) {
+    if (!axis.items || axis.items->source.output != output) return false;
+    const auto& maker = axis.items->source.step;
+    return maker == step.name || step.name.starts_with(maker + ".");  // An instance, or a round.
+  });
+}
+
+}  // namespace
+
+bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
+                        const std::string& output) {
+  if (step.nodes || !step.publish_to.empty() || step.publish.contains(output)) return false;
+  return std::ranges::none_of(
+             step.outputs,
+             [&](const OutputSpec& each) { return each.name == output && each.metrics; }) &&
+         std::ranges::none_of(pipeline.steps, [&](const StepSpec& reader) {
+           return reader.matrix && has_items(step, output, *reader.matrix);
+         });
+}
+
+std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpec& pipeline,
+                                                               const StepSpec& step) {
+  std::vector<orchestrators::AttemptOutput> outputs;
+  for (const auto& output : step.outputs)
+    outputs.push_back({output.name, output.file_name, output.from_all_nodes,
+                       may_stay_elsewhere(pipeline, step, output.name)});
+  return outputs;
+}
+
+std::optional<store::OutputRecord> take_elsewhere(store::ArtifactStore& artifacts,
+                                                  const orchestrators::AttemptResult& result,
+                                                  const OutputSpec& output) {
+  const auto found = result.elsewhere.find(output.name);
+  if (found == result.elsewhere.end()) return std::nullopt;
+  const auto& [hex, place] = found->second;
+  const auto digest = core::Digest::from_hex(hex);
+  artifacts.note_elsewhere(digest, place);
+  return store::OutputRecord{output.name,        output.file_name, digest,
+                             place.is_directory, place.bytes,      output.temp};
+}
+
+bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output) {
+  if (services.artifacts.looks_whole(output.digest)) return true;
+  const auto place = services.artifacts.elsewhere(output.digest);
+  return place && services.remote_store &&
+         settings::remote_store_of(core::parse_json(place->store)).url ==
+             services.remote_store->url &&
+         may_stay_elsewhere(services.pipeline, step, output.name);
+}
+
+}  // namespace pipeline::engine

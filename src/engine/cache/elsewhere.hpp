@@ -1,0 +1,34 @@
+/// @file
+/// Artifacts that are elsewhere (model/elsewhere.hpp): which outputs of a run may stay in the
+/// remote store, and which of the noted ones the run can take from there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "engine/services.hpp"
+
+namespace pipeline::engine {
+
+/// Returns false for an output that the engine itself reads, copies or publishes.
+bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
+                        const std::string& output);
+
+/// Returns the step's outputs for its executor.
+std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpec& pipeline,
+                                                               const StepSpec& step);
+
+/// Notes an output that an attempt has left elsewhere, and returns its record; nothing for an
+/// output that is here.
+std::optional<store::OutputRecord> take_elsewhere(store::ArtifactStore& artifacts,
+                                                  const orchestrators::AttemptResult& result,
+                                                  const OutputSpec& output);
+
+/// Returns true if the run can use this output of an earlier one: it is here and whole, or may stay
+/// in the run's remote store, which has it.
+bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output);
+
+}  // namespace pipeline::engine

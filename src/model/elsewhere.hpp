@@ -1,0 +1,18 @@
+/// @file
+/// An artifact that is elsewhere: a remote store has the content under its digest, and this machine
+/// perhaps not. Whoever takes the content compares it with the digest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace pipeline::model {
+
+struct Elsewhere {
+  bool is_directory = false;
+  bool is_executable = false;  ///< For a file.
+  std::uint64_t bytes = 0;     ///< The size of the file, or of the folder's files.
+  std::string store;  ///< The remote store, as the text of settings::to_json(); has no secret.
+};
+
+}  // namespace pipeline::model

@@ -1,0 +1,71 @@
+#include "orchestrators/kubernetes/kueue.hpp"
+
+#include "core/diagnostic.hpp"
+#include "core/log.hpp"
+#include "kubernetes_api/json.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+using kubernetes_api::text_at;
+using nlohmann::json;
+
+/// Returns the message of a condition with this status, or its reason.
+std::string said_by(const json& workload, std::string_view type, std::string_view status) {
+  for (const auto& each : kubernetes_api::list_at(workload, "/status/conditions")) {
+    if (text_at(each, "/type") != type || text_at(each, "/status") != status) continue;
+    const auto message = text_at(each, "/message");
+    return message.empty() ? text_at(each, "/reason") : message;
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_topology(json& metadata, const StepSpec& step) {
+  const auto& settings = step.settings->kubernetes;
+  const auto& topology = settings.topology;
+  if (!topology.required && !topology.preferred) return;
+  if (!settings.queue_name)
+    throw core::InputError(
+        "step '" + step.name + "' has `kubernetes.topology`, which only Kueue honours",
+        "name its queue, as in `kubernetes: {queue_name: training}`");
+  const std::string kind = topology.required ? "required" : "preferred";
+  metadata["annotations"]["kueue.x-k8s.io/podset-" + kind + "-topology"] =
+      topology.required ? *topology.required : *topology.preferred;
+}
+
+std::string wait_in_queue(const json& workload) {
+  if (auto said = said_by(workload, "QuotaReserved", "False"); !said.empty()) return said;
+  return said_by(workload, "Admitted", "False");
+}
+
+std::string eviction_from_queue(const json& workload) {
+  auto said = said_by(workload, "Preempted", "True");
+  return said.empty() ? said_by(workload, "Evicted", "True") : said;
+}
+
+async::Task<json> Kueue::workload_of(std::string job_uid) {
+  json found;
+  try {
+    if (may_read_ && group_version_.empty()) {
+      const auto group = co_await client_.get("look for Kueue", "/apis/kueue.x-k8s.io");
+      group_version_ = text_at(group, "/preferredVersion/groupVersion");
+    }
+    may_read_ = may_read_ && !group_version_.empty();
+    if (!may_read_) co_return found;
+    const auto list = co_await client_.get(
+        "read what Kueue says of the Job",
+        client_.path(group_version_, "workloads") +
+            "?labelSelector=" + net::url_encode("kueue.x-k8s.io/job-uid=" + job_uid));
+    const auto& items = kubernetes_api::list_at(list, "/items");
+    if (!items.empty()) found = items.front();
+  } catch (const kubernetes_api::ApiError& error) {
+    may_read_ = false;
+    core::log::info(error.what());
+  }
+  co_return found;
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,73 @@
+#include "orchestrators/kubernetes/pod_group.hpp"
+
+#include <algorithm>
+
+#include "core/log.hpp"
+#include "kubernetes_api/json.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+using kubernetes_api::ApiError;
+using kubernetes_api::text_at;
+using nlohmann::json;
+
+async::Task<std::string> find_pod_groups(kubernetes_api::Client& client) {
+  const auto is_group = [](const json& each) { return text_at(each, "/name") == "podgroups"; };
+  try {
+    const auto group = co_await client.get("look for PodGroups", "/apis/scheduling.k8s.io");
+    for (const auto& each : kubernetes_api::list_at(group, "/versions")) {
+      const auto version = text_at(each, "/groupVersion");
+      if (version.find("alpha") != version.npos) continue;
+      // Versions are shared with priority classes, so that their names alone say nothing.
+      const auto found = co_await client.get("look for PodGroups", "/apis/" + version);
+      if (std::ranges::any_of(kubernetes_api::list_at(found, "/resources"), is_group))
+        co_return version;
+    }
+  } catch (const ApiError& error) {
+    core::log::info(error.what());
+  }
+  co_return std::string();
+}
+
+bool can_have_pod_group(const StepSpec& step) {
+  const auto& settings = step.settings->kubernetes;
+  return !settings.queue_name &&
+         settings.scheduler_name.value_or("default-scheduler") == std::string("default-scheduler");
+}
+
+json pod_group_manifest(const AttemptSpec& attempt, const std::string& owner,
+                        const std::string& version) {
+  return {{"apiVersion", version},
+          {"kind", "PodGroup"},
+          {"metadata", {{"name", job_name(attempt)}, {"labels", job_labels(attempt, owner)}}},
+          {"spec", {{"schedulingPolicy", {{"gang", {{"minCount", attempt.process->nodes}}}}}}}};
+}
+
+async::Task<bool> create_pod_group(kubernetes_api::Client& client, json group) {
+  const auto path =
+      client.path(text_at(group, "/apiVersion"), "podgroups") + "?fieldValidation=Strict";
+  bool is_there = true;
+  try {
+    co_await client.create("create the PodGroup " + text_at(group, "/metadata/name"), path, group);
+  } catch (const ApiError& error) {
+    is_there = error.status() == 409;
+    core::log::info(error.what());
+  }
+  co_return is_there;
+}
+
+async::Task<> give_pod_group(kubernetes_api::Client& client, std::string version, std::string name,
+                             std::string job_uid) {
+  json change;
+  change["metadata"]["ownerReferences"] = json::array(
+      {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name}, {"uid", job_uid}}});
+  try {
+    co_await client.patch("change the PodGroup " + name, client.path(version, "podgroups", name),
+                          std::move(change));
+  } catch (const ApiError& error) {
+    core::log::info(error.what());
+  }
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

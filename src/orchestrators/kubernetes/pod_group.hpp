@@ -1,0 +1,31 @@
+/// @file
+/// PodGroups of scheduling.k8s.io: the scheduler gives all pods of a gang nodes, or none.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "kubernetes_api/client.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+/// Returns the API version with PodGroups, `scheduling.k8s.io/v1beta1` or a newer one; empty: the
+/// cluster serves none, or alphas alone, which differ from one another.
+async::Task<std::string> find_pod_groups(kubernetes_api::Client& client);
+
+/// Returns whether the scheduler of this step's pods would heed a PodGroup. Kueue's queues have
+/// their own means.
+bool can_have_pod_group(const StepSpec& step);
+
+/// Returns the PodGroup of an attempt with nodes, which has the name of its Job.
+nlohmann::json pod_group_manifest(const AttemptSpec& attempt, const std::string& owner,
+                                  const std::string& version);
+/// Creates it. Returns false if the cluster refuses: the Job then goes without.
+async::Task<bool> create_pod_group(kubernetes_api::Client& client, nlohmann::json group);
+/// Lets the PodGroup end with its Job. @param job_uid of the Job with its name
+async::Task<> give_pod_group(kubernetes_api::Client& client, std::string version, std::string name,
+                             std::string job_uid);
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,126 @@
+#include "orchestrators/slurm/container_runtime.hpp"
+
+#include <algorithm>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "core/joined.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// A runtime, by the name of its program on a node.
+struct Runtime {
+  const char *name, *program;
+  /// Returns the words between the program and the image, each after a space.
+  std::string (*words)(const ContainerStart& start);
+};
+
+/// Returns ` --bind SOURCE:TARGET:ro` for each bind.
+std::string binds_text(const ContainerStart& start, const char* option, const char* read_only,
+                       const char* writable) {
+  std::string text;
+  for (const auto& bind : start.binds)
+    text += std::string(" ") + option +
+            core::shell_quote(bind.source + ":" + bind.target +
+                              (bind.is_read_only ? read_only : writable));
+  return text;
+}
+
+/// See apptainer-exec(1). The job's script has removed the variables that the step does not get, so
+/// the others pass. Its own /dev has the devices of `--nv`.
+std::string apptainer_words(const ContainerStart& start) {
+  return std::string(" exec --contain --ipc --no-home") + (start.has_gpus ? " --nv" : "") +
+         " --bind \"$temporary/tmp:/tmp\"" + binds_text(start, "--bind ", ":ro", "");
+}
+
+/// See enroot's doc/cmd/start.md and doc/image-format.md. It passes only the variables that are
+/// named, and its hook for NVIDIA's libraries and devices reads NVIDIA_VISIBLE_DEVICES.
+std::string enroot_words(const ContainerStart& start) {
+  return " start --env NVIDIA_VISIBLE_DEVICES=" + std::string(start.has_gpus ? "all" : "void") +
+         (start.has_gpus ? " --env NVIDIA_DRIVER_CAPABILITIES=compute,utility" : "") +
+         " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\)[A-Z_0-9]*\\)=.*/--env \\1/p')" +
+         " --mount \"$temporary/tmp:/tmp:none:bind,rw\"" +
+         binds_text(start, "--mount ", ":none:x-create=auto,bind,ro",
+                    ":none:x-create=auto,bind,rw");
+}
+
+/// See ch-run(1). It passes all variables, and has neither read-only mounts nor NVIDIA's libraries.
+std::string charliecloud_words(const ContainerStart& start) {
+  return " --mount=\"$temporary/image\" --bind=\"$temporary/tmp:/tmp\"" +
+         binds_text(start, "--bind=", "", "");
+}
+
+constexpr Runtime runtimes[] = {{"apptainer", "apptainer", apptainer_words},
+                                {"apptainer", "singularity", apptainer_words},
+                                {"enroot", "enroot", enroot_words},
+                                {"charliecloud", "ch-run", charliecloud_words}};
+
+bool is_chosen(const Runtime& runtime, const std::string& wanted) {
+  return wanted == "any" || wanted == runtime.name ||
+         (wanted.starts_with('/') && file_name(wanted) == runtime.program);
+}
+
+}  // namespace
+
+const std::vector<std::string>& container_runtimes() {
+  static const std::vector<std::string> names{"any", "apptainer", "enroot", "charliecloud"};
+  return names;
+}
+
+void check_container_runtime(const std::string& runtime) {
+  if (std::ranges::any_of(runtimes,
+                          [&](const Runtime& known) { return is_chosen(known, runtime); }))
+    return;
+  throw core::InputError("'" + runtime + "' is not a container runtime of Slurm's jobs; they are " +
+                             core::joined(container_runtimes(), ", ") +
+                             ", or the path of such a program on the nodes",
+                         core::did_you_mean(runtime, container_runtimes()));
+}
+
+std::string container_commands(const ContainerStart& start) {
+  for (const auto& bind : start.binds)
+    if (bind.source.find_first_of(":,\n") != std::string::npos)
+      throw core::EnvironmentError(
+          "no container runtime can mount " + bind.source +
+              ": a colon or a comma in a path ends it",
+          {"move the state folder (PIPE_HOME), or choose other names of the step's files"});
+  const bool is_path = start.runtime.starts_with('/');
+  std::string names, cases;
+  for (const auto& runtime : runtimes) {
+    if (!is_chosen(runtime, start.runtime)) continue;
+    const auto program = is_path ? start.runtime : std::string(runtime.program);
+    names += (names.empty() ? "" : " ") + core::shell_quote(program);
+    cases += "  " + core::shell_quote(program) + ") set -- \"$runtime\"" + runtime.words(start) +
+             (runtime.program == std::string_view("ch-run")
+                  ? " " + core::shell_quote(start.image) + " --"
+                  : " " + core::shell_quote(start.image));
+    for (const auto& word : start.command) cases += " " + core::shell_quote(word);
+    cases += " ;;\n";
+  }
+  return "runtime=\n"
+         "for name in " +
+         names +
+         "; do\n"
+         "  if command -v \"$name\" >/dev/null; then runtime=$name; break; fi\n"
+         "done\n"
+         "mkdir \"$temporary/tmp\" \"$temporary/image\" || exit 1\n"
+         "USER=$(id -un) HOME=$temporary\n"
+         "ENROOT_RUNTIME_PATH=$temporary/enroot ENROOT_DATA_PATH=$temporary/enroot\n"
+         "export USER HOME ENROOT_RUNTIME_PATH ENROOT_DATA_PATH\n"
+         "case $runtime in\n" +
+         cases +
+         "  *)\n"
+         "    echo " +
+         core::shell_quote("this node has no container runtime (" + names +
+                           ") among /usr/local/bin, /usr/bin and /bin") +
+         " >&2\n"
+         "    without_container\n"
+         "    ;;\n"
+         "esac\n";
+}
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,103 @@
+#include "orchestrators/slurm/image_job.hpp"
+
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "orchestrators/containers/container_layout.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Folders of pipe's in the container, besides those of its layout.
+constexpr const char *job_folder = "/pipe/job", *events_folder = "/pipe/events",
+                     *agent_file = "/pipe/agent";
+
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += " " + core::shell_quote(word);
+  return text;
+}
+
+/// Returns the script that the container's `sh` reads. The agent is told to stop by its number: a
+/// runtime that got the signal would end the container at once.
+std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
+  const std::string job = job_folder;
+  auto text = "unset CH_RUNNING OLDPWD\n. " + job +
+              "/variables\n"
+              // Apptainer's folder with the libraries of `--nv`.
+              "if [ -d /.singularity.d/libs ]; then\n"
+              "  export LD_LIBRARY_PATH=\"${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}"
+              "/.singularity.d/libs\"\n"
+              "fi\n"
+              "cd " +
+              layout.code + " || exit 1\n";
+  if (attempt.shell) return text + "exec" + quoted_words(attempt.shell->words) + "\n";
+  const auto ended = events_folder + ("/" + paths.ended().filename().string());
+  return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
+         core::shell_quote(ended) + " " + job + "/stop" +
+         quoted_words(command_of(attempt, layout)) + "\n";
+}
+
+/// Makes the folder that stands at /pipe, with a mount point for each bind below it: what has no
+/// mount point in an image can be mounted only in a folder that has one.
+void make_mount_points(const fs::path& folder, const std::vector<Bind>& binds) {
+  for (const auto& bind : binds) {
+    const auto point = folder / bind.target.substr(containers::container_folder.size() + 1);
+    if (fs::is_directory(bind.source)) {
+      core::make_folders(point);
+      continue;
+    }
+    core::make_folders(point.parent_path());
+    core::write_file_atomically(point, "");
+  }
+}
+
+}  // namespace
+
+StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image) {
+  auto variables = variables_of(attempt, containers::container_layout());
+  // Of the node, where the scratch folder is the cluster's.
+  if (!attempt.step.settings->docker.environment.contains("TMPDIR"))
+    variables.try_emplace("TMPDIR", "/tmp");
+  containers::add_defaults(variables, attempt, 0);
+  for (const auto& [name, value] : image.variables) variables.try_emplace(name, value);
+  if (!settings::gpu_request(attempt.step.settings->resources).wanted()) {
+    variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
+    variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
+  }
+  return variables;
+}
+
+ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& image,
+                               const ImagePlace& place, const JobPaths& paths,
+                               const fs::path& code) {
+  auto layout = containers::container_layout();
+  layout.program = image.program;
+  const auto absolute = [](const fs::path& path) { return fs::absolute(path).string(); };
+  const auto folder = paths.folder / "pipe";
+  ContainerStart start;
+  start.runtime = place.runtime;
+  start.image = image.path.string();
+  start.has_gpus = settings::gpu_request(attempt.step.settings->resources).wanted();
+  start.binds = {{absolute(code), layout.code, true},
+                 {absolute(attempt.outputs), layout.outputs},
+                 {absolute(attempt.scratch), layout.scratch},
+                 {paths.folder.string(), job_folder},
+                 {place.agent.string(), agent_file, true}};
+  if (!attempt.shell) start.binds.push_back({paths.events.string(), events_folder});
+  if (!attempt.checkpoint.empty())
+    start.binds.push_back({absolute(attempt.checkpoint), layout.checkpoint});
+  for (const auto& input : attempt.inputs)
+    start.binds.push_back({absolute(input.path), path_of(input, layout), true});
+  make_mount_points(folder, start.binds);
+  core::make_folders(folder / "inputs");
+  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder});
+  start.command = {"/bin/sh", std::string(job_folder) + "/start"};
+  core::write_file_atomically(paths.variables(), variables_text(image_variables(attempt, image)));
+  core::write_file_atomically(paths.folder / "start", start_script(attempt, paths, layout));
+  return start;
+}
+
+}  // namespace pipeline::orchestrators::slurm

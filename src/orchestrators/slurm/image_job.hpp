@@ -1,0 +1,31 @@
+/// @file
+/// The files with which a job runs an attempt in an image: mount points, variables, and the script
+/// that starts the agent in the container.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/slurm/container_runtime.hpp"
+#include "orchestrators/slurm/image_files.hpp"
+#include "orchestrators/slurm/job_script.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// A job's part that does not differ between attempts.
+struct ImagePlace {
+  std::string runtime;  ///< See ContainerStart::runtime.
+  std::filesystem::path agent;
+};
+
+/// Returns the variables of the attempt's command: those of the image, and the step's.
+StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image);
+
+/// Writes the files into the job's folder.
+/// @param code the attempt's own copy of its code
+ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& image,
+                               const ImagePlace& place, const JobPaths& paths,
+                               const std::filesystem::path& code);
+
+}  // namespace pipeline::orchestrators::slurm

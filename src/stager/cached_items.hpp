@@ -1,0 +1,22 @@
+/// @file
+/// Items of a pod by way of the node's cache, which holds the objects of the remote store as they
+/// are: files, and folders as tars.
+#pragma once
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "stager/node_cache.hpp"
+#include "stager/transfer.hpp"
+
+namespace pipeline::stager {
+
+/// Makes the item's file or folder at `to` from the cache, and compares its digest. An object with
+/// other content is removed from the cache and downloaded again. Returns false if the cache cannot
+/// be used; then nothing is at `to`. Throws TransferError, EnvironmentError.
+/// @param item `{"kind": "file", "url", "digest", "executable"}` or `{"kind": "tree", ...}`
+bool fetch_cached(const nlohmann::json& item, const std::filesystem::path& to, NodeCache& cache,
+                  Transfer& transfer);
+
+}  // namespace pipeline::stager

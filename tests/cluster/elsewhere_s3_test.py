@@ -1,0 +1,121 @@
+"""Outputs that stay in the bucket, `verify: consumer`: no byte of them passes through the driver."""
+
+import hashlib
+import json
+import pathlib
+import signal
+import unittest
+
+from support_cluster import ClusterTest, needs_cluster, needs_test_bed, wait_until
+from support_s3 import S3, Between, S3Bucket, needs_s3
+
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class ElsewhereTest(S3Bucket, ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.between = Between(self.trouble)
+        self.addCleanup(self.between.end)
+        self.profile(endpoint=self.between.url, pod_endpoint=S3["PLAIN"], verify="consumer")
+
+    def trouble(self, method, path):
+        return None
+
+    def downloads(self) -> list[str]:
+        """What the driver has read of outputs."""
+        found = [line for line in self.between.asked if line.startswith("GET ") and ("/artifacts/" in line or "/outputs/" in line)]
+        self.between.asked.clear()
+        return found
+
+    def blob(self, digest: str, suffix: str = "") -> pathlib.Path:
+        return self.data / "team/pipe/artifacts" / digest[:2] / (digest[2:] + suffix)
+
+    def damage(self, digest: str, suffix: str = ""):
+        blob = self.blob(digest, suffix)
+        content = bytearray(blob.read_bytes())
+        content[len(content) // 2] ^= 1
+        blob.write_bytes(content)
+
+    def outputs(self) -> dict[str, dict]:
+        return {one["output"]: one for one in json.loads(self.pipe("artifacts", "--output", "json").out)["artifacts"]}
+
+    def chain(self, **more):
+        self.pipeline({
+            "make": {"command": "head -c 20000000 /dev/zero | tr '\\0' x > ${outputs.data}; mkdir -p ${outputs.many}/deep/none; for i in 1 2 3; do head -c 1000000 /dev/urandom > ${outputs.many}/deep/$i;"
+                                " done; ln -s deep/1 ${outputs.many}/link; chmod +x ${outputs.many}/deep/2; cp /bin/bash ${outputs.tool}; echo small > ${outputs.small}",
+                     "outputs": ["data", "many", "tool", "small"]},
+            "use": {"command": "${inputs.tool} -c 'sha256sum < ${inputs.data}' > ${outputs.sum}; cat ${inputs.many}/deep/* ${inputs.many}/link | wc -c >> ${outputs.sum};"
+                               " test -x ${inputs.many}/deep/2 -a -d ${inputs.many}/deep/none",
+                    "inputs": {"data": "make.data", "many": "make.many", "tool": "make.tool"}, "outputs": ["sum"]}, **more})
+
+    def test_what_only_pods_take_is_never_read_by_the_driver(self):
+        self.chain()
+        result = self.run_pipe()
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        made = self.outputs()
+        for name, suffix in (("data", ""), ("tool", ""), ("many", ".tar")):
+            one = made[f"make.{name}"]
+            self.assertTrue(one["url"].endswith(f"/artifacts/{one['digest'][:2]}/{one['digest'][2:]}{suffix}"), one)
+            self.assertTrue(self.blob(one["digest"], suffix).exists())
+        self.assertIn("path", made["make.small"])
+        self.assertLess(len(self.downloads()), 3, "of small ones alone")
+        self.assertEqual(self.artifact("use.sum").split(), [hashlib.sha256(b"x" * 20000000).hexdigest(), "-", "4000000"])
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+        # Without the content: reuse, plan and the tables. `verify` and `clean` know where it is.
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        self.chain(more={"command": "wc -c < ${inputs.data} > ${outputs.n}", "inputs": {"data": "make.data"}, "outputs": ["n"]})
+        self.pipe("plan", "pipeline.yaml")
+        for command in ("show", "runs", "artifacts"):
+            self.pipe(command)
+        verified = json.loads(self.pipe("verify", "--output", "json").out)
+        self.assertEqual({one["state"] for one in verified["findings"]}, {"not_here"}, verified)
+        self.assertEqual(self.run_pipe().steps(), {"make": "cached", "use": "cached", "more": "succeeded"})
+        self.assertLess(len(self.downloads()), 2)
+        # What a local step or the user needs is fetched, once.
+        self.chain(here={"orchestrator": "local", "command": "ls ${inputs.many}/deep > ${outputs.list}; ${inputs.tool} -c 'echo ran' >> ${outputs.list}",
+                         "inputs": {"many": "make.many", "tool": "make.tool"}, "outputs": ["list"]})
+        self.assertEqual(self.run_pipe().steps()["here"], "succeeded")
+        self.assertEqual(self.artifact("here.list"), "1\n2\n3\nnone\nran\n")
+        self.assertEqual(len(self.downloads()), 2)
+        self.pipe("artifacts", "latest", "make.data", "--copy", str(self.folder / "copy"))
+        self.assertEqual((self.folder / "copy").read_bytes(), b"x" * 20000000)
+        self.assertIn("path", self.outputs()["make.data"])
+
+    def test_what_is_damaged_in_the_bucket_is_noticed_by_the_consumer_and_made_again(self):
+        self.chain()
+        self.run_pipe()
+        for name, suffix in (("data", ""), ("many", ".tar")):
+            self.damage(self.outputs()[f"make.{name}"]["digest"], suffix)
+            result = self.run_pipe("--force", "use")
+            self.assertEqual(result.steps(), {"make": "succeeded", "use": "succeeded"}, result)
+            self.assertIn("runs again, because its output is damaged", result.text)
+        self.blob(self.outputs()["make.tool"]["digest"]).unlink()
+        result = self.run_pipe("--force", "use")
+        self.assertEqual(result.steps(), {"make": "succeeded", "use": "succeeded"}, result)
+        self.assertEqual(self.artifact("use.sum").split()[0], hashlib.sha256(b"x" * 20000000).hexdigest())
+
+    def test_a_driver_that_is_killed_before_it_records_is_followed_by_one_that_does(self):
+        self.chain()
+        killed = []
+
+        def trouble(method, path):
+            if method == "PUT" and "/artifacts/" in path and not killed and process:
+                killed.append(path)
+                process[0].send_signal(signal.SIGKILL)
+            return None
+
+        process = []
+        self.between.trouble = trouble
+        process.append(self.start("run", "pipeline.yaml", "--output", "json"))
+        wait_until(lambda: killed, "the first copy to a digest")
+        process[0].communicate()
+        result = self.pipe("resume", "--output", "json")
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        self.assertEqual(set(self.pods_made().values()), {1}, "nothing has run twice")
+        self.assertIn("url", self.outputs()["make.data"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+"""Steps on two engines, whose nodes train one model: images and files get to both, and nothing is left on either. The second engine is that of
+scripts/testbed/second-engine, which sees nothing of this machine's files."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from nodes_test import FAIL, WAIT, WRITE
+from remote_engine_test import VARIABLES, second
+from support import PipeTest, docker, wait_until
+
+FIRST = "unix:///var/run/docker.sock"
+
+
+@unittest.skipUnless(VARIABLES, "no second engine: scripts/testbed/second-engine start, as root")
+class SeveralEngines(PipeTest):
+    def setUp(self):
+        super().setUp()
+        self.profile([FIRST, "unix://" + VARIABLES["SOCKET"]])
+
+    def profile(self, engines: list):
+        self.write("profiles.yaml", json.dumps({"desks": {"orchestrator": "docker", "engines": engines}}))
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"PIPE_PROFILE": "desks", "PATH": VARIABLES["SSH_PATH"] + ":" + os.environ["PATH"], **env})
+
+    def remove_everything(self):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            if left := second("ps", "-aq", "--filter", f"label=e2e={self.mark}").split():
+                second("rm", "-fv", *left)
+            if images := second("image", "ls", "-q", self.repository).split():
+                second("image", "rm", "-f", *dict.fromkeys(images))
+        super().remove_everything()
+
+    def begun(self) -> list[int]:
+        """Numbers of containers on the first and on the second engine."""
+        label = f"label=e2e={self.mark}"
+        return [len(engine("ps", "-aq", "--filter", label).split()) for engine in (docker, second)]
+
+    def assert_nothing_left(self):
+        wait_until(lambda: self.begun() == [0, 0], "an end of all containers", 20)
+        super().assert_nothing_left()
+
+    def train(self, **step):
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 2, **step}}, {"network": "host"})
+
+    def begin(self) -> subprocess.Popen:
+        self.write("train.py", WAIT)
+        self.train()
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: self.pipe("logs", "latest", "train").out.count("waits") == 2, "a first line of each rank")
+        self.assertEqual(self.begun(), [1, 1])
+        return process
+
+    def test_a_node_on_each_engine_and_one_result(self):
+        """Both have the step's image, code and inputs; a step without nodes runs on the first."""
+        self.write("train.py", WRITE + "print(open(os.environ['PIPE_INPUT_DATA']).read().strip(), os.environ['PIPE_NODE_ADDRESSES'])\n")
+        self.pipeline({"data": {"command": "echo digits > ${outputs.data}", "outputs": ["data"]},
+                       "train": {"command": ["python3", "train.py"], "nodes": 2, "inputs": {"data": "data.data"},
+                                 "outputs": ["model", {"name": "shards", "from": "all"}]},
+                       "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort",
+                                "inputs": {"model": "train.model", "shards": "train.shards"}}},
+                      {"network": "host", "environment": {"BUILT": self.mark}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "show").out, "1 of 0\n0/0:0\n1/1:1\n")
+        self.assertEqual(sorted(self.pipe("logs", "latest", "train").out.splitlines()),
+                         [f"[{rank}] {line}" for rank in range(2) for line in ("digits 127.0.0.1,127.0.0.1", "total 1")])
+        self.assertEqual([len(set(engine("image", "ls", "-q", self.repository).split())) for engine in (docker, second)], [1, 1], "built on both")
+        self.assert_nothing_left()
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+
+    def test_the_first_that_fails_ends_that_on_the_other_engine(self):
+        self.profile([FIRST, {"host": VARIABLES["SSH"], "address": "127.0.0.1"}])
+        self.write("train.py", FAIL.replace("N:", "1:"))
+        self.train()
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["message"], "rank 1 of 2, on node 1, ended with exit code 3")
+        self.assertIn("[0] told to end", self.pipe("logs", "latest", "train").out)
+        self.assert_nothing_left()
+
+    def test_an_interrupt_leaves_nothing_on_either(self):
+        process = self.begin()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).steps(), {"train": "cancelled"})
+        self.assertEqual(self.pipe("logs", "latest", "train").out.count("told to end"), 2)
+        self.assert_nothing_left()
+
+    def test_what_a_killed_driver_leaves_on_both_the_next_run_removes(self):
+        process = self.begin()
+        process.kill()
+        process.wait()
+        self.assertEqual(self.begun(), [1, 1])
+        self.pipeline({"next": {"command": "true"}})
+        self.run_pipe(PIPE_PROFILE="")
+        self.assert_nothing_left()
+
+    def test_the_first_nodes_checkpoint_is_kept(self):
+        command = "printf $RANK >> ${checkpoint}/ranks && echo left $(cat ${checkpoint}/ranks) && sleep 0.5 && test $PIPE_ATTEMPT = 2"
+        self.pipeline({"train": {"command": command, "nodes": 2, "retry": {"max_retries": 1, "delay": "0s"}}}, {"network": "host"})
+        self.run_pipe()
+        log = self.pipe("logs", "latest", "train").out
+        self.assertIn("[0] left 00", log)
+        self.assertIn("[1] left 01", log)
+
+    def test_engines_that_cannot_be_two_are_refused(self):
+        self.train()
+        for other, said in (("unix:///run/docker.sock", "are the same engine"),
+                            ("unix:///run/no-such.sock", "no Docker Engine answers at unix:///run/no-such.sock (the profile's engines)"),
+                            ("ssh://no-such-host.invalid", "no such host")):
+            self.profile([FIRST, other])
+            result = self.run_pipe(code=3)
+            self.assertIn(said, result.text)
+        self.profile([FIRST, "unix://" + VARIABLES["SOCKET"]])
+        self.pipeline({"train": {"command": "true", "nodes": 2}})
+        refused = self.run_pipe(code=2)
+        self.assertIn("'train' has nodes on several engines, which have no network 'none' in common", refused.text)
+
+
+if __name__ == "__main__":
+    unittest.main()

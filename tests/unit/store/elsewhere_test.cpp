@@ -1,0 +1,60 @@
+// The store's notes of artifacts that are in a remote store.
+#include "unit/store/artifact_store_fixture.hpp"
+
+namespace pipeline::store {
+namespace {
+
+const core::Digest digest = core::sha256("content");
+const model::Elsewhere place{.is_executable = true, .bytes = 7, .store = "{\"url\":\"s3://a\"}"};
+
+TEST_F(ArtifactStoreTest, knows_what_is_elsewhere_until_that_is_forgotten) {
+  EXPECT_FALSE(store.elsewhere(digest));
+  EXPECT_FALSE(store.is_known(digest));
+  store.note_elsewhere(digest, place);
+  const auto found = store.elsewhere(digest);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->is_executable);
+  EXPECT_FALSE(found->is_directory);
+  EXPECT_EQ(found->bytes, 7u);
+  EXPECT_EQ(found->store, place.store);
+  EXPECT_TRUE(store.is_known(digest));
+  EXPECT_TRUE(store.is_kept(digest));
+  EXPECT_FALSE(store.has(digest));
+  EXPECT_FALSE(store.looks_whole(digest)) << "whoever reads it has to fetch it";
+  EXPECT_TRUE(store.all().empty());
+  store.forget_elsewhere(digest);
+  EXPECT_FALSE(store.is_known(digest));
+}
+
+TEST_F(ArtifactStoreTest, has_what_was_elsewhere_once_it_is_fetched_and_again_if_that_is_lost) {
+  store.note_elsewhere(digest, place);
+  store.take(write("file", "content"));
+  EXPECT_FALSE(store.elsewhere(digest));
+  EXPECT_TRUE(store.looks_whole(digest));
+  fs::remove(store.path(digest));
+  EXPECT_TRUE(store.elsewhere(digest));
+}
+
+TEST_F(ArtifactStoreTest, removes_notes_that_nothing_uses) {
+  const auto other = core::sha256("other");
+  store.note_elsewhere(digest, place);
+  store.note_elsewhere(other, place);
+  EXPECT_EQ(store.collect([&](const core::Digest& each) { return each == digest; }), 0u);
+  EXPECT_TRUE(store.elsewhere(digest));
+  EXPECT_FALSE(store.elsewhere(other));
+  store.remove(digest);
+  EXPECT_FALSE(store.is_known(digest));
+}
+
+TEST_F(ArtifactStoreTest, takes_no_note_that_says_something_else) {
+  store.note_elsewhere(digest, place);
+  auto note = store.path(digest);
+  note += ".elsewhere";
+  for (const auto* text : {"", "[]", "{\"bytes\": -1}", "{\"is_directory\": 3}"}) {
+    std::ofstream(note) << text;
+    EXPECT_FALSE(store.elsewhere(digest)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::store
