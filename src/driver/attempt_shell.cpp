@@ -36,12 +36,13 @@ class Notices : public EventSink {
 
 using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
 
-/// Returns the outputs of a run that are on this machine, by step.
+/// Returns the outputs of a run that are on this machine or elsewhere, by step.
 RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const std::string& run) {
   RecordedOutputs outputs;
   for (auto& step : store.runs().steps(run)) {
-    std::erase_if(step.outputs, [&](const auto& output) { return !artifacts.has(output.digest); });
+    std::erase_if(step.outputs,
+                  [&](const auto& output) { return !artifacts.is_known(output.digest); });
     outputs.emplace(step.name, std::move(step.outputs));
   }
   return outputs;

@@ -381,7 +381,9 @@ void Cleaner::runs() {
     if (dry_run_) {
       for (const auto& step : store_->runs().steps(run->id))
         for (const auto& output : step.outputs)
-          if (used_.insert(output.digest).second) artifact_bytes += output.bytes;
+          if (used_.insert(output.digest).second &&
+              !workspace_.artifacts().elsewhere(output.digest))
+            artifact_bytes += output.bytes;
     } else if (!remove_run(*run, needed.contains(run->id))) {
       continue;
     }

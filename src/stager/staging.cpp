@@ -207,6 +207,15 @@ json no_output(const json& output) {
           {"kind", "none"}};
 }
 
+/// Adds what the driver needs to know of a folder that it does not download.
+void describe(const fs::path& path, std::vector<file_tree::TreeNode>& nodes, json& entry) {
+  file_tree::hash_tree(path, nodes);
+  std::uint64_t bytes = 0;
+  for (const auto& node : nodes) bytes += node.bytes;
+  entry["artifact"] = file_tree::tree_digest(nodes).hex();
+  entry["artifact_bytes"] = bytes;
+}
+
 /// Uploads an output, in parts unless it is small; returns its entry in the report.
 json send_output(const json& output, Transfer& transfer) {
   const fs::path path = output.at("path").get<std::string>();
@@ -218,11 +227,7 @@ json send_output(const json& output, Transfer& transfer) {
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree) {
     nodes = file_tree::scan_tree(path, {path});
-    file_tree::hash_tree(path, nodes);
-    entry["artifact"] = file_tree::tree_digest(nodes).hex();
-    std::uint64_t bytes = 0;
-    for (const auto& node : nodes) bytes += node.bytes;
-    entry["artifact_bytes"] = bytes;
+    if (output.value("stays", false)) describe(path, nodes, entry);
   } else if (!S_ISREG(status.st_mode)) {
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +

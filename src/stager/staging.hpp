@@ -48,10 +48,10 @@ void fetch(const nlohmann::json& document, Transfer& transfer,
            const SourceReader& sources = SourceReader({}), NodeCache* cache = nullptr);
 
 /// Uploads the outputs of the document: `{"report": URL, "failure": PATH, "outputs": [{"name",
-/// "path", "key", "whole": URL, "upload", "before", "after", "signatures"}]}`. The report describes
-/// each output (`digest`: the SHA-256 of what was uploaded; `artifact`: the digest of the folder)
-/// and lists its uploaded parts, from which the driver completes the object; a small output is
-/// uploaded as an object. The report is uploaded last.
+/// "path", "key", "whole": URL, "upload", "before", "after", "signatures", "stays"}]}`. The report
+/// describes each output (`digest`: the SHA-256 of what was uploaded; with `stays`, `artifact`: the
+/// digest of the folder) and lists its uploaded parts, from which the driver completes the object;
+/// a small output is uploaded as an object. The report is uploaded last.
 /// @param exit_code exit code of the step; for a failed step, outputs that cannot be uploaded are
 ///        left out
 /// @return true if the step has succeeded and written all outputs

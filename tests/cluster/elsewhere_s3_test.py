@@ -43,10 +43,10 @@ class ElsewhereTest(S3Bucket, ClusterTest):
 
     def chain(self, **more):
         self.pipeline({
-            "make": {"command": "head -c 20000000 /dev/zero | tr '\\0' x > ${outputs.data}; mkdir -p ${outputs.many}/deep/none; for i in 1 2 3; do head -c 1000000 /dev/urandom > ${outputs.many}/deep/$i;"
-                                " done; ln -s deep/1 ${outputs.many}/link; chmod +x ${outputs.many}/deep/2; cp /bin/bash ${outputs.tool}; echo small > ${outputs.small}",
+            "make": {"command": "head -c 20000000 /dev/zero | tr '\\0' x > ${outputs.data}; mkdir -p ${outputs.many}/deep/none;"
+                                " for i in 1 2 3; do head -c 1000000 /dev/urandom > ${outputs.many}/deep/$i; done; ln -s deep/1 ${outputs.many}/link; chmod +x ${outputs.many}/deep/2; cp /bin/bash ${outputs.tool}; echo small > ${outputs.small}",
                      "outputs": ["data", "many", "tool", "small"]},
-            "use": {"command": "${inputs.tool} -c 'sha256sum < ${inputs.data}' > ${outputs.sum}; cat ${inputs.many}/deep/* ${inputs.many}/link | wc -c >> ${outputs.sum};"
+            "use": {"command": "${inputs.tool} -c 'sha256sum < ${inputs.data}' > ${outputs.sum}; cat ${inputs.many}/deep/[123] ${inputs.many}/link | wc -c >> ${outputs.sum};"
                                " test -x ${inputs.many}/deep/2 -a -d ${inputs.many}/deep/none",
                     "inputs": {"data": "make.data", "many": "make.many", "tool": "make.tool"}, "outputs": ["sum"]}, **more})
 
@@ -70,7 +70,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         for command in ("show", "runs", "artifacts"):
             self.pipe(command)
         verified = json.loads(self.pipe("verify", "--output", "json").out)
-        self.assertEqual({one["state"] for one in verified["findings"]}, {"not_here"}, verified)
+        self.assertEqual({one["state"] for one in verified["findings"]}, {"not on this machine"}, verified)
         self.assertEqual(self.run_pipe().steps(), {"make": "cached", "use": "cached", "more": "succeeded"})
         self.assertLess(len(self.downloads()), 2)
         # What a local step or the user needs is fetched, once.
@@ -78,7 +78,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
                          "inputs": {"many": "make.many", "tool": "make.tool"}, "outputs": ["list"]})
         self.assertEqual(self.run_pipe().steps()["here"], "succeeded")
         self.assertEqual(self.artifact("here.list"), "1\n2\n3\nnone\nran\n")
-        self.assertEqual(len(self.downloads()), 2)
+        self.assertEqual(len(set(self.downloads())), 2)
         self.pipe("artifacts", "latest", "make.data", "--copy", str(self.folder / "copy"))
         self.assertEqual((self.folder / "copy").read_bytes(), b"x" * 20000000)
         self.assertIn("path", self.outputs()["make.data"])
@@ -101,7 +101,8 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         killed = []
 
         def trouble(method, path):
-            if method == "PUT" and "/artifacts/" in path and not killed and process:
+            is_copy = method == "PUT" and "/artifacts/" in path and not path.split("?")[0].endswith(".tar")  # That of the code is no copy.
+            if is_copy and not killed and process:
                 killed.append(path)
                 process[0].send_signal(signal.SIGKILL)
             return None

@@ -1,5 +1,5 @@
-// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs, or the server that
-// PIPE_S3_SERVER describes (scripts/testbed/versitygw).
+// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs, or the server
+// that PIPE_S3_SERVER describes (scripts/testbed/versitygw).
 #include <cstdlib>
 #include <fstream>
 #include <random>

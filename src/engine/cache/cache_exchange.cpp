@@ -74,7 +74,9 @@ async::Task<> look_up_all(RemoteCache& from, std::vector<CacheLookup>& lookups) 
 
 async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const StepSpec& step,
                                                                       std::string key,
-                                                                      bool only_own) {
+                                                                      bool only_own,
+                                                                      bool may_stay) {
+  if (!may_stay) downloaded_.erase(key);  // If the step runs again, its result is sent.
   std::optional<store::CacheEntry> entry;
   const auto turn = ++next_rank_;
   co_await finding_.acquire(turn);
@@ -82,7 +84,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
   std::string trouble;
   try {
     if (cache_is_up_ && !is_stopped())
-      entry = co_await try_download(step, std::move(key), only_own);
+      entry = co_await try_download(step, std::move(key), only_own, may_stay);
   } catch (const DamagedCacheEntry& error) {
     trouble = std::string(error.what()) + ": the step runs again";
   } catch (const core::EnvironmentError& error) {
@@ -95,7 +97,8 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
 
 async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const StepSpec& step,
                                                                           std::string key,
-                                                                          bool only_own) {
+                                                                          bool only_own,
+                                                                          bool may_stay) {
   std::optional<store::CacheEntry> entry;
   const auto result = co_await cache_.find(key, &context_.user_stop);
   const bool is_own = result && result->run == context_.options.run_id;
@@ -106,7 +109,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name,
                                              &store::OutputRecord::name) != found.outputs.end();
     if (!is_wanted || artifacts_.is_kept(output.record.digest)) continue;
-    if (stays(step, output)) continue;
+    if (may_stay && stays(step, output)) continue;
     const auto path = staging_ / (step.name + "." + output.record.name);
     core::make_folders(staging_);
     core::remove_tree(path);

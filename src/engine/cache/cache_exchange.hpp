@@ -59,8 +59,9 @@ class CacheExchange {
   /// Downloads and verifies the result under this key. Returns nothing if there is none or the
   /// cache fails, which is reported to the user.
   /// @param only_own ignore results of other runs
+  /// @param may_stay outputs may stay elsewhere; otherwise all are downloaded and verified
   async::Task<std::optional<store::CacheEntry>> download(const StepSpec& step, std::string key,
-                                                         bool only_own);
+                                                         bool only_own, bool may_stay = true);
   /// Sends a step's result.
   async::Task<> publish(store::CacheEntry entry);
   /// Publishes outputs under the names that the step gives them. Failures are reported to the user:
@@ -74,7 +75,7 @@ class CacheExchange {
 
  private:
   async::Task<std::optional<store::CacheEntry>> try_download(const StepSpec& step, std::string key,
-                                                             bool only_own);
+                                                             bool only_own, bool may_stay);
   bool stays(const StepSpec& step, const RemoteOutput& output);
   bool is_stopped() const { return context_.user_stop.level() != core::StopLevel::none; }
 

@@ -23,7 +23,9 @@ bool has_items(const StepSpec& step, const std::string& output, const MatrixSpec
 
 bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
                         const std::string& output) {
-  if (step.nodes || !step.publish_to.empty() || step.publish.contains(output)) return false;
+  // A cleaning of the store keeps what results name.
+  if (!step.cache || step.nodes || !step.publish_to.empty() || step.publish.contains(output))
+    return false;
   return std::ranges::none_of(
              step.outputs,
              [&](const OutputSpec& each) { return each.name == output && each.metrics; }) &&

@@ -53,7 +53,8 @@ async::Task<std::string> Results::download_again(const StepSpec& step, std::stri
                                                  std::vector<store::OutputRecord> outputs) {
   std::string from;
   if (!exchange_) co_return from;
-  const auto entry = co_await exchange_->download(step, std::move(key), !may_be_downloaded(step));
+  const bool only_own = !may_be_downloaded(step);
+  const auto entry = co_await exchange_->download(step, std::move(key), only_own, false);
   const bool are_whole = std::ranges::all_of(
       outputs, [&](const auto& output) { return artifacts_.is_kept(output.digest); });
   if (entry && are_whole) from = options_.shared->name();

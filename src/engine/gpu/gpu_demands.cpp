@@ -80,7 +80,7 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
     by_machine[unit.machine] +=
         std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end() ? 1 : 0;
   if (by_machine.size() < 2 || demand.count == 0) return std::nullopt;
-  const auto wanted = std::max(1U, step.nodes.count);
+  const auto wanted = std::max<unsigned>(1, step.nodes.count);
   demand.each = demand.count / wanted;
   unsigned nodes = 0;
   std::string counts;

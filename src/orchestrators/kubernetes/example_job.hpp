@@ -22,7 +22,7 @@ struct ExampleJobOptions {
   std::string agent_image = {};  ///< If empty, the agent is a file of this machine.
   bool carries = false;          ///< See JobOptions::carries.
   NodeCache node_cache = {};
-  std::string user = {};         ///< See JobOptions::user; empty: the caller.
+  std::string user = {};  ///< See JobOptions::user; empty: the caller.
   GpuModels gpu_models = {};
   /// Returns the file name of the earlier step's output; if unset, the input's name is used.
   std::function<std::string(const InputSpec&)> file_name_of = {};

@@ -123,6 +123,7 @@ async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput
   made["key"] = key;
   made["whole"] = co_await pods_.presigned(Method::write, key);
   made["upload"] = id;
+  made["stays"] = output.may_stay && artifacts_.is_verified_by_consumers();
   made["before"] = std::move(urls.before);
   made["after"] = std::move(urls.after);
   made["signatures"] = std::move(urls.signatures);

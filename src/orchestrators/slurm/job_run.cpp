@@ -432,18 +432,16 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   make_private_folder(folder);
   const processes::Workspace workspace(attempt, place.short_folders);
   processes::ProcessOptions process;
-  std::vector<std::string> words;
   if (place.runs_in_image(attempt.step)) {
     const JobPaths paths{folder, folder, "shell"};
     const auto start = co_await write_container(place, attempt, paths, workspace);
-    words = container_shell_command(attempt, start, place.connection, place.gres_types);
+    process.arguments = container_shell_command(attempt, start, place.connection, place.gres_types);
   } else {
     write_variables(place, attempt, workspace, folder / "variables");
-    words = shell_command(attempt, folder / "variables", workspace.layout().code, place.connection,
-                          place.gres_types);
+    process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
+                                      place.connection, place.gres_types);
   }
-  process.arguments =
-      place.client.login().words(std::move(words), attempt.shell->has_terminal);
+  process.arguments = place.client.login().words(process.arguments, attempt.shell->has_terminal);
   process.environment = processes::caller_variables();
   // In an allocation, srun would use a part of that.
   std::erase_if(process.environment, [](const auto& variable) {

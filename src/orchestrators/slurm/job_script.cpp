@@ -28,9 +28,8 @@ std::string words_text(const std::vector<std::string>& words) {
 }
 
 /// Returns the commands that leave the shell no variables but Slurm's, which name what the job has,
-/// and make a temporary folder.
+/// and make a temporary folder. A step does not know of an array.
 std::string clean_shell() {
-  // A step does not know of an array.
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
          "  case $name in\n"
          "    SLURM_ARRAY_*) unset \"$name\" ;;\n"
@@ -204,6 +203,17 @@ std::string job_script(const JobPaths& paths, const std::filesystem::path& agent
          removal;
 }
 
+std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs) {
+  return std::string("#!/bin/sh\n") + search_path + "PIPE_ARRAY=\"$SLURM_JOB_NAME\"\n" +
+         "PIPE_TASK=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+         "SLURM_JOB_NAME=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1)){p;q}\" " +
+         quoted(paths.list()) +
+         ")\n"
+         "export PIPE_ARRAY PIPE_TASK SLURM_JOB_NAME\n"
+         "exec /bin/sh " +
+         quoted(jobs) + "/\"$SLURM_JOB_NAME\"/script\n";
+}
+
 std::string container_script(const JobPaths& paths, const ContainerStart& start) {
   const auto ended = quoted(paths.ended()), process = quoted(paths.folder / "process");
   return claim(paths) + clean_shell() +
@@ -231,17 +241,6 @@ std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
                       removal + "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" +
                       removal + "exit $code\n";
   return shell_job(attempt, connection, gres_types, script);
-}
-
-std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs) {
-  return std::string("#!/bin/sh\n") + search_path + "PIPE_ARRAY=\"$SLURM_JOB_NAME\"\n" +
-         "PIPE_TASK=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
-         "SLURM_JOB_NAME=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1)){p;q}\" " +
-         quoted(paths.list()) +
-         ")\n"
-         "export PIPE_ARRAY PIPE_TASK SLURM_JOB_NAME\n"
-         "exec /bin/sh " +
-         quoted(jobs) + "/\"$SLURM_JOB_NAME\"/script\n";
 }
 
 std::vector<std::string> shell_command(const AttemptSpec& attempt,

@@ -86,6 +86,10 @@ std::string variables_text(const StringMap& variables);
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command);
 
+/// Returns the script of an array, each task of which becomes the job in its line of the list.
+/// @param jobs folder of the jobs' folders
+std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs);
+
 /// Returns the script that runs the container, whose command is the agent; once, as job_script().
 std::string container_script(const JobPaths& paths, const ContainerStart& start);
 
@@ -95,10 +99,6 @@ std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
                                                  const ContainerStart& start,
                                                  const StringMap& connection,
                                                  const std::vector<std::string>& gres_types);
-
-/// Returns the script of an array, each task of which becomes the job in its line of the list.
-/// @param jobs folder of the jobs' folders
-std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs);
 
 /// Returns the command that runs the attempt's shell as a job, with the streams of this process.
 /// @param variables file with variables_text()

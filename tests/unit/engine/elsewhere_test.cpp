@@ -85,6 +85,9 @@ TEST(AnOutput, stays_elsewhere_unless_the_engine_reads_it) {
   EXPECT_TRUE(may_stay_elsewhere(pipeline, make, "data"));
   EXPECT_FALSE(may_stay_elsewhere(pipeline, make, "scores"));
   EXPECT_FALSE(may_stay_elsewhere(pipeline, make, "list"));
+  make.cache = false;
+  EXPECT_FALSE(may_stay_elsewhere(pipeline, make, "data"));
+  make.cache = true;
   make.publish["data"] = "name";
   EXPECT_FALSE(may_stay_elsewhere(pipeline, make, "data"));
   make.publish.clear();

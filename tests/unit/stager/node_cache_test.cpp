@@ -33,8 +33,7 @@ class NodeCacheTest : public ServerFixture {
     if (objects.contains(exchange.target))
       co_await exchange.answer(200, objects[exchange.target]);
     else
-      co_await exchange.answer(404,
-                               "<Error><Code>NoSuchKey</Code><Message>no</Message></Error>");
+      co_await exchange.answer(404, "<Error><Code>NoSuchKey</Code><Message>no</Message></Error>");
   }
 
   fs::path cache_folder() {
@@ -196,9 +195,8 @@ TEST_F(NodeCacheTest, the_next_pod_takes_over_from_one_that_died) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_EQ(cached(), std::set<std::string>{"x.part"});
   NodeCache cache(place, plenty, {1ms, 20s});
-  const auto object = cache.open("x", [](int file, const fs::path& path) {
-    core::write_fully(file, "whole", path);
-  });
+  const auto object = cache.open(
+      "x", [](int file, const fs::path& path) { core::write_fully(file, "whole", path); });
   ASSERT_TRUE(object);
   EXPECT_TRUE(object->is_new);
   EXPECT_EQ(core::read_file(place / "x"), "whole");

@@ -117,10 +117,15 @@ class Carrier : public ServerFixture {
     return "none";
   }
   json output(const fs::path& path) {
-    return {{"name", "o"},    {"path", path.string()},
-            {"key", "k"},     {"whole", server.url() + "/whole"},
-            {"upload", "u"},  {"before", server.url() + "/part?n="},
-            {"after", "&s="}, {"signatures", {"a", "b", "c"}}};
+    return {{"name", "o"},
+            {"path", path.string()},
+            {"key", "k"},
+            {"whole", server.url() + "/whole"},
+            {"upload", "u"},
+            {"stays", true},
+            {"before", server.url() + "/part?n="},
+            {"after", "&s="},
+            {"signatures", {"a", "b", "c"}}};
   }
   json collected(const fs::path& path, int code = 0) {
     const json document{{"outputs", json::array({output(path)})},

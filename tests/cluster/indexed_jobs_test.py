@@ -1,0 +1,38 @@
+"""A step with nodes in a queue is one Indexed Job: what gang_test says of a Job for each node holds for it, too. The bed's server, 1.20, has no such Jobs, so that a stand-in makes
+their pods; nodes, volumes, logs and streams are real."""
+
+import unittest
+
+import gang_test
+from support_cluster import kubectl, needs_test_bed
+from support_indexed_jobs import IndexedJobs
+
+
+@needs_test_bed
+class IndexedJobsTest(gang_test.NodesTest):
+    test_ctrl_c_ends_all_pods = test_the_ranks_of_a_killed_driver_go_on_and_are_joined = None  # they take a minute each
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = IndexedJobs(kubectl)
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({**env, "KUBECONFIG": str(self.write("kubeconfig", self.server.kubeconfig))})
+
+    def pipeline(self, steps: dict, docker_settings: dict | None = None, **top):
+        self.server.made.clear()
+        for step in steps.values():
+            if "nodes" in step:
+                step["settings"] = {"kubernetes": {"queue_name": "training", "topology": {"preferred": "kubernetes.io/hostname"}}}
+        return super().pipeline(steps, docker_settings, **top)
+
+    def tearDown(self):
+        for job in self.server.made:
+            self.assertEqual((job["spec"]["completions"], job["spec"]["suspend"]), (2, True))
+        self.assertTrue(self.server.made)
+        super().tearDown()
+
+
+if __name__ == "__main__":
+    unittest.main()
