@@ -44,8 +44,8 @@ class LargeBlobs : public testing::Test {
       else
         co_await exchange.answer(503, "<Error><Code>SlowDown</Code></Error>");
     } else if (exchange.method == "GET" && !has_ranges) {
-      auto text = bucket.objects.at(exchange.target);
-      co_await exchange.answer(200, std::move(text));
+      auto content = bucket.objects.at(exchange.target);
+      co_await exchange.answer(200, std::move(content));
     } else {
       co_await bucket.answer(exchange);
     }
