@@ -290,12 +290,17 @@ class GangOnServer : public testing::Test, public AttemptRunner {
       co_return co_await exchange.answer(201, made.dump());
     }
     if (exchange.method == "DELETE") deleted.push_back(exchange.target);
-    if (has("/apis/kueue.x-k8s.io/v1beta2/"))
-      co_return co_await exchange.answer(200, json{{"items", json::array({workload})}}.dump());
+    if (has("/apis/kueue.x-k8s.io/v1beta2/")) co_return co_await exchange.answer(200, workloads());
     if (has("/apis/kueue.x-k8s.io"))
       co_return co_await exchange.answer(
           200, R"({"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}})");
     co_await exchange.answer(200, R"({"items": [], "metadata": {"resourceVersion": "1"}})");
+  }
+
+  // g++ 12 cannot compile these lists of initializers in a coroutine.
+  std::string workloads() const { return json{{"items", json::array({workload})}}.dump(); }
+  static std::string event_line(bool is_new, const json& object) {
+    return json{{"type", is_new ? "ADDED" : "MODIFIED"}, {"object", object}}.dump() + "\n";
   }
 
   /// Reports all at once, as a driver hears it that was busy meanwhile.
@@ -312,7 +317,7 @@ class GangOnServer : public testing::Test, public AttemptRunner {
       else
         metadata["name"] = name;
       const bool is_new = known.insert(metadata["name"]).second;
-      lines += json{{"type", is_new ? "ADDED" : "MODIFIED"}, {"object", object}}.dump() + "\n";
+      lines += event_line(is_new, object);
     }
     if (!lines.empty()) co_await exchange.piece(lines);
     co_await exchange.hang();
