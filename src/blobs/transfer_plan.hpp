@@ -12,9 +12,10 @@ namespace pipeline::blobs {
 
 /// Connections of one process to one store.
 inline constexpr std::size_t max_connections = 8;
-/// The smallest part of an upload. S3 accepts parts of 5 MiB; a smaller blob is sent in one
-/// request.
-inline constexpr std::uint64_t min_part = std::uint64_t{16} << 20;
+/// The smallest part of an upload; a smaller blob is sent in one request. S3 accepts parts of 5
+/// MiB. Larger ones cost more where connections are cut, because a part is sent again from its
+/// beginning.
+inline constexpr std::uint64_t min_part = std::uint64_t{8} << 20;
 /// The first range of a download, whose response has the size of the whole blob.
 inline constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
 

@@ -60,9 +60,9 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(self.artifact("sum-y.n").strip(), "90000000")
         # Of what was served: a part whose connection broke on a busy machine is sent again.
         parts = [line for line in between.served if line.startswith("PUT") and "/outputs/data" in line]
-        self.assertEqual(len(parts), 3, "of 16 MiB, from the pod")
+        self.assertEqual(len(parts), 6, "of 8 MiB, from the pod")
         writes = [line for line in between.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
-        self.assertEqual(len(writes), len(set(writes)) + 3, f"one is written in three parts, between a beginning and an end; no other twice: {writes}")
+        self.assertEqual(len(writes), len(set(writes)) + 5, f"one is written in five parts, between a beginning and an end; no other twice: {writes}")
 
     def test_the_second_pod_of_a_node_downloads_nothing(self):
         cache = self.folder / "node-cache"
