@@ -181,8 +181,8 @@ struct KubernetesResources {
   StringMap limits = {};    ///< Maximum that the step may use.
 };
 
-/// A label of Kueue's topologies, such as "cloud.provider.com/topology-rack": the pods of a step get
-/// nodes that have the same value of it. At most one of the two.
+/// A label of Kueue's topologies, such as "cloud.provider.com/topology-rack": the pods of a step
+/// get nodes that have the same value of it. At most one of the two.
 struct KubernetesTopology {
   std::optional<std::string> required = {};   ///< The step waits until there are such nodes.
   std::optional<std::string> preferred = {};  ///< Other nodes will do if there are none.

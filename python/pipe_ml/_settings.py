@@ -205,6 +205,13 @@ class KubernetesResources(TypedDict, total=False):
     """Resources reserved for the step on its node: `{cpu: 500m, memory: 4Gi}`. Default: the limits."""
 
 
+class KubernetesTopology(TypedDict, total=False):
+    preferred: str
+    """The same, but other nodes will do if there are none."""
+    required: str
+    """The step waits until its pods fit on nodes that have the same value of this label."""
+
+
 class KubernetesSettings(TypedDict, total=False):
     active_deadline_seconds: Union[int, str]
     """When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` is gone by then."""
@@ -256,6 +263,9 @@ class KubernetesSettings(TypedDict, total=False):
     tolerations: Sequence[Union[str, Mapping[str, Any]]]
     """Taints that the node may have: `KEY[=VALUE][:EFFECT]`, or Kubernetes' `{key, operator, value, effect}`. Taints of GPUs are
     always tolerated."""
+    topology: KubernetesTopology
+    """Nodes near one another for the pods of a step with `queue_name`, by a label of Kueue's topology: `{required: LABEL}` or
+    `{preferred: LABEL}`."""
     ttl_seconds_after_finished: Union[int, str]
     """When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."""
     volume_mounts: Sequence[Mapping[str, Any]]
@@ -439,7 +449,7 @@ class PipelineSettings(TypedDict, total=False):
 NESTED: Dict[str, Dict[str, str]] = {
     "BuildConfig": {"build_options": "BuildOptions"},
     "DockerSettings": {"build_config": "BuildConfig", "parent_image_build_config": "BuildConfig", "run_args": "RunArgs"},
-    "KubernetesSettings": {"resources": "KubernetesResources"},
+    "KubernetesSettings": {"resources": "KubernetesResources", "topology": "KubernetesTopology"},
     "PipelineSettings": {"cache": "Cache", "retry": "Retry", "settings": "Settings"},
     "Retry": {"on_oom": "OnOom"},
     "Settings": {"docker": "DockerSettings", "kubernetes": "KubernetesSettings", "resources": "ResourceSettings", "slurm": "SlurmSettings"},

@@ -24,8 +24,8 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
 /// create a container after its driver has died and the run has been recovered, so the run that has
 /// recovered others calls this once more at its end.
 /// @param resumed as above
-/// @param own the caller's run, whose attempts the engine has removed: the process that watches over
-/// those of this machine lives as long as this one, and is not waited for
+/// @param own the caller's run, whose attempts the engine has removed: the process that watches
+/// over those of this machine lives as long as this one, and is not waited for
 void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
                     store::RunStore& store, const std::string& resumed = {},
                     const std::string& own = {});

@@ -23,8 +23,8 @@ struct ProgramCall {
 struct ProgramAnswer {
   std::string output;  ///< The content of stdout; at most 16 MiB.
   std::string errors;  ///< The content of stderr; at most 1 MiB.
-  int code = 0;                ///< Exit code; -1 if a signal ended the program.
-  bool late = false;           ///< The program was killed after the timeout.
+  int code = 0;        ///< Exit code; -1 if a signal ended the program.
+  bool late = false;   ///< The program was killed after the timeout.
 };
 
 /// Throws EnvironmentError if the program cannot be started, for example `it is not on the PATH`.

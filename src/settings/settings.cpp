@@ -28,8 +28,8 @@ constexpr bool is_struct =
     std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> ||
     std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings> ||
     std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesTopology> ||
-    std::is_same_v<T, KubernetesSettings> ||
-    std::is_same_v<T, SlurmSettings> || std::is_same_v<T, OomRetry>;
+    std::is_same_v<T, KubernetesSettings> || std::is_same_v<T, SlurmSettings> ||
+    std::is_same_v<T, OomRetry>;
 
 template <class T>
 constexpr bool is_choice = false;

@@ -25,8 +25,9 @@ TEST(KubernetesPermissions, role_is_bound_to_whoever_is_named) {
             json({{"kind", "User"}, {"name", "ann"}, {"apiGroup", "rbac.authorization.k8s.io"}}));
   EXPECT_EQ(at(account, "/1/subjects/0"),
             json({{"kind", "ServiceAccount"}, {"name", "runner"}, {"namespace", "ml"}}));
-  EXPECT_EQ(at(user, "/0/rules").size(),
-            permissions().size() + driver_permissions().size() + 3);  // Those that are not required.
+  EXPECT_EQ(
+      at(user, "/0/rules").size(),
+      permissions().size() + driver_permissions().size() + 3);  // Those that are not required.
   EXPECT_EQ(user.size(), 2u);
   EXPECT_EQ(text_at(account, "/2/metadata/name"), "runner")
       << "who binds a service account wants to have it";
