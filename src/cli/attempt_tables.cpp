@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "core/joined.hpp"
@@ -60,16 +61,30 @@ Table table_of(const std::string& first, const std::vector<NamedAttempt>& attemp
   return table;
 }
 
+/// Returns the rank that took longest, if it took longer by a tenth than another one; nothing if
+/// one has failed, which ends all.
+std::optional<unsigned> slowest_of(const std::vector<store::TaskRecord>& tasks) {
+  if (std::ranges::any_of(tasks, [](const store::TaskRecord& task) {
+        return task.has_failed_first || !task.running;
+      }))
+    return std::nullopt;
+  const auto ends = std::ranges::minmax_element(tasks, {}, &store::TaskRecord::running);
+  if (10 * *ends.max->running <= 11 * *ends.min->running) return std::nullopt;
+  return ends.max->rank;
+}
+
 }  // namespace
 
 std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& rest,
                        const Paint& paint) {
   constexpr std::size_t max_rows = 64;
   if (tasks.size() < 2) return {};
+  const auto slowest = slowest_of(tasks);
   const auto left_out = tasks.size() - std::min(tasks.size(), max_rows);
   if (left_out > 0) {
-    std::ranges::stable_sort(tasks, std::greater<>(), [](const store::TaskRecord& task) {
-      return std::pair(task.has_failed_first, task.exit_code.value_or(0) != 0);
+    std::ranges::stable_sort(tasks, std::greater<>(), [&](const store::TaskRecord& task) {
+      return std::pair(task.has_failed_first || task.rank == slowest,
+                       task.exit_code.value_or(0) != 0);
     });
     tasks.resize(max_rows);
   }
@@ -77,6 +92,9 @@ std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& 
   table.add({"RANK", "NODE", "TIME", "EXIT CODE", "CPU", "MEMORY", "GPU", "MACHINE", ""});
   for (const auto& task : tasks) {
     const auto used = usage_cells(task.usage);
+    const auto* mark = task.has_failed_first  ? "failed first"
+                       : task.rank == slowest ? "slowest"
+                                              : "";
     const auto index_text = [](unsigned index) { return std::to_string(index); };
     table.add({std::to_string(task.rank),
                std::to_string(task.node_rank),
@@ -86,7 +104,7 @@ std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& 
                used.memory,
                core::joined(task.gpus, ", ", index_text),
                for_terminal(task.node, false),
-               {task.has_failed_first ? "failed first" : "", Colour::red}});
+               {mark, task.has_failed_first ? Colour::red : Colour::none}});
   }
   auto text = "\n" + table.render(paint);
   if (left_out > 0) text += "and " + counted(left_out, "more rank") + ": " + rest + "\n";

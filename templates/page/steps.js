@@ -6,12 +6,17 @@ const gpuUse = (use) => !use ? "" : ": " + (use[0] === null ? "" : percent(use[0
 // The processes of an attempt with nodes, and a choice of the one whose lines the log shows.
 function ranksOf(attempt, nodes, showLines) {
   const known = (value, shown = String) => value === null ? "" : shown(value);
-  const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? el("span", { class: "worse" }, "failed first") : ""];
-  const heads = ["Rank", "Node", "Machine", "Time", "Exit code", "CPU", "Memory", "GPU", ""], row = (tag, cells) => el("tr", {}, ...cells.map((cell) => el(tag, tag === "th" ? { scope: "col" } : {}, cell)));
+  // That of a success, if it took longer by a tenth than another one: when one has failed, all end.
+  const times = attempt.rf === undefined && attempt.ra.every((one) => one[4] !== null) ? attempt.ra.map((one) => one[4]) : [], most = Math.max(...times);
+  const slowest = times.length > 1 && most > 1.1 * Math.min(...times) ? attempt.ra[times.indexOf(most)][0] : null;
+  // Of many, the one that is looked for comes first.
+  const listed = [...attempt.ra].sort((one, other) => (other[0] === attempt.rf) - (one[0] === attempt.rf));
+  const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? el("span", { class: "worse" }, "failed first") : rank === slowest ? "slowest" : ""];
+  const heads = ["Rank", "Node", "Machine", "Time", "Exit code", "CPU", "Memory", "GPU", ""], row = (tag, cells) => el("tr", {}, ...cells.map((cell) => el(tag, tag === "th" ? { scope: "col" } : { class: "whole" }, cell)));
   const select = el("select", {}, el("option", { value: "" }, "all ranks"), ...attempt.ra.map(([rank]) => el("option", { value: rank }, "rank " + rank)));
   select.addEventListener("change", () => showLines(select.value ? linesOfRank(select.value) : null));
-  const said = count(attempt.ra.length, "rank") + " on " + count(new Set(attempt.ra.map((one) => one[1])).size, "node") + (attempt.rf === undefined ? "" : "; rank " + attempt.rf + " failed first");
-  const table = scroller("Table of ranks", el("table", {}, el("thead", {}, row("th", heads)), el("tbody", {}, ...attempt.ra.map((one) => row("td", line(one))))));
+  const said = count(attempt.ra.length, "rank") + " on " + count(new Set(attempt.ra.map((one) => one[1])).size, "node") + (attempt.rf !== undefined ? "; rank " + attempt.rf + " failed first" : slowest !== null ? "; rank " + slowest + " was the slowest" : "");
+  const table = scroller("Table of ranks", el("table", {}, el("thead", {}, row("th", heads)), el("tbody", {}, ...listed.map((one) => row("td", line(one))))));
   return el("div", {}, el("details", { class: "gather" }, el("summary", {}, said), table), el("label", {}, "Lines of", select));
 }
 

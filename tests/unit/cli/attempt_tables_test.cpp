@@ -29,6 +29,18 @@ TEST(RanksText, is_a_row_for_each_process_of_an_attempt_with_nodes) {
             "1     1     1.5s  3                       2, 3  gpu-7    failed first\n");
 }
 
+TEST(RanksText, marks_the_slowest_of_a_success) {
+  auto tasks = ranks(3);
+  for (auto& task : tasks) task.running = std::chrono::milliseconds(1000);
+  EXPECT_EQ(ranks_text(tasks, "show", {}).find("slowest"), std::string::npos);
+  tasks[1].running = std::chrono::milliseconds(1200);
+  EXPECT_NE(ranks_text(tasks, "show", {}).find("1     0     1.2s"), std::string::npos);
+  EXPECT_TRUE(ranks_text(tasks, "show", {}).find("slowest\n2 ") != std::string::npos)
+      << ranks_text(tasks, "show", {});
+  tasks[0].has_failed_first = true;
+  EXPECT_EQ(ranks_text(tasks, "show", {}).find("slowest"), std::string::npos);
+}
+
 TEST(RanksText, of_very_many_has_those_that_failed_first) {
   auto tasks = ranks(1024);
   tasks[900].exit_code = 143;
