@@ -116,7 +116,7 @@ class SeveralEngines(PipeTest):
         self.profile([FIRST, "unix://" + VARIABLES["SOCKET"]])
         self.pipeline({"train": {"command": "true", "nodes": 2}})
         refused = self.run_pipe(code=2)
-        self.assertIn("'train' has nodes on several engines, which have no network 'none' in common", refused.text)
+        self.assertIn("has nodes on several engines, which have no network 'none' in common", refused.text)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Counts {
     const auto launched = number_after(line, "up to operation ").value_or(0);
     if (const auto rank = number_after(line, "Rank "))
       who_[launched] = "rank " + std::to_string(*rank);
-    else if (const auto ranks = number_after(line, ""))
+    else if (const auto ranks = number_after(line, "  "))
       who_[launched] = std::to_string(*ranks) + " ranks";
   }
   /// Returns the line that says who is behind.

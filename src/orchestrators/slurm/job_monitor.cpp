@@ -13,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto event_pause = 100ms;
+constexpr const char* cancelled = "CANCELLED";
 /// Between two questions to Slurm: at first, and when nothing changes for long.
 constexpr std::chrono::milliseconds shortest_pause = 2s, longest_pause = 30s;
 constexpr auto pause_when_expected = 500ms;
@@ -139,7 +140,8 @@ void JobMonitor::take(const JobQueue& queue, Clock::time_point asked) {
     auto state = job ? job->state : std::string();
     const auto* before = find_state(entry.state);
     const bool has_waited = !entry.has_begun && (!before || before->phase == JobPhase::waiting);
-    if (!job && has_waited && queue.has_only_array_of(entry.job.id)) state = "CANCELLED";
+    const bool may_be_cancelled = has_waited || entry.state == cancelled;
+    if (!job && may_be_cancelled && queue.has_only_array_of(entry.job.id)) state = cancelled;
     const bool is_gone = state.empty();
     if (is_gone && asked - entry.submitted < time_to_be_listed) continue;
     const bool is_new_state = is_gone != entry.is_gone || (!is_gone && state != entry.state);

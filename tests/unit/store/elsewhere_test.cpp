@@ -5,18 +5,18 @@ namespace pipeline::store {
 namespace {
 
 const core::Digest digest = core::sha256("content");
-const model::Elsewhere place{.is_executable = true, .bytes = 7, .store = "{\"url\":\"s3://a\"}"};
+const model::Elsewhere in_bucket{.is_executable = true, .bytes = 7, .store = "{\"url\":\"s3://a\"}"};
 
 TEST_F(ArtifactStoreTest, knows_what_is_elsewhere_until_that_is_forgotten) {
   EXPECT_FALSE(store.elsewhere(digest));
   EXPECT_FALSE(store.is_known(digest));
-  store.note_elsewhere(digest, place);
+  store.note_elsewhere(digest, in_bucket);
   const auto found = store.elsewhere(digest);
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->is_executable);
   EXPECT_FALSE(found->is_directory);
   EXPECT_EQ(found->bytes, 7u);
-  EXPECT_EQ(found->store, place.store);
+  EXPECT_EQ(found->store, in_bucket.store);
   EXPECT_TRUE(store.is_known(digest));
   EXPECT_TRUE(store.is_kept(digest));
   EXPECT_FALSE(store.has(digest));
@@ -27,7 +27,7 @@ TEST_F(ArtifactStoreTest, knows_what_is_elsewhere_until_that_is_forgotten) {
 }
 
 TEST_F(ArtifactStoreTest, has_what_was_elsewhere_once_it_is_fetched_and_again_if_that_is_lost) {
-  store.note_elsewhere(digest, place);
+  store.note_elsewhere(digest, in_bucket);
   store.take(write("file", "content"));
   EXPECT_FALSE(store.elsewhere(digest));
   EXPECT_TRUE(store.looks_whole(digest));
@@ -37,8 +37,8 @@ TEST_F(ArtifactStoreTest, has_what_was_elsewhere_once_it_is_fetched_and_again_if
 
 TEST_F(ArtifactStoreTest, removes_notes_that_nothing_uses) {
   const auto other = core::sha256("other");
-  store.note_elsewhere(digest, place);
-  store.note_elsewhere(other, place);
+  store.note_elsewhere(digest, in_bucket);
+  store.note_elsewhere(other, in_bucket);
   EXPECT_EQ(store.collect([&](const core::Digest& each) { return each == digest; }), 0u);
   EXPECT_TRUE(store.elsewhere(digest));
   EXPECT_FALSE(store.elsewhere(other));
@@ -47,7 +47,7 @@ TEST_F(ArtifactStoreTest, removes_notes_that_nothing_uses) {
 }
 
 TEST_F(ArtifactStoreTest, takes_no_note_that_says_something_else) {
-  store.note_elsewhere(digest, place);
+  store.note_elsewhere(digest, in_bucket);
   auto note = store.path(digest);
   note += ".elsewhere";
   for (const auto* text : {"", "[]", "{\"bytes\": -1}", "{\"is_directory\": 3}"}) {

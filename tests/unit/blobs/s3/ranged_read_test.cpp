@@ -105,7 +105,7 @@ TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_go_there_in_parts)
   const auto key = run_task(loop, artifacts.send(digest.hex(), tree, nullptr));
   EXPECT_EQ(troubles, 0);
   object = bucket.objects.at("/team/pipe/" + key);
-  troubles = 5;
+  troubles = 3;
   receive(Form::tree, unlimited);
   auto received = file_tree::scan_tree(to);
   file_tree::hash_tree(to, received);

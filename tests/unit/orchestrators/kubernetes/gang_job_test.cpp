@@ -17,7 +17,6 @@
 #include "orchestrators/kubernetes/kueue.hpp"
 #include "orchestrators/kubernetes/pod_group.hpp"
 #include "support/attempt_builder.hpp"
-#include "support/golden.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 
@@ -76,12 +75,35 @@ class IndexedJob : public testing::Test {
   JobOptions place;
 };
 
-TEST_F(IndexedJob, golden_the_index_of_a_pod_is_the_number_of_its_node) {
+TEST_F(IndexedJob, gives_each_pod_the_number_of_its_node) {
+  const auto made = job();
+  EXPECT_EQ(made["spec"]["completionMode"], "Indexed");
+  EXPECT_EQ(made["spec"]["completions"], 3);
+  EXPECT_EQ(made["spec"]["parallelism"], 3);
+  EXPECT_EQ(made["spec"]["backoffLimit"], 0);
+  EXPECT_FALSE(made["metadata"]["labels"].contains(node_label));
+  const auto& container = made["spec"]["template"]["spec"]["containers"][0];
+  const std::vector<std::string> words = container["command"];
+  const auto node = std::ranges::find(words, "--node");
+  ASSERT_GE(words.end() - node, 3);
+  EXPECT_EQ(node[1], "$(JOB_COMPLETION_INDEX)");
+  EXPECT_EQ(node[2], "3");
+  EXPECT_THAT(std::vector<std::string>(words.end() - 3, words.end()),
+              testing::ElementsAre("train", "node-$(JOB_COMPLETION_INDEX)", "$$(HOME)"));
+  EXPECT_EQ(container["env"][0]["valueFrom"]["fieldRef"]["fieldPath"],
+            std::string("metadata.annotations['") + index_annotation + "']");
+  EXPECT_THAT(container["env"],
+              testing::Contains(json{{"name", "NODE_RANK"}, {"value", "$(JOB_COMPLETION_INDEX)"}}));
+}
+
+TEST_F(IndexedJob, waits_for_a_queue_that_may_choose_nodes_near_one_another) {
   step.settings->kubernetes.queue_name = "training";
   step.settings->kubernetes.topology.required = "example.org/rack";
-  test::expect_golden(job().dump(2) + "\n",
-                      std::filesystem::path(PIPELINE_SOURCE_DIR) / "tests/golden/kubernetes",
-                      "indexed-job");
+  const auto made = job();
+  EXPECT_EQ(made["spec"]["suspend"], true);
+  EXPECT_EQ(made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "training");
+  const auto& pods = made["spec"]["template"]["metadata"];
+  EXPECT_EQ(pods["annotations"]["kueue.x-k8s.io/podset-required-topology"], "example.org/rack");
 }
 
 TEST_F(IndexedJob, through_a_claim_each_pod_has_its_own_folders) {
