@@ -86,14 +86,10 @@ class ElsewhereTest(S3Bucket, ClusterTest):
     def test_what_is_damaged_in_the_bucket_is_noticed_by_the_consumer_and_made_again(self):
         self.chain()
         self.run_pipe()
-        for name, suffix in (("data", ""), ("many", ".tar")):
-            self.damage(self.outputs()[f"make.{name}"]["digest"], suffix)
-            result = self.run_pipe("--force", "use")
-            self.assertEqual(result.steps(), {"make": "succeeded", "use": "succeeded"}, result)
-            self.assertIn("runs again, because its output is damaged", result.text)
-        self.blob(self.outputs()["make.tool"]["digest"]).unlink()
+        self.damage(self.outputs()["make.many"]["digest"], ".tar")
         result = self.run_pipe("--force", "use")
         self.assertEqual(result.steps(), {"make": "succeeded", "use": "succeeded"}, result)
+        self.assertIn("runs again, because its output is damaged", result.text)
         self.assertEqual(self.artifact("use.sum").split()[0], hashlib.sha256(b"x" * 20000000).hexdigest())
 
     def test_a_driver_that_is_killed_before_it_records_is_followed_by_one_that_does(self):
@@ -114,7 +110,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         process[0].communicate()
         result = self.pipe("resume", "--output", "json")
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
-        self.assertEqual(set(self.pods_made().values()), {1}, "nothing has run twice")
+        self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, "nothing has run twice")
         self.assertIn("url", self.outputs()["make.data"])
 
 

@@ -90,8 +90,8 @@ TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
 
 TEST_F(ArtifactsInABucket, that_pods_have_sent_are_kept_without_a_download) {
   const auto digest = core::sha256("ab").hex(), to = RemoteArtifacts::key_of(digest, false);
-  const std::vector<std::string> part_tags{"\"0cc175b9c0f1b6a831c399e269772661\"",
-                                       "\"92eb5ffee6ae2fec3ad71c777531578f\""};
+  const std::vector<std::string> sums{"\"0cc175b9c0f1b6a831c399e269772661\"",
+                                      "\"92eb5ffee6ae2fec3ad71c777531578f\""};
   objects["/team/pipe/outputs/a"] = "ab";
   EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, {"\"unknown\""})));
   EXPECT_EQ(objects["/team/pipe/" + to], "ab");
@@ -99,18 +99,18 @@ TEST_F(ArtifactsInABucket, that_pods_have_sent_are_kept_without_a_download) {
                                         "PUT /team/pipe/" + to, "HEAD /team/pipe/" + to));
   server.asked.clear();
   tags["/team/pipe/outputs/a"] = "\"96e024ba2074fe77e8e965ba43a704be-2\"";
-  EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, part_tags)))
+  EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, sums)))
       << "what is there may be other content: only a download tells";
   artifacts.invalidate(to);
-  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, part_tags)));
+  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, sums)));
   EXPECT_THAT(server.asked, testing::Not(testing::Contains(testing::StartsWith("GET"))));
 }
 
 TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
   const auto digest = core::sha256("ab").hex();
-  const auto kind_of = [&](std::uint64_t bytes, std::vector<std::string> part_tags) {
+  const auto kind_of = [&](std::uint64_t bytes, std::vector<std::string> sums) {
     try {
-      run_task(loop, artifacts.keep("outputs/a", digest, false, bytes, part_tags));
+      run_task(loop, artifacts.keep("outputs/a", digest, false, bytes, sums));
     } catch (const BlobError& error) {
       return error.kind();
     }
@@ -122,7 +122,7 @@ TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
   tags["/team/pipe/outputs/a"] = "\"96e024ba2074fe77e8e965ba43a704be-2\"";
   EXPECT_EQ(kind_of(2, {"92eb5ffee6ae2fec3ad71c777531578f", "0cc175b9c0f1b6a831c399e269772661"}),
             BlobError::Kind::damaged_blob)
-      << "the part_tags are in another order";
+      << "the parts are in another order";
   EXPECT_EQ(kind_of(2, {"0cc175b9c0f1b6a831c399e269772661"}), BlobError::Kind::damaged_blob);
 }
 
