@@ -24,7 +24,7 @@ std::string quoted_words(const std::vector<std::string>& words) {
 /// runtime that got the signal would end the container at once.
 std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
   const std::string job = job_folder;
-  auto text = "unset CH_RUNNING OLDPWD\n. " + job +
+  auto text = "unset CH_RUNNING ENROOT_RUNTIME_PATH ENROOT_DATA_PATH\n. " + job +
               "/variables\n"
               // Apptainer's folder with the libraries of `--nv`.
               "if [ -d /.singularity.d/libs ]; then\n"
@@ -32,7 +32,7 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
               "/.singularity.d/libs\"\n"
               "fi\n"
               "cd " +
-              layout.code + " || exit 1\n";
+              layout.code + " || exit 1\nunset OLDPWD\n";
   if (attempt.shell) return text + "exec" + quoted_words(attempt.shell->words) + "\n";
   const auto ended = events_folder + ("/" + paths.ended().filename().string());
   return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
