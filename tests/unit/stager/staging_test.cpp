@@ -181,9 +181,9 @@ TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {
 TEST_F(Carrier, brings_a_large_file_and_a_large_folder_in_ranges_through_all_troubles) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree);
-  const auto text = counted_text(30 * mebibyte + 5);
+  const auto text = counted_text(17 * mebibyte + 5);
   core::write_file_atomically(tree / "a", text);
-  core::write_file_atomically(tree / "b", std::string(20 * mebibyte, 'b'));
+  core::write_file_atomically(tree / "b", std::string(5 * mebibyte, 'b'));
   for (const bool ranges : {true, false}) {
     has_ranges = ranges;
     objects["/file"] = text;
@@ -251,7 +251,7 @@ TEST_F(Carrier, brings_the_pieces_of_a_list) {
 }
 
 TEST_F(Carrier, refuses_a_large_file_whose_last_byte_differs_or_that_ends_early) {
-  auto text = counted_text(20 * mebibyte);
+  auto text = counted_text(12 * mebibyte);
   const auto to = folder.path() / "a";
   const json items = json::array({file_item(to, text)});
   auto other = text;
