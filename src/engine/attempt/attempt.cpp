@@ -423,10 +423,7 @@ class AttemptRun {
     });
     try {
       for (const auto& output : step_.outputs) {
-        if (auto made = take_elsewhere(services_.artifacts, outcome_.result, output)) {
-          outcome_.outputs.push_back(std::move(*made));
-          continue;
-        }
+        if (take_elsewhere(services_.artifacts, output, outcome_)) continue;
         if (output.metrics) take_metrics(output);
         const auto stored = co_await async::on_pool(
             context_.run.pool, [&] { return store_output(output, taken, others_may_join); });

@@ -43,16 +43,16 @@ std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpe
   return outputs;
 }
 
-std::optional<store::OutputRecord> take_elsewhere(store::ArtifactStore& artifacts,
-                                                  const orchestrators::AttemptResult& result,
-                                                  const OutputSpec& output) {
-  const auto found = result.elsewhere.find(output.name);
-  if (found == result.elsewhere.end()) return std::nullopt;
+bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
+                    AttemptOutcome& outcome) {
+  const auto found = outcome.result.elsewhere.find(output.name);
+  if (found == outcome.result.elsewhere.end()) return false;
   const auto& [hex, place] = found->second;
   const auto digest = core::Digest::from_hex(hex);
   artifacts.note_elsewhere(digest, place);
-  return store::OutputRecord{output.name,        output.file_name, digest,
-                             place.is_directory, place.bytes,      output.temp};
+  outcome.outputs.push_back(
+      {output.name, output.file_name, digest, place.is_directory, place.bytes, output.temp});
+  return true;
 }
 
 bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output) {

@@ -3,13 +3,13 @@
 /// remote store, and which of the noted ones the run can take from there.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <pipeline/spec.hpp>
 
 #include "engine/services.hpp"
+#include "engine/types.hpp"
 
 namespace pipeline::engine {
 
@@ -21,11 +21,10 @@ bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
 std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpec& pipeline,
                                                                const StepSpec& step);
 
-/// Notes an output that an attempt has left elsewhere, and returns its record; nothing for an
-/// output that is here.
-std::optional<store::OutputRecord> take_elsewhere(store::ArtifactStore& artifacts,
-                                                  const orchestrators::AttemptResult& result,
-                                                  const OutputSpec& output);
+/// Notes an output that an attempt has left elsewhere, and adds its record to the outcome. Returns
+/// false for an output that is here.
+bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
+                    AttemptOutcome& outcome);
 
 /// Returns true if the run can use this output of an earlier one: it is here and whole, or may stay
 /// in the run's remote store, which has it.

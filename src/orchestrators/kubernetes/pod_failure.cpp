@@ -496,14 +496,6 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   return of_service;
 }
 
-std::string damaged_input_of(const json& pod) {
-  for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
-    const auto report = core::parse_json(text_at(status, "/state/terminated/message"));
-    if (report.is_object() && report.contains("damaged")) return text_at(report, "/damaged");
-  }
-  return {};
-}
-
 Failure deleted_before_pod(const std::string& job) {
   return {FailureKind::infrastructure,
           "its Job " + job + " was deleted by another user or program before it had a pod",

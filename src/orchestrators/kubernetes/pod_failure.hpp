@@ -54,9 +54,6 @@ struct PodEnd {
 /// Returns the failure of a pod that has ended or is being deleted by another program, if any.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end);
-/// Returns the digest of the input that the pod's stager has found damaged or missing in the remote
-/// store; empty if there is none.
-std::string damaged_input_of(const nlohmann::json& pod);
 /// Returns the failure of a Job that another program deleted before it had a pod.
 Failure deleted_before_pod(const std::string& job);
 /// Returns the failure of a pod whose Job was suspended while it ran, as Kueue does with those that

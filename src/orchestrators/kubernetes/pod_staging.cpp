@@ -8,6 +8,7 @@
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "file_tree/tree.hpp"
+#include "kubernetes_api/json.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/pod_failure.hpp"
 #include "orchestrators/kubernetes/staged_checkpoint.hpp"
@@ -32,6 +33,16 @@ std::string text_of(const json& object, const char* key) {
 }
 
 }  // namespace
+
+std::string damaged_input_of(const json& pod) {
+  for (const auto& status : kubernetes_api::list_at(pod, "/status/initContainerStatuses")) {
+    const auto report =
+        core::parse_json(kubernetes_api::text_at(status, "/state/terminated/message"));
+    if (report.is_object() && report.contains("damaged"))
+      return kubernetes_api::text_at(report, "/damaged");
+  }
+  return {};
+}
 
 /// A report's data on one output. A step could have written the report, so all of it is verified.
 struct PodStaging::Sent {

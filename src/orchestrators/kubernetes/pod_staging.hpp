@@ -19,6 +19,10 @@ namespace pipeline::orchestrators::kubernetes {
 /// Returns the names of the inputs that pods fetch from addresses.
 std::vector<std::string> addresses_of(const Attempt& attempt);
 
+/// Returns the digest of the input that the pod's stager has found damaged or missing in the remote
+/// store; empty if there is none.
+std::string damaged_input_of(const nlohmann::json& pod);
+
 class PodStaging {
  public:
   /// @param artifacts of a store with PodAccess; outlives this object

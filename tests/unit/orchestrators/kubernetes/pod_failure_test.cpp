@@ -1,4 +1,5 @@
 #include "orchestrators/kubernetes/pod_failure.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
