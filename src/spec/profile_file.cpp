@@ -234,13 +234,14 @@ void check_store(const core::Value& map, const Profile& profile,
                  settings::Diagnostics& diagnostics) {
   const auto* store = map.find("artifact_store");
   const bool is_carried = store && blobs::can_presign(profile.remote_store.url);
+  const bool is_wrong = store && !profile.remote_store.is_given();  // This is reported already.
   for (const auto& entry : orchestrators::catalog())
     for (const auto& other : entry.connection_maps) {
       const auto* given = map.find(other.key);
       if (given && is_carried && !other.excludes_artifact_store.empty())
         settings::report(diagnostics, "contradiction", other.excludes_artifact_store, store->span,
                          {"leave out `" + other.key + "` or `artifact_store`"});
-      if (given && !is_carried && !other.needs_artifact_store.empty())
+      if (given && !is_carried && !is_wrong && !other.needs_artifact_store.empty())
         settings::report(diagnostics, "missing-key", other.needs_artifact_store, given->span,
                          {"as in `artifact_store: s3://team/pipe`"});
     }

@@ -96,8 +96,8 @@ TEST_F(ProfileTest, an_artifact_store_can_be_a_folder_also_beside_a_claim) {
 
 TEST_F(ProfileTest, a_nodes_cache_is_a_path_of_the_nodes_or_a_claim) {
   write("profiles.yaml",
-        "a: {artifact_store: s3://x, node_cache: {path: /var/cache/pipe, budget: 2KiB}}\n"
-        "b: {artifact_store: s3://x, node_cache: {path: pvc/scratch, budget: 1000}}\n");
+        "a: {artifact_store: s3://team, node_cache: {path: /var/cache/pipe, budget: 2KiB}}\n"
+        "b: {artifact_store: s3://team, node_cache: {path: pvc/scratch, budget: 1000}}\n");
   const auto profiles = find_profiles(folder.path());
   EXPECT_EQ(profiles.at("a").field("node_cache"), "/var/cache/pipe");
   EXPECT_EQ(profiles.at("a").field("node_cache_budget"), "2048");
