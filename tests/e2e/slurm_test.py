@@ -349,7 +349,7 @@ class Images(OnSlurm):
         return super().pipeline(steps, **{"settings": {"docker": {"parent_image": PARENT}}, **top})
 
     def image_files(self) -> dict[str, bytes]:
-        return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in (self.cache / "images").glob("*.sqsh")}
+        return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in (self.cache / "squashfs").glob("*.sqsh")}
 
     def test_steps_run_in_one_file_made_of_their_image_and_share_results_with_docker(self):
         self.write("a.txt", "in\n")
@@ -378,7 +378,7 @@ class Images(OnSlurm):
         self.assertEqual(plan.code, 0, plan)
         self.assertNotIn('"action": "run"', plan.out)
         # Half a file, as of a full disk, is made again: equal to the byte.
-        name = self.cache / "images" / next(iter(files))
+        name = self.cache / "squashfs" / next(iter(files))
         os.truncate(name, name.stat().st_size // 2)
         self.run_pipe("--force", "two")
         self.assertEqual(self.image_files(), files)

@@ -138,7 +138,7 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
                                  {"run again: it will be made again"});
   Known known;
   known.file =
-      cache_folder() / "images" /
+      cache_folder() / "squashfs" /
       (docker::image_identity(*inspected).substr(0, identity_length) + "-" + format + ".sqsh");
   known.created = seconds_of(inspected->value("Created", std::string()));
   const auto variables = inspected->value(json::json_pointer("/Config/Env"), json());
