@@ -90,6 +90,7 @@ JobView JobMonitor::view(const Entry& entry) const {
   view.has_begun = entry.has_begun;
   view.has_ended = entry.has_ended;
   view.state = entry.state;
+  view.node = entry.node;
   view.is_gone = entry.is_gone;
   view.since_change = std::chrono::duration_cast<std::chrono::seconds>(now - entry.changed);
   view.without_answer = std::chrono::duration_cast<std::chrono::seconds>(now - answered_);

@@ -89,6 +89,13 @@ JobAction next_action(const JobView& view) {
 
 Failure failure_of_job(const JobView& view, const std::string& job) {
   const auto* state = view.is_gone ? nullptr : find_state(view.state);
+  // A node that cannot start a job, such as one whose spool is full, cancels it.
+  if (view.state == "CANCELLED" && !view.is_gone && !view.has_begun && !view.node.empty())
+    return {infrastructure,
+            "was cancelled in Slurm before its script began on " + view.node,
+            {"`scontrol show node " + view.node + "` may say why the node cannot start jobs",
+             std::string(is_retried)},
+            {}};
   if (state && state->phase == ended) {
     Failure failure{state->kind, std::string(state->message), {}, {}};
     if (!state->hint.empty()) failure.hints.emplace_back(state->hint);

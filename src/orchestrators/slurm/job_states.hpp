@@ -38,6 +38,7 @@ struct JobView {
   bool has_begun = false;  ///< The job's script has begun on its node.
   bool has_ended = false;  ///< The agent has written the step's end.
   std::string state;       ///< The state in squeue's last answer; empty before the first answer.
+  std::string node = {};   ///< Where Slurm has started the job; empty: nowhere.
   bool is_gone = false;    ///< The last answer does not list the job.
   core::StopLevel wanted = core::StopLevel::none;
   std::chrono::seconds since_change{};    ///< Since `state` or `is_gone` changed.

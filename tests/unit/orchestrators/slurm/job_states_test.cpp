@@ -100,6 +100,17 @@ TEST(JobStates, a_silent_controller_is_not_waited_for_forever) {
   EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::infrastructure);
 }
 
+TEST(JobStates, a_node_that_cancels_a_job_which_it_cannot_start_is_no_person) {
+  auto view = in_state("CANCELLED");
+  view.node = "node7";
+  view.has_begun = false;
+  const auto failure = failure_of_job(view, "7");
+  EXPECT_EQ(failure.kind, FailureKind::infrastructure);
+  EXPECT_EQ(failure.message, "was cancelled in Slurm before its script began on node7");
+  view.has_begun = true;
+  EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
+}
+
 TEST(JobStates, each_end_is_the_failure_that_it_means) {
   const auto kind = [](const char* state) { return failure_of_job(in_state(state), "4711").kind; };
   EXPECT_EQ(kind("TIMEOUT"), FailureKind::timed_out);
