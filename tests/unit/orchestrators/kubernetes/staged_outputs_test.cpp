@@ -31,7 +31,7 @@ class StagedOutputs : public test::BucketTest {
   }
   /// What take() does once the pod has sent the content.
   std::pair<AttemptResult, std::optional<Failure>> taken(const std::string& verify,
-                                                         const std::string& digest) {
+                                                         const std::string& reported) {
     blobs::RemoteArtifacts artifacts(loop, place(verify));
     PodStaging files(artifacts);
     const auto made = attempt.attempt();
@@ -39,7 +39,7 @@ class StagedOutputs : public test::BucketTest {
     const std::string key = "runs/run/step.1/outputs/data";
     objects["/team/pipe/" + key] = content;
     const json entry{{"name", "data"},     {"key", key},       {"upload", "1"},
-                     {"kind", "file"},     {"digest", digest}, {"bytes", content.size()},
+                     {"kind", "file"},     {"digest", reported}, {"bytes", content.size()},
                      {"executable", true}, {"at_once", true},  {"tags", {"\"tag\""}}};
     objects["/team/pipe/runs/run/step.1/report.json"] =
         json{{"exit_code", 0}, {"outputs", {entry}}}.dump();
