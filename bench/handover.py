@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What a large file costs on its way from one step to the next on one machine: the time from the last line of the step that writes it to the first line of the step
-that reads it, beside one SHA-256 of the file by OpenSSL, in each round; whether both steps see one file; by how much the disk fills, also for a copy that is asked for.
+"""What a large file costs on its way from one step to the next on one machine: the time from the last line of the step that writes it to the first line
+of the step that reads it, beside one SHA-256 of the file by OpenSSL, in each round; whether both steps see one file; by how much the disk fills, also
+for a copy that is asked for.
 
     bench/handover.py [--size GIB] [--rounds N] [--orchestrators local,docker] [--folder FOLDER] [--pipe PROGRAM]
 
---folder chooses the file system: on XFS and Btrfs a copy shares its blocks. With `settled`, the step waits until its file is on the disk; without, that wait is a
-part of the time, because an artifact survives a power failure."""
+--folder chooses the file system: on XFS and Btrfs a copy shares its blocks. With `settled`, the step waits until its file is on the disk; without,
+that wait is a part of the time, because an artifact survives a power failure."""
 
 import argparse
 import json
