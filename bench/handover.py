@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What a large file costs on its way from one step to the next on one machine: the time from the last line of the step that writes it to the first line of the step that
-reads it, beside one SHA-256 of the file by OpenSSL, in each round; whether both steps see one file; and by how much the disk fills, also for a copy that is asked for.
+"""What a large file costs on its way from one step to the next on one machine: the time from the last line of the step that writes it to the first line
+of the step that reads it, beside one SHA-256 of the file by OpenSSL, in each round; whether both steps see one file; by how much the disk fills, also
+for a copy that is asked for.
 
     bench/handover.py [--size GIB] [--rounds N] [--orchestrators local,docker] [--folder FOLDER] [--pipe PROGRAM]
 
---folder chooses the file system: on XFS and Btrfs a copy shares its blocks. With `settled`, the step waits until its file is on the disk; without, that wait is a part
-of the time, because an artifact survives a power failure."""
+--folder chooses the file system: on XFS and Btrfs a copy shares its blocks. With `settled`, the step waits until its file is on the disk; without,
+that wait is a part of the time, because an artifact survives a power failure."""
 
 import argparse
 import json
@@ -46,18 +47,17 @@ def measure(pipe: str, folder: pathlib.Path, orchestrator: str, size: int, is_se
 
     before = used(folder)
     run("run", "pipeline.yaml", "--no-cache", "--orchestrator", orchestrator)
-    made = {name: (folder / f".pipe/outputs/{step}").glob(f"*/{name}") for step, names in (("make", ("data", "end")), ("use", ("begin", "inode"))) for name in names}
     run("artifacts", "latest")  # Makes the links.
-    made = {name: next(found) for name, found in made.items()}
+    made = {name: next(folder.glob(f".pipe/outputs/*/*/{name}")) for name in ("data", "end", "begin", "inode")}
     text = {name: path.read_text() for name, path in made.items() if name != "data"}
     data = made["data"].resolve()
     grown = used(folder) - before
     begin = time.monotonic()
     run("artifacts", "latest", "make.data", "--copy", "copy")
     copied = time.monotonic() - begin
-    result = {"seconds": float(text["begin"]) - float(text["end"]), "digest": digest_time(data), "one file": data.stat().st_ino == int(text["inode"]),
-              "disk": grown / size, "copy": copied, "disk of copy": (used(folder) - before - grown) / size}
-    return result
+    copy_grown = used(folder) - before - grown
+    return {"seconds": float(text["begin"]) - float(text["end"]), "digest": digest_time(data), "one file": data.stat().st_ino == int(text["inode"]),
+            "disk": grown / size, "copy": copied, "disk of copy": copy_grown / size}
 
 
 def main() -> int:
@@ -75,14 +75,16 @@ def main() -> int:
             for _ in range(arguments.rounds):
                 folder = pathlib.Path(tempfile.mkdtemp(prefix="handover-", dir=arguments.folder))
                 try:
-                    rounds.append(measure(arguments.pipe, folder, orchestrator, int(arguments.size * (1 << 30)), is_settled))
+                    size = int(arguments.size * (1 << 30))
+                    rounds.append(measure(arguments.pipe, folder, orchestrator, size, is_settled))
                 finally:
                     subprocess.run(["chmod", "-R", "u+w", folder], check=False)
                     shutil.rmtree(folder)
-            middle = {key: statistics.median(each[key] for each in rounds) for key in rounds[0] if key != "one file"}
+            middle = {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
             times = statistics.median(each["seconds"] / each["digest"] for each in rounds)
+            shared = "yes" if all(each["one file"] for each in rounds) else "no"
             print(f"{orchestrator:12}  {'settled' if is_settled else 'now':7}  {middle['seconds']:6.2f} s  {middle['digest']:5.2f} s  {times:5.2f}  "
-                  f"{'yes' if all(each['one file'] for each in rounds) else 'no':8}  {middle['disk']:4.2f}  {middle['copy']:.2f} s  {middle['disk of copy']:.2f}", flush=True)
+                  f"{shared:8}  {middle['disk']:4.2f}  {middle['copy']:.2f} s  {middle['disk of copy']:.2f}", flush=True)
     return 0
 
 

@@ -1,5 +1,4 @@
-// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs, or the server
-// that PIPE_S3_SERVER describes (scripts/testbed/versitygw).
+// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs.
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -9,10 +8,11 @@
 namespace pipeline::test {
 namespace {
 
+constexpr const char* environment_file = "/var/lib/pipe-s3/environment";
+
 std::map<std::string, std::string> server_environment() {
   std::map<std::string, std::string> values;
-  const char* other = std::getenv("PIPE_S3_SERVER");
-  std::ifstream file(other ? other : "/var/lib/pipe-s3/environment");
+  std::ifstream file(environment_file);
   for (std::string line; std::getline(file, line);)
     values[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
   return values;
@@ -35,7 +35,7 @@ class NewBucket {
 };
 
 StoreUnderTest real_server() {
-  return {.name = std::getenv("PIPE_S3_SERVER") ? "server" : "rclone",
+  return {.name = "rclone",
           .make =
               [](asio::io_context&, std::shared_ptr<void>& keeps) {
                 auto server = server_environment();
@@ -45,12 +45,11 @@ StoreUnderTest real_server() {
                 setenv("AWS_SECRET_ACCESS_KEY", server["SECRET_KEY"].c_str(), 1);
                 auto bucket = std::make_shared<NewBucket>(server["DATA"]);
                 keeps = bucket;
-                settings::RemoteStoreSettings settings{"s3://" + bucket->name + "/team",
-                                                       {{"endpoint", server["ENDPOINT"]}}};
-                if (server.contains("CA")) settings.options["certificate_authority"] = server["CA"];
-                return settings;
+                return settings::RemoteStoreSettings{
+                    "s3://" + bucket->name + "/team",
+                    {{"endpoint", server["ENDPOINT"]}, {"certificate_authority", server["CA"]}}};
               },
-          .has_conditional_writes = server_environment().contains("CONDITIONAL_WRITES")};
+          .has_conditional_writes = false};
 }
 
 }  // namespace
