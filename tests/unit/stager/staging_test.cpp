@@ -374,8 +374,7 @@ TEST_F(Carrier, refuses_a_response_whose_head_has_no_end) {
 
 TEST_F(Carrier, takes_outputs_away_in_parts_of_one_size_and_reports_last) {
   const auto file = folder.path() / "out";
-  std::string text;
-  for (std::size_t i = 0; text.size() < (35u << 20); ++i) text += std::to_string(i);
+  const auto text = counted_text(35 * mebibyte);
   core::write_file_atomically(file, text);
   troubles = 2;
   const auto report = collected(file);

@@ -25,10 +25,14 @@ using Form = RemoteArtifacts::Form;
 constexpr std::size_t mebibyte = 1 << 20;
 constexpr async::RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
+/// Text in which each place differs from its neighbours, made quickly.
 std::string counted_text(std::size_t size) {
-  std::string text;
-  for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + "\n";
-  text.resize(size);
+  std::string text(size, '.');
+  constexpr std::size_t step = 1024, digits = 20;
+  for (std::size_t i = 0; i + digits < size; i += step) {
+    const auto number = std::to_string(i);
+    text.replace(i, number.size(), number);
+  }
   return text;
 }
 
@@ -37,7 +41,7 @@ class LargeBlobs : public testing::Test {
   /// Answers as the bucket does, unless the test wants trouble.
   async::Task<> answer(HttpExchange& exchange) {
     const bool is_content = exchange.method == "GET" || exchange.method == "PUT";
-    if (is_content && ++asked % 2 == 0 && troubles > 0) {
+    if (is_content && ++asked % 2 == 1 && troubles > 0) {
       --troubles;
       if (troubles % 2)
         exchange.cut();
@@ -52,6 +56,7 @@ class LargeBlobs : public testing::Test {
   }
   std::string receive(Form form, std::uint64_t max_bytes) {
     core::remove_tree(to);
+    asked = 0;
     return run_task(loop, artifacts.receive("k", to, form, max_bytes, nullptr));
   }
 
@@ -64,17 +69,17 @@ class LargeBlobs : public testing::Test {
   core::TemporaryFolder folder;
   const fs::path to = folder.path() / "to";
   std::string& object = bucket.objects["/team/pipe/k"];
-  const std::string text = counted_text(37 * mebibyte + 3);
+  const std::string text = counted_text(17 * mebibyte + 3);
   int troubles = 0, asked = 0;
   bool has_ranges = true;
 };
 
 TEST_F(LargeBlobs, come_in_ranges_at_a_time_through_troubles) {
   object = text;
-  troubles = 3;
+  troubles = 2;
   EXPECT_EQ(receive(Form::file, text.size()), core::sha256(text).hex());
   EXPECT_EQ(core::read_file(to), text);
-  EXPECT_LT(troubles, 3) << "how many ranges there are depends on how slow the server is";
+  EXPECT_EQ(troubles, 0) << "in the first range and in the next one, whatever its size is";
 }
 
 TEST_F(LargeBlobs, come_as_a_whole_from_a_server_without_ranges) {
@@ -97,7 +102,7 @@ TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_go_there_in_parts)
   const auto tree = folder.path() / "tree";
   fs::create_directory(tree);
   core::write_file_atomically(tree / "a", text);
-  core::write_file_atomically(tree / "b", std::string(20 * mebibyte, 'b'));
+  core::write_file_atomically(tree / "b", std::string(5 * mebibyte, 'b'));
   auto nodes = file_tree::scan_tree(tree);
   file_tree::hash_tree(tree, nodes);
   const auto digest = file_tree::tree_digest(nodes);
@@ -105,7 +110,7 @@ TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_go_there_in_parts)
   const auto key = run_task(loop, artifacts.send(digest.hex(), tree, nullptr));
   EXPECT_EQ(troubles, 0);
   object = bucket.objects.at("/team/pipe/" + key);
-  troubles = 3;
+  troubles = 2;
   receive(Form::tree, unlimited);
   auto received = file_tree::scan_tree(to);
   file_tree::hash_tree(to, received);
