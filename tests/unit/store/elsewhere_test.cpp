@@ -5,7 +5,8 @@ namespace pipeline::store {
 namespace {
 
 const core::Digest digest = core::sha256("content");
-const model::Elsewhere in_bucket{.is_executable = true, .bytes = 7, .store = "{\"url\":\"s3://a\"}"};
+const model::Elsewhere in_bucket{
+    .is_executable = true, .bytes = 7, .store = "{\"url\":\"s3://a\"}"};
 
 TEST_F(ArtifactStoreTest, knows_what_is_elsewhere_until_that_is_forgotten) {
   EXPECT_FALSE(store.elsewhere(digest));

@@ -38,9 +38,9 @@ class StagedOutputs : public test::BucketTest {
     run_task(loop, files.bring(made));
     const std::string key = "runs/run/step.1/outputs/data";
     objects["/team/pipe/" + key] = content;
-    const json entry{{"name", "data"},     {"key", key},       {"upload", "1"},
+    const json entry{{"name", "data"},     {"key", key},         {"upload", "1"},
                      {"kind", "file"},     {"digest", reported}, {"bytes", content.size()},
-                     {"executable", true}, {"at_once", true},  {"tags", {"\"tag\""}}};
+                     {"executable", true}, {"at_once", true},    {"tags", {"\"tag\""}}};
     objects["/team/pipe/runs/run/step.1/report.json"] =
         json{{"exit_code", 0}, {"outputs", {entry}}}.dump();
     server.asked.clear();
