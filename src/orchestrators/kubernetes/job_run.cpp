@@ -397,6 +397,8 @@ async::Task<std::optional<Failure>> JobRun::judge() {
   if (watch_.stopping() != core::StopLevel::none || is_stopped_late) co_return was_stopped();
   if (entry_.pod.is_null()) co_return deleted_before_pod(pod_.job);
   if (auto late = past_deadline(entry_.job, entry_.pod)) co_return late;
+  if (at(entry_.job, "/spec/suspend") == true && evicted_.empty())
+    evicted_ = co_await reasons_.eviction(entry_);
   if (auto evicted = suspended_again(entry_.job, entry_.pod, evicted_)) co_return evicted;
   auto own = place_.gang_job ? place_.gang->own_end(*pod_.index, entry_.pod) : std::nullopt;
   const auto pod = own ? std::move(*own) : entry_.pod;

@@ -157,24 +157,5 @@ TEST_F(StagedAddresses, help_ends_when_the_pod_has_what_it_needs) {
 }
 
 /// A Secret would be too small for it.
-TEST_F(StagedAddresses, a_long_list_of_files_is_in_the_bucket) {
-  objects["/team/pipe/" + key] = content;
-  AttemptInput gathered{.name = "all", .file_name = "all", .path = attempt.folder.path() / "all"};
-  core::make_folders(gathered.path);
-  core::write_file_atomically(gathered.path / "index.json", "[]");
-  core::write_file_atomically(attempt.folder.path() / "piece", content);
-  for (int i = 0; i < 2000; ++i)
-    gathered.pieces.push_back({std::to_string(i), attempt.folder.path() / "piece", digest});
-  attempt.inputs = {gathered};
-  const auto made = attempt.attempt();
-  const auto carried = run_task(loop, files.bring(made));
-  EXPECT_LT(carried.fetch.size(), 10'000u);
-  const std::string list = "/team/pipe/runs/run/step.1/items.json";
-  EXPECT_THAT(json::parse(carried.fetch)["lists"]["items"], HasSubstr(list + "?"));
-  EXPECT_EQ(json::parse(objects.at(list)).size(), 2002u) << "the code, pieces and their index";
-  run_task(loop, files.forget("run", "step", 1, {}, {}));
-  EXPECT_FALSE(objects.contains(list));
-}
-
 }  // namespace
 }  // namespace pipeline::orchestrators::kubernetes
