@@ -120,9 +120,12 @@ TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_go_there_in_parts)
 
 TEST_F(LargeBlobs, have_urls_with_common_parts) {
   auto store = open(loop, settings, hasty);
-  const auto urls = run_task(loop, store->pod_access()->presigned_reads({"a/b", "c.tar"}));
-  const auto one = run_task(loop, store->pod_access()->presigned(PodAccess::Method::read, "c.tar"));
-  if (one.find(urls.after) == one.npos) GTEST_SKIP() << "another second has begun";
+  PodAccess::KeyedUrls urls;
+  std::string one;
+  do {  // Both have the time of their making, in seconds.
+    urls = run_task(loop, store->pod_access()->presigned_reads({"a/b", "c.tar"}));
+    one = run_task(loop, store->pod_access()->presigned(PodAccess::Method::read, "c.tar"));
+  } while (one.find(urls.after) == one.npos);
   EXPECT_EQ(urls.before + "c.tar" + urls.after + urls.signatures.at(1), one);
   EXPECT_NE(urls.signatures[0], urls.signatures[1]);
 }
