@@ -42,8 +42,9 @@ async::Task<std::string> read_all(asio::readable_pipe& pipe) {
   std::array<char, 16384> piece{};
   while (text.size() < max_output) {
     boost::system::error_code end;
-    const auto count = co_await pipe.async_read_some(
-        asio::buffer(piece, max_output - text.size()), asio::redirect_error(asio::use_awaitable, end));
+    const auto count =
+        co_await pipe.async_read_some(asio::buffer(piece, max_output - text.size()),
+                                      asio::redirect_error(asio::use_awaitable, end));
     if (end) break;
     text.append(piece.data(), count);
   }
