@@ -139,7 +139,7 @@ class GangKills(ChaosTest):
         self.assertEqual(self.pipe(*self.words).code, 0)
         whole = self.artifact("train.model")
         killed = dict.fromkeys(self.kinds, 0)
-        for number, chance in rounds(104, at_least=len(self.kinds))  # some come too late:
+        for number, chance in rounds(104, at_least=len(self.kinds)):  # some come too late
             kind = self.kinds[number % len(self.kinds)]
             run = self.start(*self.words, "--output", "json")
             if kind != "driver":
