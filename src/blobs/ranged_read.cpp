@@ -1,14 +1,10 @@
 #include "blobs/ranged_read.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <map>
 #include <set>
 
-#include <unistd.h>
-
 #include "async/parallel.hpp"
+#include "blobs/file_ranges.hpp"
 #include "blobs/remote_artifacts.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
@@ -19,42 +15,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The ranges of a blob behind its first one.
-struct Ranges {
-  std::uint64_t total, size;
-  std::size_t count() const { return (total - first_range + size - 1) / size; }
-  Range range(std::size_t i) const {
-    const auto begin = first_range + i * size;
-    return {begin, std::min(size, total - begin)};
-  }
-};
+Range range_at(const FileRanges& ranges, std::size_t i) {
+  const auto span = ranges.span(i);
+  return {span.begin, span.end - span.begin};
+}
 
 /// Throws unless a range has been received as a whole.
 void check_range(const std::string& key, std::uint64_t received, const Range& range) {
   if (received != range.size)
     throw UnusableBlob("cannot use " + key + ": it became shorter while it was read");
-}
-
-void write_at(int file, std::uint64_t at, std::string_view bytes, const fs::path& path) {
-  while (!bytes.empty()) {
-    const auto count = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw core::system_error("cannot write " + path.string(), errno);
-    at += static_cast<std::uint64_t>(count);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
-void hash(int file, Range range, const fs::path& path, core::Hasher& hasher) {
-  std::array<char, 64 << 10> piece;
-  for (std::uint64_t done = 0; done < range.size;) {
-    const auto wanted = std::min<std::uint64_t>(piece.size(), range.size - done);
-    const auto count = ::pread(file, piece.data(), wanted, static_cast<off_t>(range.begin + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw core::system_error("cannot read " + path.string(), errno);
-    hasher.update({piece.data(), static_cast<std::size_t>(count)});
-    done += static_cast<std::uint64_t>(count);
-  }
 }
 
 struct First {
@@ -94,7 +63,7 @@ async::Task<> read_stream(BlobStore& store, std::string key,
   if (!first) co_return;
   if (!may_split_stream(first->pace))
     co_return co_await store.get(key, Range{first_range, unlimited}, on_bytes, cancel);
-  const Ranges ranges{first->total, range_in_memory};
+  const FileRanges ranges{first->total, range_in_memory};
   std::map<std::size_t, std::string> waiting;  // Ranges that were received, by number.
   std::size_t begun = 0, due = 0;
   const std::function<std::size_t()> limit = [&] {
@@ -102,7 +71,7 @@ async::Task<> read_stream(BlobStore& store, std::string key,
   };
   const std::function<async::Task<>(std::size_t)> read = [&](std::size_t i) -> async::Task<> {
     ++begun;
-    const auto range = ranges.range(i);
+    const auto range = range_at(ranges, i);
     std::string text;
     text.reserve(range.size);
     const std::function<void(std::string_view)> append = [&](std::string_view bytes) {
@@ -141,12 +110,12 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
   const auto first = co_await read_first(store, key, on_bytes, cancel);
   if (!first) co_return hasher.finish().hex();
   if (first->total > max_bytes) refuse();
-  const Ranges ranges{first->total, range_size(first->total, first->pace)};
+  const FileRanges ranges{first->total, range_size(first->total, first->pace)};
   std::set<std::size_t> written;
   std::size_t due = 0;
   const std::function<std::size_t()> limit = [&] { return store.connection_limit(); };
   const std::function<async::Task<>(std::size_t)> read = [&](std::size_t i) -> async::Task<> {
-    const auto range = ranges.range(i);
+    const auto range = range_at(ranges, i);
     std::uint64_t received = 0;
     const std::function<void(std::string_view)> write = [&](std::string_view bytes) {
       write_at(file, range.begin + received, bytes, path);
@@ -156,7 +125,7 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
     check_range(key, received, range);
     // The hash follows the ranges in order, while their bytes are in the page cache.
     for (written.insert(i); written.erase(due) > 0; ++due)
-      hash(file, ranges.range(due), path, hasher);
+      hash_span(file, ranges.span(due), path, hasher);
   };
   co_await async::for_each(ranges.count(), limit, read);
   co_return hasher.finish().hex();

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "blobs/file_ranges.hpp"
 #include "core/file.hpp"
 #include "core/transfer_advance.hpp"
 #include "fetch/address.hpp"
@@ -150,13 +151,7 @@ class Download {
   }
 
   void write(std::uint64_t at, std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const auto count = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw core::system_error("cannot write " + path_, errno);
-      at += static_cast<std::uint64_t>(count);
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
+    blobs::write_at(file_.get(), at, bytes, path_);
   }
 
   [[noreturn]] void refuse(int status) const {

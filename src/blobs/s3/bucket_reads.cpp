@@ -110,12 +110,7 @@ async::Task<> Bucket::get(std::string key, Range range,
 async::Task<std::optional<std::uint64_t>> Bucket::size_for_ranges(std::string key) {
   std::optional<std::uint64_t> size;
   if (!has_ranges_) co_return size;
-  Call head("look for " + key + " in", "HEAD", key);
-  const auto response = co_await call(std::move(head));
-  const auto text = response.header("content-length");
-  std::uint64_t bytes = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc())
-    size = bytes;
+  if (const auto found = co_await attest(std::move(key))) size = found->size;
   co_return size;
 }
 
