@@ -26,7 +26,7 @@ inline Task<> for_each(std::size_t count, const std::function<std::size_t()>& li
   std::function<void()> start_others;
   const auto worker = [&]() -> Task<> {
     co_await asio::post(executor, asio::use_awaitable);  // Not within start_others().
-    // The last worker goes on whatever the limit is.
+    // The last worker continues under any limit.
     while (next < count && !error && (running == 1 || running <= limit())) {
       const auto item = next++;
       try {

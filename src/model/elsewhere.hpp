@@ -1,6 +1,6 @@
 /// @file
 /// An artifact that is elsewhere: a remote store has the content under its digest, and this machine
-/// perhaps not. Whoever takes the content compares it with the digest.
+/// perhaps not. Each consumer compares the content with the digest.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 /// @file
 /// A folder of the node in which its pods keep what they download, so that pods with equal inputs
 /// download them once. Only stagers see the folder, but users of several pods may write to it:
-/// whoever takes an object out of it compares the digest of what it has copied. Whatever fails in
-/// the folder, the caller can still download the object by itself.
+/// each reader compares the digest of its own copy of an object. If the folder fails, the caller
+/// can still download the object by itself.
 #pragma once
 
 #include <atomic>

@@ -20,8 +20,8 @@ std::string quoted_words(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the script that the container's `sh` reads. The agent is told to stop by its number: a
-/// runtime that got the signal would end the container at once.
+/// Returns the script that the container's `sh` reads. A stop signals the agent itself, by its
+/// process number: a runtime that got the signal would end the container at once.
 std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
   const std::string job = job_folder;
   auto text = "unset CH_RUNNING ENROOT_RUNTIME_PATH ENROOT_DATA_PATH\n. " + job +
