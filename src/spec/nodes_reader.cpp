@@ -110,7 +110,10 @@ NodesSpec read_nodes(const core::Value& value, settings::Diagnostics& diagnostic
 
 void check_nodes(const StepSpec& step, const core::Value& written,
                  settings::Diagnostics& diagnostics) {
-  check_gpus(step, settings::gpu_request(step.settings->resources), written.span, diagnostics);
+  // Problems of the resources themselves are reported where they are written.
+  std::vector<settings::GpuProblem> problems;
+  const auto gpus = settings::gpu_request(step.settings->resources, problems);
+  if (problems.empty()) check_gpus(step, gpus, written.span, diagnostics);
   const auto& place = step.orchestrator;
   if (!place.empty() && !orchestrators::traits_of(place).runs_nodes)
     settings::report(diagnostics, "no-nodes",
