@@ -10,6 +10,7 @@
 #include "core/diagnostic.hpp"
 #include "core/text.hpp"
 #include "net/program.hpp"
+#include "orchestrators/slurm/job_script.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -85,11 +86,13 @@ bool is_wrong_word(std::string_view errors) {
 }
 
 async::Task<std::string> Client::call(std::vector<std::string> command, std::string input) {
+  const auto name = command.front();
+  // Slurm gives sbatch's variables to the job, and keeps them in the controller's folder.
+  if (name == "sbatch") command = sbatch_command({command.begin() + 1, command.end()});
   co_await free_.acquire(0);
   const async::Permit permit(free_);
   ++calls_;
   co_await login_.connect();
-  const auto name = command.front();
   net::ProgramCall program;
   program.variables = {"SLURM_BITSTR_LEN=0"};  // squeue leaves out no task of an array.
   if (login_.is_remote()) command.insert(command.begin(), {"env", program.variables.front()});

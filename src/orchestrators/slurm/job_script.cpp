@@ -27,17 +27,28 @@ std::string words_text(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the commands that leave the shell no variables but Slurm's, which name what the job has,
-/// and make a temporary folder. A step does not know of an array.
-std::string clean_shell() {
+/// Returns the commands that unset the shell's variables but those whose names match `kept`.
+std::string unset_variables(const std::string& kept, const std::string& removed) {
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
          "  case $name in\n"
-         "    SLURM_ARRAY_*) unset \"$name\" ;;\n"
-         "    SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
-         "ZE_AFFINITY_MASK | PATH | PWD) ;;\n"
+         "    " +
+         removed +
+         ") unset \"$name\" ;;\n"
+         "    " +
+         kept +
+         ") ;;\n"
          "    *) unset \"$name\" ;;\n"
          "  esac\n"
-         "done\n"
+         "done\n";
+}
+
+/// Returns the commands that leave the shell no variables but Slurm's, which name what the job has,
+/// and make a temporary folder. A step does not know of an array, and has no token of the user's.
+std::string clean_shell() {
+  return unset_variables(
+             "SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
+             "ZE_AFFINITY_MASK | PATH | PWD",
+             "SLURM_ARRAY_* | SLURM_JWT") +
          "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n";
 }
 
@@ -157,8 +168,9 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const std::stri
   std::vector<std::string> options{"--comment=" + job_comment(owner, attempt.run_id),
                                    // The step's own retries begin anew, with their own folders.
                                    "--no-requeue",
-                                   // A step gets only declared variables.
-                                   "--export=NIL", "--nodes=1", "--ntasks=1"};
+                                   // All of sbatch's few: NIL and NONE of sbatch make each node
+                                   // run a login shell of the user for each job.
+                                   "--export=ALL", "--nodes=1", "--ntasks=1"};
   for (auto& option : resource_options(attempt, connection, gres_types))
     options.push_back(std::move(option));
   return options;
@@ -171,6 +183,18 @@ std::string variables_text(const StringMap& variables) {
     text += "export " + name + "=" + core::shell_quote(value) + "\n";
   }
   return text;
+}
+
+std::vector<std::string> sbatch_command(const std::vector<std::string>& options) {
+  auto command = std::vector<std::string>{
+      "/bin/sh", "-c",
+      unset_variables("SLURM_* | SBATCH_* | SPANK_* | PATH | HOME | USER | LOGNAME | LANG | LC_* | "
+                      "TZ | KRB5CCNAME | LD_LIBRARY_PATH",
+                      "SLURM_ARRAY_*") +
+          "exec sbatch \"$@\"\n",
+      "sbatch"};
+  command.insert(command.end(), options.begin(), options.end());
+  return command;
 }
 
 namespace {

@@ -66,6 +66,10 @@ std::optional<std::chrono::minutes> time_limit(const StepSpec& step);
 std::vector<std::string> resource_options(const AttemptSpec& attempt, const StringMap& connection,
                                           const std::vector<std::string>& gres_types);
 
+/// Returns the command that runs sbatch with those variables alone that Slurm and the C library
+/// read, so that no secret of the user's reaches the job or the controller's folder.
+std::vector<std::string> sbatch_command(const std::vector<std::string>& options);
+
 /// Returns the options of sbatch, but for the job's name and files: jobs with the same ones can be
 /// an array.
 /// @param gres_types the types of GPUs that the cluster has
