@@ -20,7 +20,7 @@ namespace pipeline::orchestrators::slurm {
 struct Submission {
   JobPaths paths;  ///< Its folder exists.
   std::vector<std::string> options;
-  std::string script;  ///< See job_script().
+  std::string script;                ///< See job_script().
   std::function<bool()> is_stopped;  ///< The job is not wanted any more.
 };
 
