@@ -30,8 +30,9 @@
 //                                      and once it has failed or was stopped
 //
 // A cluster sends SIGTERM, and SIGKILL only much later. All processes of the step get the SIGTERM,
-// and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. In a pod
-// with a checkpoint, the agent itself kills the step in between, so that time is left for the
+// and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. SIGURG,
+// which all agents of a job of Slurm get at once, means SIGTERM where STOP_FILE.soon exists. In a
+// pod with a checkpoint, the agent itself kills the step in between, so that time is left for the
 // upload.
 #include <cerrno>
 #include <csignal>
@@ -56,12 +57,14 @@
 #include "agent/ready.hpp"
 #include "agent/services.hpp"
 #include "agent/shell.hpp"
+#include "agent/silence.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
 
 namespace {
 
 using pipeline::kubernetes_api::GpuWatch;
+using pipeline::kubernetes_api::Silence;
 using pipeline::kubernetes_api::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
@@ -231,38 +234,6 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   }
 }
 
-/// Measures the time without output of a step.
-class Silence {
- public:
-  explicit Silence(long limit) : limit_(limit) { heard(); }
-  void heard() {
-    clock_gettime(CLOCK_MONOTONIC, &heard_);
-    is_reported_ = false;
-  }
-  /// Returns true once for each silence that reaches the limit.
-  bool is_over_limit() {
-    if (limit_ == 0 || is_reported_ || left() > 0) return false;
-    return is_reported_ = true;
-  }
-  /// Returns the shorter of `pause` and the time until the limit, in milliseconds; -1: never.
-  int at_most(int pause) const {
-    if (limit_ == 0 || is_reported_) return pause;
-    const long own = left() > 0 ? left() : 0;
-    return pause < 0 || own < pause ? static_cast<int>(own < 60'000 ? own : 60'000) : pause;
-  }
-
- private:
-  long left() const {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return limit_ - (now.tv_sec - heard_.tv_sec) * 1000 -
-           (now.tv_nsec - heard_.tv_nsec) / 1'000'000;
-  }
-  const long limit_;
-  timespec heard_{};
-  bool is_reported_ = false;
-};
-
 /// A step in progress.
 struct Step {
   pid_t pid;
@@ -290,6 +261,14 @@ pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   return found ? found : child;
 }
 
+/// Returns the signal, or SIGTERM for one by which the driver stops this agent alone of a job's.
+int meaning_of(unsigned signal, const Step& step) {
+  char file[4096];
+  snprintf(file, sizeof file, "%s.soon", step.stop_file);
+  const bool is_stop = signal == SIGURG && !step.is_stopping && access(file, F_OK) == 0;
+  return is_stop ? SIGTERM : static_cast<int>(signal);
+}
+
 time_t now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -315,13 +294,14 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
     while (read(step.signals, &info, sizeof info) == sizeof info) {
-      step.is_stopping |= info.ssi_signo == SIGTERM;
+      const int signal = meaning_of(info.ssi_signo, step);
+      step.is_stopping |= signal == SIGTERM;
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
-      if (info.ssi_signo == SIGCHLD || at_once) continue;
-      if (info.ssi_signo == SIGTERM)
+      if (signal == SIGCHLD || signal == SIGURG || at_once) continue;
+      if (signal == SIGTERM)
         pipeline::kubernetes_api::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
       else if (!ended)
-        kill(step.pid, static_cast<int>(info.ssi_signo));
+        kill(step.pid, signal);
     }
     if (step.is_stopping && step.keeper > 0) {
       if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
@@ -377,7 +357,7 @@ int run(char** command, const Options& options) {
     return 125;
   sigset_t caught, before;
   sigemptyset(&caught);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGURG})
     sigaddset(&caught, signal);
   sigprocmask(SIG_BLOCK, &caught, &before);
   signal(SIGPIPE, SIG_IGN);
@@ -395,6 +375,7 @@ int run(char** command, const Options& options) {
     signal(SIGPIPE, SIG_DFL);
     become(command, out[1], err[1], failure[1], before);
   }
+  raise(SIGURG);  // For a stop that this agent was too young to hear of.
   for (const int end : {out[1], failure[1]}) close(end);
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;

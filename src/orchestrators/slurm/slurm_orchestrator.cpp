@@ -13,6 +13,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/random_name.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
@@ -20,6 +21,7 @@
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -106,6 +108,7 @@ class SlurmOrchestrator : public Orchestrator {
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
+    for (const auto* step : steps) check_nodes(*step, found);
     for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
@@ -136,6 +139,26 @@ class SlurmOrchestrator : public Orchestrator {
     co_return result;
   }
 
+  /// The agents of the job's nodes find one another's addresses (agent/meeting.hpp).
+  async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
+                                           unsigned ranks) override {
+    if (partitions_.empty()) co_await look_at_cluster();
+    auto made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
+    for (unsigned node = 0; node < nodes; ++node)
+      made.nodes[node] = "{node" + std::to_string(node) + "}";
+    made.has_agents = true;
+    made.secret = core::random_name() + core::random_name();
+    made.gpus = settings::gpu_request(attempt.step.settings->resources).count;
+    auto& gangs = place_of(attempt.run_id).gangs;
+    gangs.try_emplace(name_of(attempt), loop_.get_executor());
+    co_return made;
+  }
+
+  async::Task<> disconnect_nodes(const Attempt& attempt) override {
+    place_of(attempt.run_id).gangs.erase(name_of(attempt));
+    co_return;
+  }
+
   async::Task<> settle() override {
     co_await removals_.settle();
     for (auto& [run, place] : places_) co_await place.monitor.settle();
@@ -145,7 +168,7 @@ class SlurmOrchestrator : public Orchestrator {
                                 unsigned number) override {
     const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
     co_await end_jobs_of(client_, paths);
-    remove_files(paths);
+    remove_gang_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -166,6 +189,26 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  static std::string name_of(const AttemptSpec& attempt) {
+    return job_name(attempt.run_id, attempt.step.name, attempt.number);
+  }
+
+  void check_nodes(const StepSpec& step, std::vector<core::Diagnostic>& found) const {
+    if (!step.nodes) return;
+    const auto refuse = [&](const char* why, const char* suggestion) {
+      found.push_back({.code = "slurm-resources",
+                       .message = "'" + step.name + "' cannot run: " + why,
+                       .span = {.line = step.line},
+                       .suggestion = suggestion});
+    };
+    if (runs_in_image(step))
+      refuse("a step with `nodes` does not run in an image on Slurm",
+             "leave `container_runtime` out of the profile: it runs in a virtual environment then");
+    if (step.nodes.visible == VisibleGpus::own)
+      refuse("Slurm's GPUs are seen by all processes of a node: it has `visible: own`",
+             "let each process take the GPU of its LOCAL_RANK");
+  }
+
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
 
   /// Connects to an engine for steps that run in images alone.
