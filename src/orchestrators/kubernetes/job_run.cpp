@@ -26,6 +26,7 @@
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/service_logs.hpp"
+#include "orchestrators/kubernetes/stager_report.hpp"
 #include "orchestrators/kubernetes/wait_reasons.hpp"
 #include "orchestrators/last_output.hpp"
 #include "orchestrators/stopped.hpp"
