@@ -154,7 +154,7 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
   if (bytes > store().max_copy_bytes()) co_return;
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     co_await use(to);
-    co_await store().copy(key, to);
+    co_await store().copy(key, to, bytes);
     damaged_.erase(to);
     co_return true;
   };
@@ -185,7 +185,17 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
     if (is_same && md5_of(sent->tag.substr(0, sent->tag.find('-')))) co_return true;
     if (there) co_return false;
   }
-  co_await store().copy(key, to);
+  std::optional<BlobError> refused;
+  try {
+    co_await store().copy(key, to, bytes);
+  } catch (const BlobError& error) {
+    if (error.kind() == BlobError::Kind::missing_blob) throw;
+    refused = error;
+  }
+  if (refused) {
+    core::log::info(refused->what());
+    co_return false;
+  }
   const auto copied = co_await pods->attest(to);
   if (!copied || copied->size != bytes)
     throw BlobError(BlobError::Kind::damaged_blob, store().url() + " could not copy " + key);

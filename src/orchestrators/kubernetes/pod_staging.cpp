@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_list_in_secret = 200'000;
-constexpr unsigned parts_of_output = 256;  // Parts of at most 5 GiB each: 1,280 GiB.
 // Conditions and pages read small outputs, which are therefore fetched at once.
 constexpr std::uint64_t small_output = 1 << 20;
 
@@ -127,7 +126,7 @@ async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput
   const auto folder = folder_of(attempt), key = output_key(folder, output.name);
   const auto id = co_await pods_.begin_upload(key);
   uploads_[folder][key] = id;
-  auto urls = co_await pods_.presigned_parts(key, id, parts_of_output);
+  auto urls = co_await pods_.presigned_parts(key, id, blobs::max_output_parts);
   json made;
   made["name"] = output.name;
   made["path"] = std::move(path);
