@@ -79,7 +79,8 @@ struct Entry {
 /// What the store's server says of a blob without a transfer of it.
 struct Attestation {
   std::uint64_t size = 0;
-  std::string tag;  ///< The ETag, without quotes.
+  std::string tag;        ///< The ETag, without quotes.
+  std::string crc64nvme;  ///< Of the whole blob, in base64; empty if the server keeps none.
 };
 
 /// How pods reach the store, which have no keys for it and see no files of this machine.

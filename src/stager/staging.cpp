@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blobs/crc64nvme.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
@@ -235,12 +236,18 @@ json send_output(const json& output, Transfer& transfer) {
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   const auto urls = part_urls(output);
   const auto part = part_size(content.size(), urls.size());
-  const bool is_described = is_tree && output.value("stays", false);
+  const bool stays = output.value("stays", false);
   const auto send = [&](const std::vector<std::string>& to, std::uint64_t size) {
-    if (!is_described) return send_parts(what, content, to, size, transfer);
-    file_tree::FileDigests files(content, nodes);
-    return send_parts(what, content, to, size, transfer,
-                      [&](std::string_view tar) { files.update(tar); });
+    if (!stays) return send_parts(what, content, to, size, transfer);
+    blobs::Crc64Nvme crc;
+    std::optional<file_tree::FileDigests> files;
+    if (is_tree) files.emplace(content, nodes);
+    auto parts = send_parts(what, content, to, size, transfer, [&](std::string_view bytes) {
+      crc.update(bytes);
+      if (files) files->update(bytes);
+    });
+    entry["crc64nvme"] = crc.base64();
+    return parts;
   };
   bool at_once = content.size() <= min_part;
   SentParts sent;
@@ -252,7 +259,7 @@ json send_output(const json& output, Transfer& transfer) {
       if (!at_once) throw;
     }
   if (at_once) sent = send(whole, max_single_upload);
-  if (is_described) describe(nodes, entry);
+  if (is_tree && stays) describe(nodes, entry);
   entry["kind"] = is_tree ? "tree" : "file";
   entry["bytes"] = content.size();
   entry["digest"] = sent.digest.hex();

@@ -57,8 +57,11 @@ class BucketServer {
       loses_answer = false;
       co_return exchange.cut();
     }
-    const auto tag = objects.contains(exchange.target) ? "ETag: " + tag_of(exchange.target) + "\r\n"
-                                                       : std::string();
+    auto tag = objects.contains(exchange.target) ? "ETag: " + tag_of(exchange.target) + "\r\n"
+                                                 : std::string();
+    if (const auto sum = checksums.find(exchange.target);
+        sum != checksums.end() && header(exchange, "x-amz-checksum-mode: ") == "ENABLED")
+      tag += "x-amz-checksum-crc64nvme: " + sum->second + "\r\n";
     if (const auto range = header(exchange, "range: bytes="); is_there && !range.empty())
       co_return co_await answer_part(exchange, text, range);
     if (exchange.method == "HEAD" && is_there)
@@ -152,11 +155,12 @@ class BucketServer {
   }
 
   asio::io_context& loop;
-  bool refuses = false;                        ///< Refuses every request.
-  bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
-  std::map<int, std::string> parts;            ///< Parts of the current upload.
-  std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
-  std::map<std::string, std::string> tags;     ///< ETags of some of them.
+  bool refuses = false;                          ///< Refuses every request.
+  bool loses_answer = false;                     ///< Writes the next object, and gives no answer.
+  std::map<int, std::string> parts;              ///< Parts of the current upload.
+  std::map<std::string, std::string> objects;    ///< Keyed by path: `/team/pipe/KEY`.
+  std::map<std::string, std::string> tags;       ///< ETags of some of them.
+  std::map<std::string, std::string> checksums;  ///< CRC64NVME of some of them.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 

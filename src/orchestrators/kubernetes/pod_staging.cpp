@@ -50,12 +50,14 @@ struct PodStaging::Sent {
   std::uint64_t bytes = 0, artifact_bytes = 0;
   bool executable = false, at_once = false;
   std::vector<std::string> tags;
+  std::string crc64nvme;  ///< In base64; empty for what the driver downloads.
   explicit Sent(const json& reported)
       : key(text_of(reported, "key")),
         upload(text_of(reported, "upload")),
         kind(text_of(reported, "kind")),
         digest(text_of(reported, "digest")),
-        artifact(text_of(reported, "artifact")) {
+        artifact(text_of(reported, "artifact")),
+        crc64nvme(text_of(reported, "crc64nvme")) {
     const auto number = [&](const char* name, std::uint64_t& to) {
       if (const auto found = reported.find(name);
           found != reported.end() && found->is_number_unsigned())
@@ -239,7 +241,11 @@ async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sen
     co_return false;
   }
   co_await finish_upload(sent);
-  const bool is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, sent.bytes, sent.tags);
+  blobs::RemoteArtifacts::Sent blob;
+  blob.bytes = sent.bytes;
+  blob.tags = sent.tags;
+  blob.crc64nvme = sent.crc64nvme;
+  const bool is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, std::move(blob));
   if (is_kept)
     result.elsewhere[output.name] = {
         digest, model::Elsewhere{.is_directory = is_tree,

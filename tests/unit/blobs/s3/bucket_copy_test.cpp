@@ -19,7 +19,7 @@ using test::HttpExchange;
 using test::run_task;
 using testing::ElementsAre;
 
-constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+constexpr std::uint64_t copied_mebibyte = std::uint64_t{1} << 20;
 
 class ACopyInABucket : public test::BucketTest {
  protected:
@@ -29,8 +29,8 @@ class ACopyInABucket : public test::BucketTest {
 };
 
 TEST_F(ACopyInABucket, of_a_large_object_is_made_in_the_parts_in_which_pods_write_it) {
-  std::string text(40 * mebibyte + 3, 'x');
-  text[9 * mebibyte] = 'y';
+  std::string text(40 * copied_mebibyte + 3, 'x');
+  text[9 * copied_mebibyte] = 'y';
   objects["/team/pipe/a"] = text;
   run_task(loop, store->copy("a", "b", text.size()));
   EXPECT_TRUE(objects["/team/pipe/b"] == text);
@@ -49,7 +49,7 @@ TEST_F(ACopyInABucket, of_a_small_object_or_one_of_unknown_size_is_one_request) 
 
 TEST_F(ACopyInABucket, of_a_large_object_that_is_missing_leaves_no_upload) {
   try {
-    run_task(loop, store->copy("none", "b", 64 * mebibyte));
+    run_task(loop, store->copy("none", "b", 64 * copied_mebibyte));
     ADD_FAILURE() << "copied";
   } catch (const BlobError& error) {
     EXPECT_EQ(error.kind(), BlobError::Kind::missing_blob);
@@ -74,14 +74,14 @@ TEST_F(ACopyInABucket, is_one_request_where_the_server_refuses_or_ignores_copies
     elsewhere.options["endpoint"] = unknowing.url();
     const auto bucket = open(loop, elsewhere);
     EXPECT_GT(bucket->max_copy_bytes(), std::uint64_t{5} << 30);
-    run_task(loop, bucket->copy("a", "b", 64 * mebibyte));
+    run_task(loop, bucket->copy("a", "b", 64 * copied_mebibyte));
     ASSERT_GE(asked.size(), 3u);
     EXPECT_THAT(asked, testing::Not(testing::Contains("POST /team/pipe/b?uploadId=1")))
         << "an empty object would have been made";
     EXPECT_EQ(asked[asked.size() - 2], "DELETE /team/pipe/b?uploadId=1");
     EXPECT_EQ(asked.back(), "PUT /team/pipe/b");
     asked.clear();
-    run_task(loop, bucket->copy("a", "c", 64 * mebibyte));
+    run_task(loop, bucket->copy("a", "c", 64 * copied_mebibyte));
     EXPECT_THAT(asked, ElementsAre("PUT /team/pipe/c")) << "the server was asked before";
     EXPECT_EQ(bucket->max_copy_bytes(), std::uint64_t{5} << 30);
   }
@@ -101,7 +101,7 @@ TEST_F(ACopyInABucket, may_keep_its_server_silent_for_longer_the_larger_the_obje
   auto elsewhere = BucketServer::settings();
   elsewhere.options["endpoint"] = slow.url();
   const auto bucket = open(loop, elsewhere);
-  run_task(loop, bucket->copy("a", "b", 1024 * mebibyte));
+  run_task(loop, bucket->copy("a", "b", 1024 * copied_mebibyte));
   EXPECT_EQ(tries, 1);
   unsetenv("PIPE_SERVER_TIMEOUT");
 }
