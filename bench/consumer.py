@@ -1,5 +1,5 @@
-"""A step on a cluster writes a large file, the next one reads it, with `verify: consumer` of a bucket: the bytes that the driver receives of the bucket, and the
-wall time of the two transfers beside s5cmd's on the same server. Needs `scripts/testbed/kubernetes up` and `scripts/testbed/s3 start`.
+"""A step on a cluster writes a large file, the next one reads it, with `verify: consumer` of a bucket: the bytes that the driver receives of the bucket, and
+the wall time of the two transfers beside s5cmd's on the same server. Needs `scripts/testbed/kubernetes up` and `scripts/testbed/s3 start`.
 Usage: consumer.py [--mebibytes 4096] [--verify consumer|driver] [--rounds 1]; PIPE names the command. Prints a line of JSON for each round."""
 
 import argparse
@@ -70,7 +70,8 @@ class Round:
     def pipe(self, endpoint: str, *words: str) -> subprocess.CompletedProcess:
         own = {"AWS_ENDPOINT_URL_S3": endpoint, "KUBECONFIG": KUBECONFIG, "PIPE_HOME": str(self.folder / "state"), "NO_COLOR": "1"}
         environment = {**os.environ, **self.keys, **own}
-        return subprocess.run([PIPE, *words], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3000, check=False)
+        both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.run([PIPE, *words], cwd=self.folder, env=environment, text=True, timeout=3000, check=False, **both)
 
     def run(self) -> dict:
         there = urllib.parse.urlsplit(self.server["PLAIN"])
@@ -102,7 +103,7 @@ class Round:
 
 
 def phases_of(shown: str) -> dict:
-    """The milliseconds of each phase of each step. The upload is in `transfers_ms` of `make`; the download, and the start of its pod, in `preparing_ms` of `use`."""
+    """The milliseconds of each phase of each step. The upload is in `transfers_ms` of `make`, the download in `preparing_ms` of `use`."""
     return {step["step"]: step["attempts"][-1]["phases"] for step in json.loads(shown)["steps"]}
 
 

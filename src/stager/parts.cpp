@@ -9,8 +9,9 @@ using nlohmann::json;
 
 namespace {
 
-void read(const file_tree::Content& content, std::uint64_t begin, std::uint64_t size,
-          const std::function<void(std::string_view)>& on_bytes) {
+/// Passes a range of the content.
+void read_range(const file_tree::Content& content, std::uint64_t begin, std::uint64_t size,
+                const std::function<void(std::string_view)>& on_bytes) {
   std::array<char, 64 << 10> piece;
   for (std::uint64_t done = 0; done < size;) {
     const auto wanted = std::min<std::uint64_t>(piece.size(), size - done);
@@ -44,7 +45,7 @@ SentParts send_parts(const std::string& what, const file_tree::Content& content,
   };
   // The hash follows closely behind the parts that are being sent, so that a file is read from the
   // disk once.
-  InOrder hashing([&](std::size_t i) { read(content, i * part, size_of(i), take); });
+  InOrder hashing([&](std::size_t i) { read_range(content, i * part, size_of(i), take); });
   Workers workers(count, transfer.threads());
   workers.run([&](std::size_t i) {
     hashing.ready(i);
