@@ -75,7 +75,9 @@ class RemoteArtifacts {
   /// Makes another blob the artifact under its digest, without a transfer, if the server attests
   /// that the blob is what was sent. Returns false if it has to be received and compared
   /// after all: the server cannot copy it, or has other content under this digest.
-  /// Throws BlobError (damaged_blob) if the server attests something else.
+  /// Throws BlobError (damaged_blob) if the server attests something else. The server copies the
+  /// blob, because its key is signed before its digest is known, and because the pod's URL for the
+  /// whole blob could replace it later.
   async::Task<bool> keep(std::string key, std::string digest, bool is_tree, Sent sent);
   /// The form in which receive() leaves a blob.
   enum class Form { file, executable, tree };
