@@ -91,8 +91,9 @@ unsigned long long written = 0;  // Bytes of all frames so far.
 /// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
 /// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
 /// arrived; `e` and `E` are for stderr; `w` has the waits of a stalled step's processes
-/// (waits.hpp), `a` tells how many milliseconds ago it made progress; `w` is empty when the services of a step are ready; `u` has the step's resource
-/// usage, as JSON; `.123` marks the end of the log.
+/// (waits.hpp), `a` tells how many milliseconds ago it made progress; `w` is empty when the
+/// services of a step are ready; `u` has the step's resource usage, as JSON; `.123` marks the end
+/// of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[max_frame + 64];
   std::size_t length = static_cast<std::size_t>(

@@ -1,6 +1,6 @@
 /// @file
-/// The processes of a step: the kernel functions in which they wait, what they have done, and signals
-/// to them.
+/// The processes of a step: the kernel functions in which they wait, what they have done, and
+/// signals to them.
 #pragma once
 
 #include <sys/types.h>

@@ -236,6 +236,7 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
   if (process) {
     running.rank = process->rank;
     running.first_rank_of_node = process->rank - process->local_rank;
+    running.node = process->node;
   }
   orchestrators::ShellRequest shell{.words = words_of(wanted), .id = session_.run_id};
   shell.has_terminal = wanted.has_terminal;

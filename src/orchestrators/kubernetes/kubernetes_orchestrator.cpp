@@ -21,6 +21,7 @@
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_group.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
+#include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
@@ -148,6 +149,14 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto found = reports_.find(&attempt);
     if (found == reports_.end() || !found->second.progressed) co_return std::nullopt;
     co_return core::Activity{.progressed = found->second.progressed};
+  }
+
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    return join_pod(client(), owner(), std::move(process), std::move(shell));
+  }
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    return ask_pod(client(), owner(), std::move(process), std::move(words));
   }
 
   /// A pod gets its address once it is on a node. The driver then sends the addresses to the

@@ -184,11 +184,11 @@ TEST_F(Agent, does_not_call_a_step_stalled_that_computes_in_silence) {
                               "while [ $(($(date +%s%N) / 1000000)) -lt $end ]; do :; done\n"
                               "touch \"$1\"; read -r line < \"$2\"\n");
   chmod((folder.path() / "step").c_str(), 0700);
-  FILE* output = popen(("'" + program.string() + "' --stalled-after 800 --progress /stop '" +
-                        folder.path().string() + "/step' '" + idle.string() + "' '" +
-                        gate.string() + "'")
-                           .c_str(),
-                       "r");
+  FILE* output =
+      popen(("'" + program.string() + "' --stalled-after 800 --progress /stop '" +
+             folder.path().string() + "/step' '" + idle.string() + "' '" + gate.string() + "'")
+                .c_str(),
+            "r");
   std::string frames;
   char line[8192];
   while (fgets(line, sizeof line, output)) {
