@@ -224,7 +224,8 @@ async::Task<> JobRun::stop() {
     was_killed_ = true;
   }
   auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
-  if (!entry_->has_begun) wish = Sent::cancel;  // A signal to a script that is not there is lost.
+  // A signal to a script that is not there is lost.
+  if (!entry_->has_begun && !fs::exists(paths_.begun())) wish = Sent::cancel;
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;

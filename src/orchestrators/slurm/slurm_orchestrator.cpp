@@ -1,6 +1,7 @@
 #include "orchestrators/slurm/slurm_orchestrator.hpp"
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/programs.hpp"
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -19,6 +21,7 @@
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
+#include "orchestrators/slurm/allocation.hpp"
 #include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
@@ -66,6 +69,21 @@ std::vector<std::string> notices_of_image(const StepSpec& step) {
   add(docker.network.has_value(), "network");
   add(!docker.run_args.empty(), "run_args");
   return notices;
+}
+
+/// Returns what submits steps: as jobs, or within this process's job.
+std::unique_ptr<Client> client_of(const StringMap& connection) {
+  const auto within = connection_field(connection, "within");
+  auto host = connection_field(connection, "host");
+  if (within.empty()) return std::make_unique<Client>(host);
+  static const std::vector<std::string> known{"allocation"};
+  if (within != known.front())
+    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
+                           core::did_you_mean(within, known));
+  if (!host.empty())
+    throw core::InputError("`host` and `within` exclude each other",
+                           "remove `host`: an allocation is where `pipe` itself runs");
+  return std::make_unique<AllocationClient>();
 }
 
 class SlurmOrchestrator : public Orchestrator {
@@ -350,7 +368,8 @@ class SlurmOrchestrator : public Orchestrator {
   const std::string runtime_;         ///< Of containers; empty: no step runs in one.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  Client client_{connection_field(options_.connection, "host")};
+  const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
+  Client& client_ = *owned_client_;
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;

@@ -254,7 +254,7 @@ TEST_F(AgentJob, begins_once_with_slurms_variables_alone) {
   const std::string variables =
       "SLURM_JOB_ID=7 SLURMD_NODENAME=n1 SLURM_JOB_NAME=x CUDA_VISIBLE_DEVICES=0";
   EXPECT_EQ(begin(variables, "'a job'"), 0) << said;
-  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "7 n1 x\n");
+  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "7 n1 a job\n");
   EXPECT_EQ(said.find("TOKEN"), said.npos) << said;
   EXPECT_EQ(said.find("SLURM_JWT"), said.npos) << said;
   EXPECT_NE(said.find("CUDA_VISIBLE_DEVICES=0\n"), said.npos) << said;
