@@ -205,10 +205,13 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  /// A step of an allocation is no job, and has no number of one.
   async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
+    if (!connection_field(options_.connection, "within").empty())
+      co_return std::vector<std::string>();
     auto folder = folder_of(process.run_id);
-    return command_beside(client_, agent(), std::move(folder), std::move(process),
-                          std::move(shell));
+    co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
+                                      std::move(shell));
   }
 
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
