@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+from nodes_test import NCCLRAS, PATH_WITH_BIN
 from support import PARENT, PIPE, PipeTest, wait_until
 
 BED = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed/slurm"
@@ -347,6 +348,20 @@ class WhatSlurmDoes(OnSlurm):
         process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", *words)
         self.wait_for_effect()
         return process
+
+    def test_a_shell_and_ncclras_run_beside_the_step_in_its_job(self):
+        self.write("bin/ncclras", NCCLRAS).chmod(0o755)
+        self.pipeline({"slow": {"command": f"echo >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done", "code": ["bin"], "stalled_after": "1s",
+                                "environment": {"PATH": PATH_WITH_BIN}, "settings": {"resources": {"gpu_count": 1}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+        self.wait_for_effect()
+        shell = self.pipe("shell", "latest", "slow", "--", "sh", "-c", "echo $PIPE_STEP_NAME ${CUDA_VISIBLE_DEVICES:+has GPUs}; ls; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "slow has GPUs\nbin\n"), shell)
+        log = lambda: self.pipe("logs", "latest", "slow").out
+        wait_until(lambda: "pipe: ncclras: #0-0 (27a079b828ff1a75) MISMATCH" in log(), "what NCCL knows")
+        self.write("go", "")
+        self.assertEqual(self.finish(process).steps(), {"slow": "succeeded"})
+        self.assert_nothing_left()
 
     def test_scancel_by_hand_is_told_and_not_retried(self):
         process = self.start_slow()

@@ -230,7 +230,7 @@ std::string batch_script(const std::filesystem::path& agent, const JobPaths& pat
 }
 
 std::string container_script(const JobPaths& paths, const ContainerStart& start) {
-  const auto ended = quoted(paths.ended()), process = quoted(paths.folder / "process");
+  const auto ended = quoted(paths.ended()), process = quoted(paths.container_process());
   return std::string(script_beginning) +
          // Says that the step has not been started, whatever the reason.
          "without_container() {\n"

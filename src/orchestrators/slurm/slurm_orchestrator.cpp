@@ -15,12 +15,14 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/log.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/allocation.hpp"
+#include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
 
@@ -154,6 +156,25 @@ class SlurmOrchestrator : public Orchestrator {
     co_return result;
   }
 
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    const auto has_terminal = shell.has_terminal;
+    const auto command = co_await beside(std::move(process), std::move(shell));
+    if (command.empty()) co_return std::nullopt;
+    co_return run_on_streams(client_.login(), command, has_terminal);
+  }
+
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    ShellRequest request{.words = std::move(words)};
+    try {
+      auto command = co_await beside(std::move(process), std::move(request));
+      if (!command.empty()) co_return co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {  // The words may have failed.
+      core::log::info(error.what());
+    }
+    co_return std::nullopt;
+  }
+
   async::Task<> settle() override {
     co_await removals_.settle();
     for (auto& [run, place] : places_) co_await place.monitor.settle();
@@ -184,6 +205,15 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  /// A step of an allocation is no job, and has no number of one.
+  async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
+    if (!connection_field(options_.connection, "within").empty())
+      co_return std::vector<std::string>();
+    auto folder = folder_of(process.run_id);
+    co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
+                                      std::move(shell));
+  }
+
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
 
   /// Connects to an engine for steps that run in images alone.
