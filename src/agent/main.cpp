@@ -24,7 +24,8 @@
 //                                      milliseconds without output
 //          --status FILE               writes how the step has ended to the file, for a driver that
 //                                      sees it through a shared file system, and ends what the
-//                                      step has left running
+//                                      step has left running; kills the step and writes nothing
+//                                      once the folder of STOP_FILE is removed (job_folder.hpp)
 //          --services FOLDER COUNT     starts the command once so many services are ready, and
 //                                      tells them its end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
@@ -53,17 +54,21 @@
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/job_folder.hpp"
 #include "agent/join.hpp"
 #include "agent/ranks.hpp"
 #include "agent/ready.hpp"
 #include "agent/services.hpp"
 #include "agent/shell.hpp"
+#include "agent/silence.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
 
 namespace {
 
 using pipeline::kubernetes_api::GpuWatch;
+using pipeline::kubernetes_api::JobFolder;
+using pipeline::kubernetes_api::Silence;
 using pipeline::kubernetes_api::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
@@ -233,38 +238,6 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   }
 }
 
-/// Measures the time without output of a step.
-class Silence {
- public:
-  explicit Silence(long limit) : limit_(limit) { heard(); }
-  void heard() {
-    clock_gettime(CLOCK_MONOTONIC, &heard_);
-    is_reported_ = false;
-  }
-  /// Returns true once for each silence that reaches the limit.
-  bool is_over_limit() {
-    if (limit_ == 0 || is_reported_ || left() > 0) return false;
-    return is_reported_ = true;
-  }
-  /// Returns the shorter of `pause` and the time until the limit, in milliseconds; -1: never.
-  int at_most(int pause) const {
-    if (limit_ == 0 || is_reported_) return pause;
-    const long own = left() > 0 ? left() : 0;
-    return pause < 0 || own < pause ? static_cast<int>(own < 60'000 ? own : 60'000) : pause;
-  }
-
- private:
-  long left() const {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return limit_ - (now.tv_sec - heard_.tv_sec) * 1000 -
-           (now.tv_nsec - heard_.tv_nsec) / 1'000'000;
-  }
-  const long limit_;
-  timespec heard_{};
-  bool is_reported_ = false;
-};
-
 /// A step in progress.
 struct Step {
   pid_t pid;
@@ -273,7 +246,7 @@ struct Step {
   const char* stop_file;  ///< Created by the driver to have the step killed at once.
   pid_t keeper;           ///< Process that uploads the checkpoint meanwhile; -1: none.
   int status = 0;         ///< Status from waitpid(2).
-  bool is_stopping = false;
+  bool is_stopping = false, is_given_up = false;
   time_t killed_at = 0;  ///< When a stopping step is killed; 0: never.
 };
 
@@ -299,10 +272,10 @@ time_t now() {
 }
 
 /// Forwards output and signals until the step has ended.
-void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
+void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFolder folder) {
   for (bool ended = false, is_over = false; !is_over;) {
     constexpr int look_again = 100;  // Milliseconds.
-    const int sample_again = silence.at_most(meter.sample());
+    const int sample_again = folder.at_most(silence.at_most(meter.sample()));
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
     if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
@@ -329,6 +302,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
       if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
       at_once |= now() >= step.killed_at;
     }
+    step.is_given_up |= folder.is_removed();
+    at_once |= step.is_given_up;
     if (at_once && !ended) kill(step.pid, SIGKILL);
     ended |= reap(step, meter, gpus) == step.pid;
     const bool has_time = step.is_stopping && !at_once;
@@ -409,7 +384,8 @@ int run(char** command, const Options& options) {
   UsageMeter meter(is_first);
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
-  watch(step, meter, gpus, Silence(options.stalled_after));
+  watch(step, meter, gpus, Silence(options.stalled_after),
+        JobFolder(options.status ? options.stop_file : nullptr));
   // Processes that the step has left running end with the step, as in a container.
   if (is_first)
     kill(-1, SIGKILL);
@@ -434,7 +410,7 @@ int run(char** command, const Options& options) {
     wait_for(start_stager(options, "collect", text, -1), signals, true);
   drain(step);
   write_end();
-  if (options.status) {
+  if (options.status && !step.is_given_up) {  // Nobody expects the end of one that was given up.
     used[used_size < sizeof used ? used_size : sizeof used - 1] = '\0';
     char end[64];
     snprintf(end, sizeof end, "\"%s\":%d%s", WIFSIGNALED(step.status) ? "signal" : "code",

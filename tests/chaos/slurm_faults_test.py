@@ -89,5 +89,79 @@ class SlurmFaults(OnSlurm, ChaosTest):
         figure("slurm_faults", f"{kills} kills of the driver beside arrays of {PARTS}; the first end after a resume came after {in_words(went_on)}")
 
 
+    def test_a_controller_is_killed_for_a_while(self):
+        self.write_pipeline(pause=1)
+        times = []
+        for number, random in rounds(20):
+            with self.subTest(round=number):
+                run = self.begin(number)
+                time.sleep(random.uniform(0, 6))
+                down = random.choice((1, 5, 30)) if SCALE >= 1 else 5
+                self.bed("controller", "down")
+                try:
+                    time.sleep(down)
+                finally:
+                    began = time.monotonic()
+                    self.controller_up()
+                result = run.end()
+                times.append(time.monotonic() - began)
+                self.assert_one_effect_each(number, result)
+                self.assert_none_left()
+        figure("slurm_faults", f"a controller killed {len(times)} times during a run, for 1 to 30 s: the run ended {in_words(times)} after its start")
+
+    def test_a_controller_is_killed_for_ever(self):
+        """In full alone: it takes as long as a controller may be silent."""
+        for _ in rounds(1, at_least=0):
+            self.addCleanup(self.controller_up)
+            self.pipeline({"runs": {"command": f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo y > ${{outputs.o}}", "outputs": ["o"],
+                                    "settings": {"resources": {"cpu_count": 8}}},
+                           "waits": {"command": "true", "settings": {"resources": {"cpu_count": 8}, "slurm": {"extra_args": ["--begin=now+3600"]}}, "retry": {"max_infrastructure_retries": 0}},
+                           "next": {"command": "cat ${inputs.o}", "inputs": {"o": "runs.o"}, "retry": {"max_infrastructure_retries": 0}}})
+            process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+            self.wait_for_effect()
+            wait_until(lambda: self.jobs("PENDING"), "the job that waits")
+            self.bed("controller", "down")
+            began = time.monotonic()
+            wait_until(lambda: "Slurm does not answer" in self.pipe("logs", "latest", "waits").text, "the reason in the log", 120)
+            self.write("go", "")
+            result = self.finish(process, 1800)
+            took = time.monotonic() - began
+            self.assertEqual(result.code, 3, result)
+            self.assertEqual(result.steps()["runs"], "succeeded", result)
+            for step in ("waits", "next"):
+                self.assertEqual(result.failure(step)["kind"], "infrastructure", result)
+                self.assertIn("scontrol ping", str(result.failure(step)))
+            self.controller_up()
+            wait_until(lambda: not self.jobs("PENDING", "RUNNING"), "an end of all jobs")
+            figure("slurm_faults", f"with a controller that was killed for ever, the run ended after {took:.0f} s")
+
+    def test_a_node_is_killed_beneath_its_job(self):
+        """The node's daemon is gone, and its step goes on: when Slurm gives the node up, another attempt begins, and the first has no effect any more."""
+        for number, _ in rounds(5):
+            with self.subTest(round=number):
+                (self.folder / "effects").unlink(missing_ok=True)
+                (self.folder / "go").unlink(missing_ok=True)
+                self.pipeline({"slow": {"command": f"echo $SLURMD_NODENAME $$ >> {self.folder}/begun; until [ -e {self.folder}/go ]; do sleep 0.1; done; "
+                                                   f"echo {number} >> {self.folder}/effects; echo {number} > ${{outputs.o}}", "outputs": ["o"]}})
+                (self.folder / "begun").unlink(missing_ok=True)
+                begun = lambda: [line.split() for line in (self.folder / "begun").read_text().splitlines()] if (self.folder / "begun").exists() else []  # noqa: E731
+                process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+                wait_until(begun, "the step's beginning")
+                node, first = begun()[0]
+                self.addCleanup(self.bed, "node", "up", node)
+                self.bed("node", "down", node)
+                wait_until(lambda: len(begun()) == 2, "the second attempt", 180)
+                self.assertNotEqual(begun()[1][0], node)
+                wait_until(lambda: not os.path.exists(f"/proc/{first}"), "the end of the first attempt, whose node is given up", 30)
+                self.write("go", "")
+                result = self.finish(process)
+                self.assertEqual(result.code, 0, result)
+                self.assertEqual(self.effects(), 1)
+                self.assertEqual(self.artifact("slow.o"), f"{number}\n")
+                self.bed("node", "up", node)
+                wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-t", "idle", "-o", "%D") != "", "the node's return", 120)
+                self.assert_nothing_left()
+
+
 if __name__ == "__main__":
     unittest.main()
