@@ -162,6 +162,28 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-t", "idle", "-o", "%D") != "", "the node's return", 120)
                 self.assert_nothing_left()
 
+    def test_the_shared_file_system_is_full(self):
+        """When a step has filled it, nothing says that the step has succeeded; once there is room, the next run does it again."""
+        for number, _ in rounds(3):
+            with self.subTest(round=number):
+                state = self.folder / "small"
+                state.mkdir(exist_ok=True)
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", state], check=True)
+                self.addCleanup(subprocess.run, ["umount", "-l", state])
+                self.state = state / "state"
+                self.pipeline({"fills": {"command": f"echo x >> {self.folder}/effects; [ -e {self.folder}/go ] || cat /dev/zero > {state}/zeros; echo y > ${{outputs.o}}; exit 0",
+                                         "outputs": ["o"], "retry": {"max_infrastructure_retries": 1}}})
+                began = time.monotonic()
+                result = self.run_pipe(code=None)
+                print(f"{time.monotonic() - began:.0f} s", result)
+                self.assertNotEqual(result.code, 0, result)
+                (state / "zeros").unlink()
+                self.write("go", "")
+                result = self.run_pipe()
+                self.assertEqual(result.steps(), {"fills": "succeeded"})
+                self.assertEqual(self.artifact("fills.o"), "y\n")
+                self.assert_nothing_left()
+
 
 if __name__ == "__main__":
     unittest.main()
