@@ -9,29 +9,26 @@
 //          runs a step's command in a container of an engine (init.hpp)
 //        pipe-agent ranks [OPTION...] PROGRAM [ARGUMENT...]
 //          starts the processes of a node of a step with nodes (ranks.hpp)
+//        pipe-agent job JOBS EVENTS NAME | job JOBS EVENTS --list FILE
+//          begins a job of Slurm (job.hpp)
 //        pipe-agent ready PORT [PATH]
 //          looks whether a service can be used (ready.hpp)
 //        pipe-agent probe FILE port PORT [PATH] | probe FILE run PROGRAM [ARGUMENT...]
-//        pipe-agent needed FOLDER
-//          looks after a service in its container (services.hpp)
+//        pipe-agent needed FOLDER     looks after a service in its container (services.hpp)
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
-//          --log FILE                  also writes all frames to the file, because a node
-//                                      deletes the older part of a growing log
+//          --log FILE                  also writes all frames to the file: nodes shorten logs
 //          --gpus                      samples the pod's GPUs
-//          --stalled-after MS          reports the waits of the step's processes after so many
-//                                      milliseconds without output
-//          --status FILE               writes how the step has ended to the file, for a driver that
-//                                      sees it through a shared file system, and ends what the
-//                                      step has left running; kills the step and writes nothing
-//                                      once the folder of STOP_FILE is removed (job_folder.hpp)
-//          --services FOLDER COUNT     starts the command once so many services are ready, and
-//                                      tells them its end (services.hpp)
+//          --stalled-after MS          reports waits of processes after MS without output
+//          --status FILE               writes the step's end to the file, on a file system that the
+//                                      driver shares, and ends what the step has left running; kills
+//                                      the step if STOP_FILE's folder is removed (job_folder.hpp)
+//          --services FOLDER COUNT     waits for services, and tells them the end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
-//          --checkpoint                runs the stager beside the step, and when the step has
-//                                      failed or was stopped, to upload the checkpoint
+//          --checkpoint                runs the stager to upload the checkpoint, beside the step
+//                                      and once it has failed or was stopped
 //
 // A cluster sends SIGTERM, and SIGKILL only much later. All processes of the step get the SIGTERM,
 // and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. In a pod
@@ -54,6 +51,7 @@
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/job.hpp"
 #include "agent/job_folder.hpp"
 #include "agent/join.hpp"
 #include "agent/ranks.hpp"
@@ -431,6 +429,8 @@ int main(int count, char** arguments) {
   if (strcmp(arguments[1], "join") == 0 && count > 3)
     return pipeline::kubernetes_api::run_join(arguments[2], arguments + 3);
   if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
+  if (strcmp(arguments[1], "job") == 0)
+    return pipeline::kubernetes_api::begin_job(arguments + 2, count - 2);
   if (strcmp(arguments[1], "ready") == 0)
     return pipeline::kubernetes_api::look_if_ready(arguments[2],
                                                    count > 3 ? arguments[3] : nullptr);

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import PARENT, wait_until
+from support import PARENT, PIPE, wait_until
 from support_slurm import BED, CONF, FOLDER, OnSlurm, slurm
 
 
@@ -63,6 +63,20 @@ class Results(OnSlurm):
             result = self.run_pipe(code=2)
             self.assertIn(said, result.text)
         self.assertEqual(self.jobs(), [])
+
+    def test_pipe_in_a_job_runs_as_many_local_steps_as_the_job_has_processors_and_is_stopped_with_checkpoints_kept(self):
+        self.pipeline({"step": {"matrix": {"i": [1, 2]}, "command": f"mkdir {self.folder}/alone && sleep 0.3 && rmdir {self.folder}/alone"},
+                       "train": {"command": f"trap 'echo kept > ${{checkpoint}}/state; exit 1' TERM; echo x >> {self.folder}/effects; while :; do sleep 0.1; done",
+                                 "after": ["step"], "checkpoint": True}})
+        out = self.folder / "job.out"
+        variables = self.environment({})
+        job = subprocess.run(["sbatch", "--parsable", "--cpus-per-task=1", "--mem=500M", f"--output={out}", f"--chdir={self.folder}", "--wrap",
+                              f"exec '{PIPE}' run pipeline.yaml -o local"], check=True, stdout=subprocess.PIPE, text=True, env=variables).stdout.strip()
+        wait_until(lambda: self.effects() or (out.exists() and "failed" in out.read_text()), "the steps that the last one waits for")
+        self.assertEqual(self.effects(), 1, out.read_text())
+        slurm("scancel", "--batch", "--signal=TERM", job)
+        wait_until(lambda: "interrupted" in out.read_text(), "the run's end")
+        self.assertEqual([path.read_text() for path in self.state.glob("checkpoints/*/state")], ["kept\n"])
 
     def test_without_slurm_there_is_advice(self):
         self.pipeline({"step": {"command": "true"}})

@@ -277,15 +277,16 @@ class SlurmOrchestrator : public Orchestrator {
 
   struct RunPlace {
     RunPlace(SlurmOrchestrator& of, const std::string& run)
-        : monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
-          submitter(of.client_, of.folder_of(run), of.limits_),
+        : agent(of.agent()),
+          monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+          submitter(of.client_, of.folder_of(run), agent, of.limits_),
           place{.client = of.client_,
                 .monitor = monitor,
                 .submitter = submitter,
                 .environments = of.environments_,
                 .short_folders = of.short_folders_,
                 .removals = of.removals_,
-                .agent = of.agent(),
+                .agent = agent,
                 .folder = of.folder_of(run),
                 .owner = of.owner(),
                 .connection = of.options_.connection,
@@ -304,6 +305,7 @@ class SlurmOrchestrator : public Orchestrator {
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
+    fs::path agent;
     JobMonitor monitor;
     Submitter submitter;
     JobPlace place;

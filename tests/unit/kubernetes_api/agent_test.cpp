@@ -211,5 +211,53 @@ TEST(PodPrograms, are_for_the_architecture_that_was_asked_for) {
   EXPECT_THROW(stager_program("s390x"), core::EnvironmentError);
 }
 
+/// A folder as Slurm's jobs have it, and the agent that begins one of them.
+class AgentJob : public Agent {
+ protected:
+  AgentJob() {
+    core::make_folders(folder.path() / "jobs/a job");
+    core::make_folders(folder.path() / "events");
+    core::write_file_atomically(folder.path() / "jobs/a job/script",
+                                "env\necho \"[$PIPE_TEMPORARY]\"\nrmdir \"$PIPE_TEMPORARY\"\n");
+    core::write_file_atomically(folder.path() / "list", "another\na job\n");
+  }
+  /// Returns the exit code; what the script has printed is in `said`.
+  int begin(const std::string& variables, const std::string& which) {
+    FILE* output =
+        popen(("cd '" + folder.path().string() + "' && env TOKEN=secret SLURM_JWT=s " + variables +
+               " '" + program.string() + "' job jobs events " + which + " 2>&1")
+                  .c_str(),
+              "r");
+    char bytes[8000];
+    said.assign(bytes, fread(bytes, 1, sizeof bytes, output));
+    const int status = pclose(output);
+    return WEXITSTATUS(status);
+  }
+};
+
+TEST_F(AgentJob, begins_once_with_slurms_variables_alone) {
+  const std::string variables =
+      "SLURM_JOB_ID=7 SLURMD_NODENAME=n1 SLURM_JOB_NAME=x CUDA_VISIBLE_DEVICES=0";
+  EXPECT_EQ(begin(variables, "'a job'"), 0) << said;
+  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "7 n1 x\n");
+  EXPECT_EQ(said.find("TOKEN"), said.npos) << said;
+  EXPECT_EQ(said.find("SLURM_JWT"), said.npos) << said;
+  EXPECT_NE(said.find("CUDA_VISIBLE_DEVICES=0\n"), said.npos) << said;
+  EXPECT_NE(said.find("[/tmp/pipe-slurm-"), said.npos) << said;
+  EXPECT_EQ(begin(variables, "'a job'"), 0);
+  EXPECT_EQ(said, "");  // Another job has begun it.
+}
+
+TEST_F(AgentJob, of_an_array_has_its_own_name) {
+  const std::string task = "SLURM_ARRAY_JOB_ID=5 SLURMD_NODENAME=n2 SLURM_JOB_NAME=x ";
+  EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=1", "--list list"), 0) << said;
+  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "5_1 n2 x\n");
+  EXPECT_NE(said.find("SLURM_JOB_NAME=a job\n"), said.npos) << said;
+  EXPECT_EQ(said.find("SLURM_ARRAY_"), said.npos) << said;
+  EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=2", "--list list"), 1);
+  EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=0", "--list list"), 1);  // It has no folder.
+  EXPECT_NE(said.find("jobs/another/claim: No such file"), said.npos) << said;
+}
+
 }  // namespace
 }  // namespace pipeline::kubernetes_api
