@@ -22,8 +22,8 @@
 //          --gpus                      samples the pod's GPUs
 //          --stalled-after MS          reports waits of processes after MS without output
 //          --status FILE               writes the step's end to the file, on a file system that the
-//                                      driver shares, and ends what the step has left running; kills
-//                                      the step if STOP_FILE's folder is removed (job_folder.hpp)
+//                                      driver shares, and ends what the step has left running;
+//                                      kills it if STOP_FILE's folder is removed (job_folder.hpp)
 //          --services FOLDER COUNT     waits for services, and tells them the end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)

@@ -120,9 +120,8 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
     throw core::EnvironmentError("the engine has the image " + image + " no more",
                                  {"run again: it will be made again"});
   Known known;
-  known.file =
-      squashfs_folder() /
-      (docker::image_identity(*inspected).substr(0, identity_length) + "-" + format + ".sqsh");
+  known.file = squashfs_folder() / (docker::image_identity(*inspected).substr(0, identity_length) +
+                                    "-" + format + ".sqsh");
   known.created = seconds_of(inspected->value("Created", std::string()));
   const auto variables = inspected->value(json::json_pointer("/Config/Env"), json());
   if (variables.is_array())
