@@ -25,7 +25,8 @@
 //          --stalled-after MS          reports waits of processes after MS without output
 //          --progress                  not of a step that computes, reads or writes: reports that
 //          --status FILE               writes the step's end to the file, on a file system that the
-//                                      driver shares, and ends what the step has left running
+//                                      driver shares, and ends what the step has left running;
+//                                      kills it if STOP_FILE's folder is removed (job_folder.hpp)
 //          --services FOLDER COUNT     waits for services, and tells them the end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
@@ -54,6 +55,7 @@
 
 #include "agent/init.hpp"
 #include "agent/job.hpp"
+#include "agent/job_folder.hpp"
 #include "agent/join.hpp"
 #include "agent/ranks.hpp"
 #include "agent/ready.hpp"
@@ -66,6 +68,7 @@
 namespace {
 
 using pipeline::kubernetes_api::GpuWatch;
+using pipeline::kubernetes_api::JobFolder;
 using pipeline::kubernetes_api::Silence;
 using pipeline::kubernetes_api::UsageMeter;
 
@@ -246,7 +249,7 @@ struct Step {
   const char* stop_file;  ///< Created by the driver to have the step killed at once.
   pid_t keeper;           ///< Process that uploads the checkpoint meanwhile; -1: none.
   int status = 0;         ///< Status from waitpid(2).
-  bool is_stopping = false;
+  bool is_stopping = false, is_given_up = false;
   time_t killed_at = 0;  ///< When a stopping step is killed; 0: never.
 };
 
@@ -272,10 +275,10 @@ time_t now() {
 }
 
 /// Forwards output and signals until the step has ended.
-void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
+void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFolder folder) {
   for (bool ended = false, is_over = false; !is_over;) {
     constexpr int look_again = 100;  // Milliseconds.
-    const int sample_again = silence.at_most(meter.sample());
+    const int sample_again = folder.at_most(silence.at_most(meter.sample()));
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
     if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
@@ -307,6 +310,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
       if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
       at_once |= now() >= step.killed_at;
     }
+    step.is_given_up |= folder.is_removed();
+    at_once |= step.is_given_up;
     if (at_once && !ended) kill(step.pid, SIGKILL);
     ended |= reap(step, meter, gpus) == step.pid;
     const bool has_time = step.is_stopping && !at_once;
@@ -387,7 +392,8 @@ int run(char** command, const Options& options) {
   UsageMeter meter(is_first);
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
-  watch(step, meter, gpus, Silence(options.stalled_after, options.counts_progress));
+  watch(step, meter, gpus, Silence(options.stalled_after, options.counts_progress),
+        JobFolder(options.status ? options.stop_file : nullptr));
   // Processes that the step has left running end with the step, as in a container.
   if (is_first)
     kill(-1, SIGKILL);
@@ -412,7 +418,7 @@ int run(char** command, const Options& options) {
     wait_for(start_stager(options, "collect", text, -1), signals, true);
   drain(step);
   write_end();
-  if (options.status) {
+  if (options.status && !step.is_given_up) {  // Nobody expects the end of one that was given up.
     used[used_size < sizeof used ? used_size : sizeof used - 1] = '\0';
     char end[64];
     snprintf(end, sizeof end, "\"%s\":%d%s", WIFSIGNALED(step.status) ? "signal" : "code",

@@ -1,5 +1,6 @@
 #include "orchestrators/slurm/slurm_orchestrator.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
@@ -25,6 +27,7 @@
 #include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
+#include "orchestrators/slurm/squashfs_files.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -175,6 +178,31 @@ class SlurmOrchestrator : public Orchestrator {
     co_return std::nullopt;
   }
 
+  async::Task<std::string> service() override {
+    co_await ask_for_partitions();
+    if (client_.login().is_remote() && fs::is_directory(options_.state))
+      co_await look_for_shared_folder();
+    std::vector<std::string> command{"sbatch", "--version"};
+    const auto version = co_await client_.output_of(std::move(command));
+    const auto where = client_.login().is_remote() ? " on " + client_.login().host() : "";
+    co_return std::string(core::trimmed(version)) + where + ", partitions: " +
+        core::joined(partitions_, ", ", [](const Partition& one) { return one.name; });
+  }
+
+  async::Task<> remove_image_files(
+      const std::function<bool(const fs::path&, Bytes)>& goes) override {
+    const auto files = squashfs_files();
+    if (files.empty()) co_return;
+    const auto jobs = co_await client_.jobs_of_user();
+    if (std::ranges::any_of(jobs, [](const auto& job) { return job.comment.starts_with("pipe:"); }))
+      throw core::EnvironmentError("jobs of yours that `pipe` has submitted may use them");
+    for (const auto& file : files) {
+      std::error_code error;
+      const auto bytes = fs::file_size(file, error);
+      if (goes(file, error ? 0 : bytes)) remove_squashfs(file);
+    }
+  }
+
   async::Task<> settle() override {
     co_await removals_.settle();
     for (auto& [run, place] : places_) co_await place.monitor.settle();
@@ -248,14 +276,25 @@ class SlurmOrchestrator : public Orchestrator {
       const auto [known, is_new] = refusals.try_emplace(words);
       if (is_new) known->second = co_await client_.refusal(words);
       if (known->second.empty()) continue;
-      found.push_back({.code = "slurm-resources",
-                       .message = "'" + step->name + "' cannot run: " + known->second,
-                       .span = {.line = step->line},
-                       .notes = {"its words for sbatch: " + core::joined(words, " ")}});
+      core::Diagnostic diagnostic{.code = "slurm-resources",
+                                  .message = "'" + step->name + "' cannot run: " + known->second,
+                                  .span = {.line = step->line},
+                                  .notes = {"its words for sbatch: " + core::joined(words, " ")}};
+      if (names_association(known->second)) {
+        if (!associations_) associations_ = co_await ask_for_associations();
+        explain_association(*associations_, words, diagnostic);
+      }
+      found.push_back(std::move(diagnostic));
     }
   }
 
   async::Task<> look_at_cluster() {
+    co_await ask_for_partitions();
+    if (client_.login().is_remote()) co_await look_for_shared_folder();
+    limits_ = co_await client_.limits();
+  }
+
+  async::Task<> ask_for_partitions() {
     std::vector<std::string> command{"sinfo", "--noheader", "--all",
                                      std::string("--format=") + partition_format};
     std::string output;
@@ -270,9 +309,24 @@ class SlurmOrchestrator : public Orchestrator {
            "PATH",
            "`host: ssh://LOGIN-NODE` in a profile uses those of the login node"});
     }
-    if (client_.login().is_remote()) co_await look_for_shared_folder();
-    limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
+  }
+
+  /// Returns the accounts and QOS of the user; none where Slurm does not tell.
+  async::Task<Associations> ask_for_associations() {
+    Associations found;
+    try {
+      std::vector<std::string> id{"id", "-un"};
+      const auto user = co_await client_.output_of(std::move(id));
+      std::vector<std::string> command{"sacctmgr", "--noheader", "--parsable2", "show",
+                                       "associations"};
+      command.push_back("user=" + std::string(core::trimmed(user)));
+      command.emplace_back("format=account,qos");
+      const auto output = co_await client_.output_of(std::move(command));
+      found = parse_associations(output);
+    } catch (const core::EnvironmentError&) {  // slurmdbd is not there: Slurm's words have to do.
+    }
+    co_return found;
   }
 
   /// Throws EnvironmentError unless the login node sees this machine's state folder.
@@ -377,6 +431,7 @@ class SlurmOrchestrator : public Orchestrator {
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
   ArrayLimits limits_;
+  std::optional<Associations> associations_;  ///< Set by ask_for_associations().
   std::string owner_;
 };
 

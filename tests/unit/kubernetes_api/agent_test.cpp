@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -85,6 +87,17 @@ TEST_F(Agent, samples_the_gpus_and_does_not_count_what_that_uses) {
   ASSERT_NE(user, std::string::npos);
   EXPECT_LT(std::stol(text.substr(user + 10)), 150'000) << text;
   EXPECT_EQ(run("", "true").find("gpus"), std::string::npos);
+}
+
+/// What a driver does that gives an attempt up, since its node is lost to the cluster.
+TEST_F(Agent, ends_a_step_whose_folder_was_removed_and_writes_no_end) {
+  const auto job = folder.path() / "job", status = folder.path() / "ended";
+  core::make_folders(job);
+  const auto line = "'" + program.string() + "' --status '" + status.string() + "' '" +
+                    (job / "stop").string() + "' sh -c 'rm -r " + job.string() +
+                    "; sleep 1000' >/dev/null";
+  EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 128 + SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(status));
 }
 
 /// With a stager that notes what it is asked for and says something.
