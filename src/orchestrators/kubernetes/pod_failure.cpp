@@ -190,9 +190,9 @@ std::string asked_by(const json& pod) {
   return text;
 }
 
-/// Returns true if the scheduler's message says that others have taken what the pod asks for.
+/// Returns true if the scheduler says that others have the room of the pod, or of its PodGroup.
 bool is_about_room(const std::string& message) {
-  constexpr std::array words{"Insufficient ", "Too many pods", "free ports"};
+  constexpr std::array words{"Insufficient ", "Too many pods", "free ports", "minCount "};
   return std::ranges::any_of(words, [&](auto* word) { return message.find(word) != message.npos; });
 }
 
