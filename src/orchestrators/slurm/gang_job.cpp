@@ -4,7 +4,9 @@
 
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/random_name.hpp"
 #include "orchestrators/slurm/job_run.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -30,7 +32,7 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
   // srun of 22.05 and newer does not look at sbatch's number.
   const auto own_cpus =
       cpus ? " --cpus-per-task=" + std::to_string(static_cast<unsigned>(std::ceil(*cpus))) : "";
-  const auto quoted = [](const std::filesystem::path& path) {
+  const auto in_quotes = [](const std::filesystem::path& path) {
     return core::shell_quote(path.string());
   };
   return
@@ -47,11 +49,42 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
       core::shell_quote(
           "PIPE_NODE_MEETING=$SLURM_LAUNCH_NODE_IPADDR,$PIPE_NODE_MEETING; "
           "exec \"$0\" job \"$1\" \"$2\" \"$3$SLURM_NODEID\"") +
-      " " + quoted(agent) + " " + quoted(job.folder.parent_path()) + " " + quoted(job.events) +
-      " " + core::shell_quote(job.name + node_separator) +
+      " " + in_quotes(agent) + " " + in_quotes(job.folder.parent_path()) + " " +
+      in_quotes(job.events) + " " + core::shell_quote(job.name + node_separator) +
       " &\n"
       "srun=$!\n"
       "while kill -0 \"$srun\" 2>/dev/null; do wait \"$srun\"; done\n";
+}
+
+std::string name_of(const AttemptSpec& attempt) {
+  return job_name(attempt.run_id, attempt.step.name, attempt.number);
+}
+
+void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses) {
+  for (std::size_t node = 0; node < addresses.nodes.size(); ++node)
+    addresses.nodes[node] = "{node" + std::to_string(node) + "}";
+  addresses.has_agents = true;
+  addresses.secret = core::random_name() + core::random_name();
+  addresses.gpus = settings::gpu_request(attempt.step.settings->resources).count;
+}
+
+void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
+                std::vector<core::Diagnostic>& found) {
+  const auto refuse = [&](const char* why, const char* suggestion) {
+    found.push_back({.code = "slurm-resources",
+                     .message = "'" + step.name + "' cannot run: " + why,
+                     .span = {.line = step.line},
+                     .suggestion = suggestion});
+  };
+  if (is_in_image)
+    refuse("a step with `nodes` runs in no image on Slurm",
+           "without `container_runtime` in the profile it runs in a virtual environment");
+  if (is_within)
+    refuse("a step with `nodes` is a job of its own, no step of an allocation",
+           "leave `within` out of the profile");
+  if (step.nodes.visible == VisibleGpus::own)
+    refuse("it has `visible: own`, and on Slurm all processes of a node see all of its GPUs",
+           "let each process take the GPU of its LOCAL_RANK");
 }
 
 void remove_gang_files(const JobPaths& job) {

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "async/gate.hpp"
+#include "core/diagnostic.hpp"
 #include "orchestrators/attempts.hpp"
 #include "orchestrators/slurm/submitter.hpp"
 
@@ -38,6 +40,16 @@ JobPaths node_paths(const JobPaths& job, unsigned node);
 /// the one on which the job's script runs.
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                         const AttemptSpec& attempt);
+
+/// Returns the name of the attempt's job.
+std::string name_of(const AttemptSpec& attempt);
+
+/// Lets the agents of the nodes find the addresses when they meet (agent/ranks.hpp).
+void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses);
+
+/// Reports why a step with nodes cannot run. @param is_within as steps of an allocation
+void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
+                std::vector<core::Diagnostic>& found);
 
 /// Removes the files of the job and of all its nodes.
 void remove_gang_files(const JobPaths& job);

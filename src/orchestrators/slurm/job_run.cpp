@@ -1,7 +1,6 @@
 #include "orchestrators/slurm/job_run.hpp"
 
 #include <signal.h>
-#include <sys/stat.h>
 
 #include "async/sleep.hpp"
 #include "core/file.hpp"
@@ -12,9 +11,7 @@
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
-#include "orchestrators/processes/terminal_process.hpp"
-#include "orchestrators/processes/virtual_environment.hpp"
-#include "orchestrators/slurm/image_job.hpp"
+#include "orchestrators/slurm/job_files.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
 #include "settings/accelerator.hpp"
@@ -43,37 +40,8 @@ bool may_be_slurms(const JobStatus& status) {
   return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
 }
 
-/// Makes a folder for secrets: only their user reads it.
-void make_private_folder(const fs::path& folder) {
-  core::make_folders(folder);
-  if (chmod(folder.c_str(), 0700) != 0)
-    throw core::system_error("cannot make " + folder.string() + " private", errno);
-}
-
-/// Writes the variables of the step, some of which are secrets.
-void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
-                     const fs::path& file) {
-  const auto& context = place.environments.host(attempt.step);
-  place.environments.require_ready(context);
-  auto variables = place.environments.variables(attempt, workspace.layout(), "/tmp", context);
-  variables.erase("TMPDIR");
-  if (attempt.process) variables[agent_secret_name] = attempt.process->addresses->secret;
-  if (!settings::gpu_request(attempt.step.settings->resources).wanted())
-    processes::show_gpus({}, GpuIds::uuid, variables);
-  core::write_file_atomically(file, variables_text(variables));
-}
-
-/// Writes what the job needs to run the attempt in its image.
-async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
-                                            const JobPaths& paths,
-                                            const processes::Workspace& workspace) {
-  const auto image = co_await place.images->file_of(attempt.step);
-  const ImagePlace shared{place.container_runtime, place.agent};
-  co_return write_image_job(attempt, image, shared, paths, workspace.layout().code);
-}
-
 JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
-  return paths_of(place.folder, job_name(attempt.run_id, attempt.step.name, attempt.number));
+  return paths_of(place.folder, name_of(attempt));
 }
 
 class JobRun {
@@ -270,7 +238,8 @@ async::Task<> JobRun::stop() {
     was_killed_ = true;
   }
   auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
-  if (!entry_->has_begun) {  // A signal to a script that is not there is lost.
+  // A signal to a script that is not there is lost.
+  if (!entry_->has_begun && !fs::exists(paths_.begun())) {
     const bool begins_soon =
         gang_ && level == core::StopLevel::graceful && fs::exists(job_paths_.begun());
     wish = begins_soon ? Sent::nothing : Sent::cancel;
@@ -498,33 +467,6 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
     result.cleanup = [paths] { remove_files(paths); };
   else if (attempt.process->node == 0)
     result.cleanup = [paths] { remove_gang_files(paths); };
-  co_return result;
-}
-
-async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
-  const auto folder = fs::absolute(attempt.scratch) / "slurm";
-  make_private_folder(folder);
-  const processes::Workspace workspace(attempt, place.short_folders);
-  processes::ProcessOptions process;
-  if (place.runs_in_image(attempt.step)) {
-    const JobPaths paths{folder, folder, "shell"};
-    const auto start = co_await write_container(place, attempt, paths, workspace);
-    process.arguments = container_shell_command(attempt, start, place.connection, place.gres_types);
-  } else {
-    write_variables(place, attempt, workspace, folder / "variables");
-    process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
-                                      place.connection, place.gres_types);
-  }
-  process.arguments = place.client.login().words(process.arguments, attempt.shell->has_terminal);
-  process.environment = processes::caller_variables();
-  // In an allocation, srun would use a part of that.
-  std::erase_if(process.environment, [](const auto& variable) {
-    return variable.first.starts_with("SLURM_") && variable.first != "SLURM_CONF";
-  });
-  process.program = processes::find_program(process.arguments.front(), process.environment["PATH"]);
-  process.folder = "/";
-  AttemptResult result;
-  result.exit_code = processes::run_on_terminal(process);
   co_return result;
 }
 

@@ -1,6 +1,8 @@
 #include "orchestrators/slurm/slurm_orchestrator.hpp"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -8,20 +10,24 @@
 #include <unistd.h>
 
 #include "agent/programs.hpp"
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
-#include "core/random_name.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
+#include "orchestrators/slurm/allocation.hpp"
+#include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
-#include "settings/accelerator.hpp"
+#include "orchestrators/slurm/squashfs_files.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -68,6 +74,21 @@ std::vector<std::string> notices_of_image(const StepSpec& step) {
   return notices;
 }
 
+/// Returns what submits steps: as jobs, or within this process's job.
+std::unique_ptr<Client> client_of(const StringMap& connection) {
+  const auto within = connection_field(connection, "within");
+  auto host = connection_field(connection, "host");
+  if (within.empty()) return std::make_unique<Client>(host);
+  static const std::vector<std::string> known{"allocation"};
+  if (within != known.front())
+    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
+                           core::did_you_mean(within, known));
+  if (!host.empty())
+    throw core::InputError("`host` and `within` exclude each other",
+                           "remove `host`: an allocation is where `pipe` itself runs");
+  return std::make_unique<AllocationClient>();
+}
+
 class SlurmOrchestrator : public Orchestrator {
  public:
   SlurmOrchestrator(asio::io_context& loop, OrchestratorOptions options)
@@ -108,7 +129,9 @@ class SlurmOrchestrator : public Orchestrator {
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
-    for (const auto* step : steps) check_nodes(*step, found);
+    const bool is_within = !connection_field(options_.connection, "within").empty();
+    for (const auto* step : steps)
+      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within, found);
     for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
@@ -139,16 +162,11 @@ class SlurmOrchestrator : public Orchestrator {
     co_return result;
   }
 
-  /// The agents of the job's nodes find one another's addresses (agent/meeting.hpp).
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned ranks) override {
     if (partitions_.empty()) co_await look_at_cluster();
     auto made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
-    for (unsigned node = 0; node < nodes; ++node)
-      made.nodes[node] = "{node" + std::to_string(node) + "}";
-    made.has_agents = true;
-    made.secret = core::random_name() + core::random_name();
-    made.gpus = settings::gpu_request(attempt.step.settings->resources).count;
+    connect_gang(attempt, made);
     auto& gangs = place_of(attempt.run_id).gangs;
     gangs.try_emplace(name_of(attempt), loop_.get_executor());
     co_return made;
@@ -157,6 +175,50 @@ class SlurmOrchestrator : public Orchestrator {
   async::Task<> disconnect_nodes(const Attempt& attempt) override {
     place_of(attempt.run_id).gangs.erase(name_of(attempt));
     co_return;
+  }
+
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    const auto has_terminal = shell.has_terminal;
+    const auto command = co_await beside(std::move(process), std::move(shell));
+    if (command.empty()) co_return std::nullopt;
+    co_return run_on_streams(client_.login(), command, has_terminal);
+  }
+
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    ShellRequest request{.words = std::move(words)};
+    try {
+      auto command = co_await beside(std::move(process), std::move(request));
+      if (!command.empty()) co_return co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {  // The words may have failed.
+      core::log::info(error.what());
+    }
+    co_return std::nullopt;
+  }
+
+  async::Task<std::string> service() override {
+    co_await ask_for_partitions();
+    if (client_.login().is_remote() && fs::is_directory(options_.state))
+      co_await look_for_shared_folder();
+    std::vector<std::string> command{"sbatch", "--version"};
+    const auto version = co_await client_.output_of(std::move(command));
+    const auto where = client_.login().is_remote() ? " on " + client_.login().host() : "";
+    co_return std::string(core::trimmed(version)) + where + ", partitions: " +
+        core::joined(partitions_, ", ", [](const Partition& one) { return one.name; });
+  }
+
+  async::Task<> remove_image_files(
+      const std::function<bool(const fs::path&, Bytes)>& goes) override {
+    const auto files = squashfs_files();
+    if (files.empty()) co_return;
+    const auto jobs = co_await client_.jobs_of_user();
+    if (std::ranges::any_of(jobs, [](const auto& job) { return job.comment.starts_with("pipe:"); }))
+      throw core::EnvironmentError("jobs of yours that `pipe` has submitted may use them");
+    for (const auto& file : files) {
+      std::error_code error;
+      const auto bytes = fs::file_size(file, error);
+      if (goes(file, error ? 0 : bytes)) remove_squashfs(file);
+    }
   }
 
   async::Task<> settle() override {
@@ -189,24 +251,13 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
-  static std::string name_of(const AttemptSpec& attempt) {
-    return job_name(attempt.run_id, attempt.step.name, attempt.number);
-  }
-
-  void check_nodes(const StepSpec& step, std::vector<core::Diagnostic>& found) const {
-    if (!step.nodes) return;
-    const auto refuse = [&](const char* why, const char* suggestion) {
-      found.push_back({.code = "slurm-resources",
-                       .message = "'" + step.name + "' cannot run: " + why,
-                       .span = {.line = step.line},
-                       .suggestion = suggestion});
-    };
-    if (runs_in_image(step))
-      refuse("a step with `nodes` does not run in an image on Slurm",
-             "leave `container_runtime` out of the profile: it runs in a virtual environment then");
-    if (step.nodes.visible == VisibleGpus::own)
-      refuse("Slurm's GPUs are seen by all processes of a node: it has `visible: own`",
-             "let each process take the GPU of its LOCAL_RANK");
+  /// A step of an allocation is no job, and has no number of one.
+  async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
+    if (!connection_field(options_.connection, "within").empty())
+      co_return std::vector<std::string>();
+    auto folder = folder_of(process.run_id);
+    co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
+                                      std::move(shell));
   }
 
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
@@ -243,14 +294,25 @@ class SlurmOrchestrator : public Orchestrator {
       const auto [known, is_new] = refusals.try_emplace(words);
       if (is_new) known->second = co_await client_.refusal(words);
       if (known->second.empty()) continue;
-      found.push_back({.code = "slurm-resources",
-                       .message = "'" + step->name + "' cannot run: " + known->second,
-                       .span = {.line = step->line},
-                       .notes = {"its words for sbatch: " + core::joined(words, " ")}});
+      core::Diagnostic diagnostic{.code = "slurm-resources",
+                                  .message = "'" + step->name + "' cannot run: " + known->second,
+                                  .span = {.line = step->line},
+                                  .notes = {"its words for sbatch: " + core::joined(words, " ")}};
+      if (names_association(known->second)) {
+        if (!associations_) associations_ = co_await ask_for_associations();
+        explain_association(*associations_, words, diagnostic);
+      }
+      found.push_back(std::move(diagnostic));
     }
   }
 
   async::Task<> look_at_cluster() {
+    co_await ask_for_partitions();
+    if (client_.login().is_remote()) co_await look_for_shared_folder();
+    limits_ = co_await client_.limits();
+  }
+
+  async::Task<> ask_for_partitions() {
     std::vector<std::string> command{"sinfo", "--noheader", "--all",
                                      std::string("--format=") + partition_format};
     std::string output;
@@ -265,9 +327,24 @@ class SlurmOrchestrator : public Orchestrator {
            "PATH",
            "`host: ssh://LOGIN-NODE` in a profile uses those of the login node"});
     }
-    if (client_.login().is_remote()) co_await look_for_shared_folder();
-    limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
+  }
+
+  /// Returns the accounts and QOS of the user; none where Slurm does not tell.
+  async::Task<Associations> ask_for_associations() {
+    Associations found;
+    try {
+      std::vector<std::string> id{"id", "-un"};
+      const auto user = co_await client_.output_of(std::move(id));
+      std::vector<std::string> command{"sacctmgr", "--noheader", "--parsable2", "show",
+                                       "associations"};
+      command.push_back("user=" + std::string(core::trimmed(user)));
+      command.emplace_back("format=account,qos");
+      const auto output = co_await client_.output_of(std::move(command));
+      found = parse_associations(output);
+    } catch (const core::EnvironmentError&) {  // slurmdbd is not there: Slurm's words have to do.
+    }
+    co_return found;
   }
 
   /// Throws EnvironmentError unless the login node sees this machine's state folder.
@@ -366,11 +443,13 @@ class SlurmOrchestrator : public Orchestrator {
   const std::string runtime_;         ///< Of containers; empty: no step runs in one.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  Client client_{connection_field(options_.connection, "host")};
+  const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
+  Client& client_ = *owned_client_;
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
   ArrayLimits limits_;
+  std::optional<Associations> associations_;  ///< Set by ask_for_associations().
   std::string owner_;
 };
 
