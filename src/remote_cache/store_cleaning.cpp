@@ -29,6 +29,9 @@ constexpr std::size_t max_requests = 16;      ///< At a time.
 constexpr std::size_t keys_a_round = 10'000;  ///< As many are removed well within max_removal.
 /// The addresses that the pods of a run have are valid for a week.
 constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
+/// A record that was written longer ago has other times if it is written again: servers tell
+/// seconds, and their clocks differ.
+constexpr std::chrono::seconds time_to_differ = 1h;
 /// A cleaning that began longer ago was killed.
 constexpr std::chrono::seconds max_cleaning_time = 48h;
 
@@ -314,7 +317,7 @@ async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
   for (auto& entry : present) {
     const auto found = known.find(entry.key);
     if (found != known.end() && found->second->entry.modified == entry.modified &&
-        found->second->entry.size == entry.size)
+        found->second->entry.size == entry.size && is_older(entry, time_to_differ))
       continue;
     const auto key = entry.key;
     auto read = co_await read_results(key);

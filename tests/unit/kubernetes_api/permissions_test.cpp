@@ -27,7 +27,7 @@ TEST(KubernetesPermissions, role_is_bound_to_whoever_is_named) {
             json({{"kind", "ServiceAccount"}, {"name", "runner"}, {"namespace", "ml"}}));
   EXPECT_EQ(
       at(user, "/0/rules").size(),
-      permissions().size() + driver_permissions().size() + 3);  // Those that are not required.
+      permissions().size() + driver_permissions().size() + 4);  // Those that are not required.
   EXPECT_EQ(user.size(), 2u);
   EXPECT_EQ(text_at(account, "/2/metadata/name"), "runner")
       << "who binds a service account wants to have it";

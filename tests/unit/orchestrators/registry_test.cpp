@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "core/diagnostic.hpp"
 #include "support/error_text.hpp"
 

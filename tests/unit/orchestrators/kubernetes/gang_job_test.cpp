@@ -344,7 +344,7 @@ class GangOnServer : public testing::Test, public AttemptRunner {
     place.gang = &pods;
     place.gang_job = &shared;
     co_return co_await run_job(*client, *informer, attempt, place, nullptr, removals,
-                               waits[attempt.process->node]);
+                               reports[attempt.process->node]);
   }
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>&) override {
     co_return;
@@ -388,7 +388,7 @@ class GangOnServer : public testing::Test, public AttemptRunner {
   std::optional<kubernetes_api::Client> client;
   std::optional<JobInformer> informer;
   Removals removals;
-  std::string waits[2];
+  PodReport reports[2];
 };
 
 TEST_F(GangOnServer, succeeds_with_all_its_pods) {

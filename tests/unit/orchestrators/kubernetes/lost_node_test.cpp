@@ -68,8 +68,8 @@ class LostNode : public testing::Test {
       builder.cancel.stop(core::StopLevel::immediate);
     };
     Removals removals;
-    std::string waits;
-    auto result = co_await run_job(client, informer, attempt, place, nullptr, removals, waits);
+    PodReport report;
+    auto result = co_await run_job(client, informer, attempt, place, nullptr, removals, report);
     co_return result;
   }
 
