@@ -220,7 +220,8 @@ void JobRun::note_wait() {
   else if (!entry_->has_begun && state && state->phase == JobPhase::waiting &&
            entry_->reason != "None" && !entry_->reason.empty())
     text = "waiting: " + entry_->state + ", " + entry_->reason;
-  if (text.empty() || text == noted_) return;
+  const bool tells = !gang_ || attempt_.process->node == 0;  // Once for all nodes.
+  if (text.empty() || text == noted_ || !tells) return;
   noted_ = text;
   attempt_.io.log.write(Stream::err, "[slurm] " + text + " (job " + job_.id + ")\n");
 }
