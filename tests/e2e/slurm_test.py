@@ -301,7 +301,8 @@ class Nodes(OnSlurm):
                                  "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 1}}}})
         self.run_pipe()
         self.assertEqual(self.artifact("train.model"), "6 of 0\n")
-        shards = pathlib.Path(json.loads(self.pipe("artifacts", "latest", "train.shards", "--output", "json").out)[0]["path"])
+        self.pipe("artifacts", "latest", "train.shards", "--copy", "shards")
+        shards = self.folder / "shards"
         self.assertEqual({str(file.relative_to(shards)): file.read_text() for file in shards.glob("*/*")}, {"0/0": "0", "0/1": "0", "1/2": "1", "1/3": "1"})
         log = self.pipe("logs", "latest", "train").out
         self.assertEqual(len(set(re.findall(r"on (node\d)", log))), 2, log)
@@ -309,8 +310,8 @@ class Nodes(OnSlurm):
         self.assert_nothing_left()
 
     def test_the_first_failure_ends_all_after_its_restarts(self):
-        self.write("train.py", FAIL.replace("N", "2"))
-        self.pipeline({"train": {"nodes": {"count": 2, "processes": 2, "restarts": 1}, "command": "python train.py", "code": ["train.py"]}})
+        self.write("train.py", FAIL.replace("N:", "2:"))
+        self.pipeline({"train": {"nodes": {"count": 2, "processes": 2, "restarts": 1}, "command": ["python", "train.py"], "code": ["train.py"]}})
         result = self.run_pipe(code=1)
         self.assertEqual(result.failure("train")["message"], "rank 2 of 4, on node 1, ended with exit code 3")
         log = self.pipe("logs", "latest", "train").out
