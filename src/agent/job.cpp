@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +15,13 @@ namespace {
 
 constexpr const char* removed[] = {"SLURM_ARRAY_", "SLURM_JWT"};
 /// Beginnings of variables by which Slurm tells a job what it has.
-constexpr const char* kept[] = {
-    "SLURM_",           "SLURMD_", "CUDA_", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
-    "ZE_AFFINITY_MASK="};
+constexpr const char* kept[] = {"SLURM_",
+                                "SLURMD_",
+                                "CUDA_",
+                                "GPU_DEVICE_ORDINAL=",
+                                "ROCR_VISIBLE_DEVICES=",
+                                "ZE_AFFINITY_MASK=",
+                                "PIPE_NODE_MEETING="};
 
 template <std::size_t size>
 bool begins_with(const char* text, const char* const (&beginnings)[size]) {
@@ -90,7 +95,9 @@ int begin_job(char** arguments, int count) {
   snprintf(path, sizeof path, "%s/%s.begun", events, name);
   if (!write_begun(path, has_list ? variable("SLURM_JOB_NAME") : name)) return failed(path);
   if (!mkdtemp(temporary)) return failed(temporary);
+  const std::string path_of_slurm = variable("PATH");
   clean_variables();
+  setenv("PIPE_PATH", path_of_slurm.c_str(), 1);
   setenv("PIPE_TEMPORARY", temporary, 1);
   if (has_list) setenv("SLURM_JOB_NAME", name, 1);
   snprintf(script, sizeof script, "%s/%s/script", jobs, name);

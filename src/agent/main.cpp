@@ -34,8 +34,9 @@
 //                                      and once it has failed or was stopped
 //
 // A cluster sends SIGTERM, and SIGKILL only much later. All processes of the step get the SIGTERM,
-// and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. In a pod
-// with a checkpoint, the agent itself kills the step in between, so that time is left for the
+// and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. SIGURG,
+// which all agents of a job of Slurm get at once, means SIGTERM where STOP_FILE.soon exists. In a
+// pod with a checkpoint, the agent itself kills the step in between, so that time is left for the
 // upload.
 #include <cerrno>
 #include <csignal>
@@ -268,6 +269,14 @@ pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   return found ? found : child;
 }
 
+/// Returns the signal, or SIGTERM for one by which the driver stops this agent alone of a job's.
+int meaning_of(unsigned signal, const Step& step) {
+  char file[4096];
+  snprintf(file, sizeof file, "%s.soon", step.stop_file);
+  const bool is_stop = signal == SIGURG && !step.is_stopping && access(file, F_OK) == 0;
+  return is_stop ? SIGTERM : static_cast<int>(signal);
+}
+
 time_t now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -298,13 +307,14 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
     while (read(step.signals, &info, sizeof info) == sizeof info) {
-      step.is_stopping |= info.ssi_signo == SIGTERM;
+      const int signal = meaning_of(info.ssi_signo, step);
+      step.is_stopping |= signal == SIGTERM;
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
-      if (info.ssi_signo == SIGCHLD || at_once) continue;
-      if (info.ssi_signo == SIGTERM)
+      if (signal == SIGCHLD || signal == SIGURG || at_once) continue;
+      if (signal == SIGTERM)
         pipeline::kubernetes_api::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
       else if (!ended)
-        kill(step.pid, static_cast<int>(info.ssi_signo));
+        kill(step.pid, signal);
     }
     if (step.is_stopping && step.keeper > 0) {
       if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
@@ -362,7 +372,7 @@ int run(char** command, const Options& options) {
     return 125;
   sigset_t caught, before;
   sigemptyset(&caught);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGURG})
     sigaddset(&caught, signal);
   sigprocmask(SIG_BLOCK, &caught, &before);
   signal(SIGPIPE, SIG_IGN);
@@ -380,6 +390,7 @@ int run(char** command, const Options& options) {
     signal(SIGPIPE, SIG_DFL);
     become(command, out[1], err[1], failure[1], before);
   }
+  raise(SIGURG);  // For a stop that this agent was too young to hear of.
   for (const int end : {out[1], failure[1]}) close(end);
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;

@@ -1,5 +1,6 @@
 #include "agent/meeting.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -18,9 +19,9 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 // Agents send lines. To node 0: `ID NODE` once, then `w`, `f` and `e` for the states; from it:
-// `b`, `s` and `x` for the commands.
+// `b ADDRESS,...`, `s` and `x` for the commands, the first with the addresses of all nodes.
 constexpr char begin_line = 'b', stop_line = 's', end_line = 'x';
-constexpr std::size_t max_meeting_line = 512;
+constexpr std::size_t max_meeting_line = 512, max_begin_line = 1 << 20;
 constexpr int connect_seconds = 2;
 constexpr std::size_t max_strangers = 64;  ///< Connections that have not said who they are.
 
@@ -81,7 +82,31 @@ void send_text(int file, const std::string& text) {
   if (file >= 0) send(file, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
+/// Returns the IP address at an end of the connection. @param get getpeername or getsockname
+std::string address_at(int file, int (*get)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  char text[INET6_ADDRSTRLEN] = "127.0.0.1";
+  get(file, reinterpret_cast<sockaddr*>(&at), &size);
+  if (at.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&at)->sin_addr, text, sizeof text);
+  if (at.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6*>(&at)->sin6_addr, text, sizeof text);
+  const bool is_4 = strncmp(text, "::ffff:", strlen("::ffff:")) == 0;
+  return text + (is_4 ? strlen("::ffff:") : 0);
+}
+
 }  // namespace
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 Meeting::Meeting(unsigned node, unsigned nodes, std::string id)
     : node_(node), nodes_(nodes), id_(std::move(id)), states_(nodes, 0) {}
@@ -151,7 +176,7 @@ bool Meeting::read(Peer& peer) {
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   peer.bytes.append(bytes, static_cast<std::size_t>(count));
   hear(peer);
-  return count > 0 && peer.bytes.size() < max_meeting_line;
+  return count > 0 && peer.bytes.size() < (node_ > 0 ? max_begin_line : max_meeting_line);
 }
 
 void Meeting::accept_all() {
@@ -190,6 +215,7 @@ void Meeting::hear(Peer& peer) {
     peer.bytes.erase(0, end + 1);
     if (node_ > 0) {
       const char letter = line.empty() ? ' ' : line[0];
+      if (letter == begin_line && line.size() > 2) addresses_ = parts_of(line.substr(2));
       commands_.push_back(letter == begin_line  ? Command::begin
                           : letter == stop_line ? Command::stop
                                                 : Command::end);
@@ -213,7 +239,7 @@ void Meeting::hear(Peer& peer) {
 void Meeting::note(unsigned node, State state) {
   states_[node] = letter_of(state);
   if (state == State::failed) {
-    if (!is_stopping_) tell_all(stop_line);
+    if (!is_stopping_) tell_all({stop_line});
     is_stopping_ = true;
     return;
   }
@@ -222,15 +248,28 @@ void Meeting::note(unsigned node, State state) {
   is_stopping_ = false;
   // Each waits anew before the next begin.
   if (state == State::waits) states_.assign(nodes_, 'r');
-  tell_all(state == State::waits ? begin_line : end_line);
+  tell_all(state == State::waits ? begin_text() : std::string{end_line});
 }
 
-void Meeting::tell_all(char command) {
+/// Returns the command with the addresses, which are known once all are connected.
+std::string Meeting::begin_text() {
+  addresses_.assign(nodes_, "127.0.0.1");
+  for (const auto& peer : peers_) {
+    if (peer.node == 0) continue;
+    addresses_[peer.node] = address_at(peer.file, getpeername);
+    if (peer.node == 1) addresses_[0] = address_at(peer.file, getsockname);
+  }
+  std::string text{begin_line, ' '};
+  for (const auto& address : addresses_) text += (text.size() > 2 ? "," : "") + address;
+  return text;
+}
+
+void Meeting::tell_all(const std::string& command) {
   for (const auto& peer : peers_)
-    if (peer.node > 0) send_text(peer.file, std::string{command, '\n'});
-  commands_.push_back(command == begin_line  ? Command::begin
-                      : command == stop_line ? Command::stop
-                                             : Command::end);
+    if (peer.node > 0) send_text(peer.file, command + "\n");
+  commands_.push_back(command[0] == begin_line  ? Command::begin
+                      : command[0] == stop_line ? Command::stop
+                                                : Command::end);
 }
 
 }  // namespace pipeline::kubernetes_api

@@ -10,6 +10,9 @@
 
 namespace pipeline::kubernetes_api {
 
+/// Returns the parts of a text that commas separate.
+std::vector<std::string> parts_of(const std::string& text);
+
 /// The agent of node 0 listens, and the others connect to it: no name is looked up. Each tells it
 /// its state, and it answers all once all have the same. A connection of anybody else is not heard,
 /// and keeps no agent out.
@@ -28,6 +31,8 @@ class Meeting {
   /// where another try may succeed.
   std::string connect(const char* address, const char* port);
   bool is_connected() const { return is_connected_; }
+  /// Addresses of all nodes, as they and node 0 have reached one another; known once all begin.
+  const std::vector<std::string>& addresses() const { return addresses_; }
   /// Returns whether all nodes are connected still.
   bool is_whole() const;
 
@@ -51,7 +56,8 @@ class Meeting {
   void hear(Peer& peer);
   bool is_connected_to(unsigned long node) const;
   void note(unsigned node, State state);
-  void tell_all(char command);
+  std::string begin_text();
+  void tell_all(const std::string& command);
 
   const unsigned node_, nodes_;
   const std::string id_;
@@ -60,6 +66,7 @@ class Meeting {
   std::vector<Peer> peers_;   ///< Of node 0: all others. Of the others: node 0.
   std::vector<char> states_;  ///< Of node 0, by node; 0: not known.
   std::vector<Command> commands_;
+  std::vector<std::string> addresses_;
 };
 
 }  // namespace pipeline::kubernetes_api

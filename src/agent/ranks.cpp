@@ -31,21 +31,12 @@ constexpr int grace_ms = 10'000, look_again_ms = 100, notice_after_ms = 10'000;
 struct RankOptions {
   unsigned node = 0, nodes = 1, processes = 1, own_gpus = 0, restarts = 0;
   bool first_is_enough = false;
+  bool is_met_first = false;  ///< `addresses` are those of node 0 that may reach it.
   int begun_within_ms = 300'000;
   std::string addresses, port, id;
   std::vector<std::string> filled;
   char** command = nullptr;
 };
-
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 unsigned number_of(const char* text) { return static_cast<unsigned>(strtoul(text, nullptr, 10)); }
 
@@ -74,6 +65,11 @@ RankOptions read_options(char** words) {
   options.command = words;
   if (const char* secret = getenv("PIPE_NODE_SECRET")) options.id += std::string("-") + secret;
   unsetenv("PIPE_NODE_SECRET");
+  if (const char* meeting = getenv("PIPE_NODE_MEETING"); meeting && options.addresses == "-") {
+    options.is_met_first = true;
+    options.addresses = meeting;
+  }
+  unsetenv("PIPE_NODE_MEETING");
   return options;
 }
 
@@ -238,9 +234,12 @@ void RankNode::read_addresses() {
 }
 
 void RankNode::try_to_meet() {
-  const auto& main = addresses_.front();
-  const auto why = meeting_.connect(main.c_str(), options_.port.c_str());
-  if (why.empty()) return meeting_.tell(Meeting::State::waits);
+  std::string main, why;
+  for (std::size_t i = 0; i < (options_.is_met_first ? addresses_.size() : 1); ++i) {
+    const auto no = meeting_.connect(addresses_[i].c_str(), options_.port.c_str());
+    if (no.empty()) return meeting_.tell(Meeting::State::waits);
+    if (why.empty()) main = addresses_[i], why = no;
+  }
   const auto waited = now_ms() - began_ms_;
   const auto reason = options_.node == 0
                           ? "cannot listen at the port " + options_.port + ": " + why
@@ -250,7 +249,8 @@ void RankNode::try_to_meet() {
     has_noticed_ = true;
     write_whole(STDERR_FILENO, "pipe: " + reason + "; trying on\n");
   }
-  if (waited < options_.begun_within_ms) return;
+  const bool has_port_taken = options_.is_met_first && options_.node == 0;
+  if (waited < options_.begun_within_ms && !has_port_taken) return;
   write_whole(STDERR_FILENO, "pipe: " + reason + "\n");
   code_ = 125;
 }
@@ -300,6 +300,7 @@ pid_t RankNode::start(unsigned local, int out, int err) {
 }
 
 void RankNode::begin() {
+  if (options_.is_met_first) addresses_ = meeting_.addresses();
   is_meeting_ = is_ending_ = has_told_ = false;
   kill_at_ = 0;
   for (unsigned local = 0; local < options_.processes; ++local) {

@@ -9,7 +9,10 @@ namespace pipeline::kubernetes_api {
 ///
 ///     --node K COUNT        number of this node, and how many there are
 ///     --processes COUNT     of this node
-///     --addresses A,B,...   of all nodes; `-`: a line of standard input has them
+///     --addresses A,B,...   of all nodes; `-`: a line of standard input has them. Or they are
+///     found
+///                           when the agents meet, where a variable PIPE_NODE_MEETING has
+///                           addresses of node 0, of which the first one that answers is taken
 ///     --port PORT           of node 0's agent
 ///     --id ID               of the attempt: agents of other attempts do not know it. A variable
 ///                           PIPE_NODE_SECRET is added, which no other user of the machine sees

@@ -6,7 +6,7 @@ Entry slurm_entry() {
   return {.name = "slurm",
           .help = "as jobs of a Slurm cluster that shares this machine's files",
           .settings = "slurm",
-          .traits = {.makes_image_files = true},
+          .traits = {.makes_image_files = true, .runs_nodes = true},
           .connection = {{.name = "host", .key = "host", .identifies_service = true},
                          {.name = "partition",
                           .key = "partition",

@@ -1,7 +1,6 @@
 #include "orchestrators/slurm/job_run.hpp"
 
 #include <signal.h>
-#include <sys/stat.h>
 
 #include "async/sleep.hpp"
 #include "core/file.hpp"
@@ -9,11 +8,10 @@
 #include "core/tail_buffer.hpp"
 #include "core/text.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
-#include "orchestrators/processes/terminal_process.hpp"
-#include "orchestrators/processes/virtual_environment.hpp"
-#include "orchestrators/slurm/image_job.hpp"
+#include "orchestrators/slurm/job_files.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
 #include "settings/accelerator.hpp"
@@ -33,6 +31,8 @@ constexpr auto shortest_look = 50ms, longest_look = 1000ms;  // At the log of a 
 constexpr auto longest_look_before_begin = 10s;
 constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
 constexpr auto longest_search = 10min;
+/// Exit codes of an agent that starts the processes of a node.
+constexpr int meeting_failed = 125, not_executable = 126, not_executed = 127;
 
 /// Returns true for the end of a step that Slurm may have caused.
 bool may_be_slurms(const JobStatus& status) {
@@ -40,32 +40,8 @@ bool may_be_slurms(const JobStatus& status) {
   return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
 }
 
-/// Makes a folder for secrets: only their user reads it.
-void make_private_folder(const fs::path& folder) {
-  core::make_folders(folder);
-  if (chmod(folder.c_str(), 0700) != 0)
-    throw core::system_error("cannot make " + folder.string() + " private", errno);
-}
-
-/// Writes the variables of the step, some of which are secrets.
-void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
-                     const fs::path& file) {
-  const auto& context = place.environments.host(attempt.step);
-  place.environments.require_ready(context);
-  auto variables = place.environments.variables(attempt, workspace.layout(), "/tmp", context);
-  variables.erase("TMPDIR");
-  if (!settings::gpu_request(attempt.step.settings->resources).wanted())
-    processes::show_gpus({}, GpuIds::uuid, variables);
-  core::write_file_atomically(file, variables_text(variables));
-}
-
-/// Writes what the job needs to run the attempt in its image.
-async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
-                                            const JobPaths& paths,
-                                            const processes::Workspace& workspace) {
-  const auto image = co_await place.images->file_of(attempt.step);
-  const ImagePlace shared{place.container_runtime, place.agent};
-  co_return write_image_job(attempt, image, shared, paths, workspace.layout().code);
+JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
+  return paths_of(place.folder, name_of(attempt));
 }
 
 class JobRun {
@@ -73,7 +49,9 @@ class JobRun {
   JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
       : place_(place),
         attempt_(attempt),
-        paths_(paths_of(place.folder, job_name(attempt.run_id, attempt.step.name, attempt.number))),
+        job_paths_(job_paths_of(place, attempt)),
+        paths_(attempt.process ? node_paths(job_paths_, attempt.process->node) : job_paths_),
+        gang_(attempt.process ? &place.gangs.at(job_paths_.name) : nullptr),
         changed_(executor),
         log_(paths_.log(),
              [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); }) {}
@@ -82,11 +60,12 @@ class JobRun {
   JobRun& operator=(const JobRun&) = delete;
 
   async::Task<AttemptResult> run();
-  const JobPaths& paths() const { return paths_; }
 
  private:
   async::Task<bool> adopt();
-  async::Task<> submit();
+  async::Task<std::string> write_files();
+  async::Task<> submit(std::string script);
+  async::Task<> submit_gang();
   async::Task<> watch();
   async::Task<> stop();
   async::Task<> explain_end(JobStatus status);
@@ -108,7 +87,9 @@ class JobRun {
 
   JobPlace& place_;
   const Attempt& attempt_;
+  const JobPaths job_paths_;  ///< Those of the whole job, of a step with nodes.
   const JobPaths paths_;
+  GangJob* const gang_;  ///< Null: the job is this attempt's alone.
   async::Change changed_;
   JobLog log_;
   core::TailBuffer last_output_{output_tail};
@@ -126,40 +107,73 @@ class JobRun {
 
 /// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
 async::Task<bool> JobRun::adopt() {
-  job_ = recorded_job(paths_);
+  job_ = recorded_job(job_paths_);
   const auto deadline = Clock::now() + longest_search;
   for (bool is_known = !job_.id.empty(); !is_known;) {
     try {
-      job_.id = co_await find_submitted(place_.client, paths_);
+      job_.id = co_await find_submitted(place_.client, job_paths_);
       is_known = true;
     } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
       if (Clock::now() >= deadline || wanted() != core::StopLevel::none) throw;
     }
     if (!is_known) co_await async::sleep(2s);
   }
-  if (!job_.id.empty()) co_return true;
-  for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
-    core::remove_tree(folder);
-    core::make_folders(folder);
-  }
-  co_return false;
+  co_return !job_.id.empty();
 }
 
-async::Task<> JobRun::submit() {
+/// Writes the files of this attempt, or of its node, and returns the script.
+async::Task<std::string> JobRun::write_files() {
+  if (attempt_.joins) {  // What a dead driver has left of it is useless.
+    for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
+      core::remove_tree(folder);
+      core::make_folders(folder);
+    }
+  }
   remove_files(paths_);
   make_private_folder(paths_.folder);
   const processes::Workspace workspace(attempt_, place_.short_folders);
-  std::string script;
-  if (place_.runs_in_image(attempt_.step)) {
-    script =
-        container_script(paths_, co_await write_container(place_, attempt_, paths_, workspace));
-  } else {
-    write_variables(place_, attempt_, workspace, paths_.variables());
-    const auto command = place_.environments.command(attempt_, workspace.layout());
-    script = job_script(paths_, place_.agent, workspace.layout().code, command);
+  if (place_.runs_in_image(attempt_.step))
+    co_return container_script(paths_,
+                               co_await write_container(place_, attempt_, paths_, workspace));
+  write_variables(place_, attempt_, workspace, paths_.variables());
+  auto command = place_.environments.command(attempt_, workspace.layout());
+  if (gang_) {
+    const auto words = agent_words(attempt_, place_.agent.string());
+    command.insert(command.begin(), words.begin(), words.end());
   }
+  co_return job_script(paths_, place_.agent, workspace.layout().code, command);
+}
+
+/// Submits the job of all nodes, or takes that of a dead driver. The run of node 0 does it.
+async::Task<> JobRun::submit_gang() {
+  const bool leads = attempt_.process->node == 0;
+  if (leads) {
+    if (!attempt_.joins || !co_await adopt()) remove_gang_files(job_paths_);
+    gang_->job = job_;
+    gang_->is_known.open();
+  }
+  co_await gang_->is_known.wait();
+  if (gang_->job.id.empty() && !gang_->has_error) {
+    const auto script = co_await write_files();
+    core::write_file_atomically(paths_.script(), script);
+    if (++gang_->ready == attempt_.process->nodes) gang_->are_ready.open();
+    if (leads) {
+      co_await gang_->are_ready.wait();
+      make_private_folder(job_paths_.folder);
+      if (!gang_->has_error) co_await submit(gang_script(job_paths_, place_.agent, attempt_));
+      gang_->job = job_;
+      gang_->refused = refused_;
+      gang_->is_submitted.open();
+    }
+    co_await gang_->is_submitted.wait();
+  }
+  job_ = gang_->job;
+  refused_ = gang_->refused;
+}
+
+async::Task<> JobRun::submit(std::string script) {
   Submission submission{
-      .paths = paths_,
+      .paths = job_paths_,
       .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
       .script = std::move(script),
       .is_stopped = [this] { return wanted() != core::StopLevel::none; }};
@@ -184,7 +198,7 @@ void JobRun::begin() {
   const auto words = core::words_of(text);
   if (words.size() > 1) node_ = words[1];
   // Another job than expected may run the step, if an answer of sbatch was lost.
-  if (const auto runs = recorded_job(paths_); runs.id != job_.id) {
+  if (const auto runs = recorded_job(job_paths_); runs.id != job_.id) {
     job_ = entry_->job = runs;
     entry_->state.clear();
   }
@@ -225,16 +239,27 @@ async::Task<> JobRun::stop() {
   }
   auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
   // A signal to a script that is not there is lost.
-  if (!entry_->has_begun && !fs::exists(paths_.begun())) wish = Sent::cancel;
+  if (!entry_->has_begun && !fs::exists(paths_.begun())) {
+    const bool begins_soon =
+        gang_ && level == core::StopLevel::graceful && fs::exists(job_paths_.begun());
+    wish = begins_soon ? Sent::nothing : Sent::cancel;
+  }
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
   if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
+  // The agents of all nodes get the signal, and those with this file obey.
+  if (gang_ && wish != Sent::cancel) core::write_file_atomically(paths_.folder / "stop.soon", "");
   // A controller that was killed may give a number again: Slurm's last answer has to know the job.
   if (!place_.monitor.knows(*entry_)) co_return;
   std::vector<std::string> options;
   if (wish == Sent::kill) options = {"--full", "--signal=KILL"};
-  if (wish == Sent::term || wish == Sent::stop_file) options = {"--batch", "--signal=TERM"};
+  if (wish == Sent::term || wish == Sent::stop_file) {
+    if (gang_)
+      options = {"--signal=URG"};
+    else
+      options = {"--batch", "--signal=TERM"};
+  }
   try {
     co_await place_.client.cancel(job_.id, std::move(options));
     sent_ = wish;
@@ -308,7 +333,17 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
   end.start_error = status.not_executed;
-  if (status.not_executed == ENOENT || status.not_executed == EACCES) {
+  if (const auto said = last_output_.text(); gang_ && end.exited) {
+    if (end.code == meeting_failed && said.find("pipe: ") != said.npos)
+      return Failure{FailureKind::infrastructure,
+                     "did not reach the other nodes of the step",
+                     {"the nodes of a partition have to reach one another by TCP"},
+                     {}};
+    if (end.code == not_executed && said.find("pipe-init: ") != said.npos) end.start_error = ENOENT;
+    if (end.code == not_executable && said.find("pipe-init: ") != said.npos)
+      end.start_error = EACCES;
+  }
+  if (end.start_error == ENOENT || end.start_error == EACCES) {
     const auto path = processes::path_of(attempt_.step);
     const auto code = fs::absolute(attempt_.scratch) / "code";
     Layout places;
@@ -340,7 +375,7 @@ std::optional<Failure> JobRun::judge(AttemptResult& result) {
 
 /// Returns the end of what the job itself has written.
 std::vector<std::string> JobRun::last_lines() const {
-  const auto text = core::read_if_file(slurm_output(paths_));
+  const auto text = core::read_if_file(slurm_output(job_paths_));
   auto lines = core::lines_of(text);
   if (std::ssize(lines) > max_details) lines.erase(lines.begin(), lines.end() - max_details);
   return {lines.begin(), lines.end()};
@@ -348,8 +383,10 @@ std::vector<std::string> JobRun::last_lines() const {
 
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
-  const bool has_job = attempt_.joins && co_await adopt();
-  if (!has_job) co_await submit();
+  if (gang_)
+    co_await submit_gang();
+  else if (!attempt_.joins || !co_await adopt())
+    co_await submit(co_await write_files());
   if (refused_ || job_.id.empty()) {
     result.failure = refused_ ? refused_ : was_stopped();
     co_return result;
@@ -407,10 +444,11 @@ async::Task<> end_jobs_of(Client& client, JobPaths paths) {
 
 async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
   AttemptResult result;
-  if (attempt.io.cancel.level() != core::StopLevel::none) {
+  if (attempt.io.cancel.level() != core::StopLevel::none && !attempt.process) {
     result.failure = was_stopped();
     co_return result;
   }
+  const auto paths = job_paths_of(place, attempt);
   const auto executor = co_await asio::this_coro::executor;
   JobRun run(place, attempt, executor);
   std::exception_ptr error;
@@ -420,45 +458,16 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
     error = std::current_exception();
   }
   if (error) {
-    co_await end_jobs_of(place.client, run.paths());
-    remove_files(run.paths());
+    if (attempt.process) place.gangs.at(paths.name).fail();
+    co_await end_jobs_of(place.client, paths);
+    if (!attempt.process) remove_files(paths);
     std::rethrow_exception(error);
   }
-  result.cleanup = [paths = run.paths()] { remove_files(paths); };
+  if (!attempt.process)
+    result.cleanup = [paths] { remove_files(paths); };
+  else if (attempt.process->node == 0)
+    result.cleanup = [paths] { remove_gang_files(paths); };
   co_return result;
-}
-
-async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
-  const auto folder = fs::absolute(attempt.scratch) / "slurm";
-  make_private_folder(folder);
-  const processes::Workspace workspace(attempt, place.short_folders);
-  std::vector<std::string> command;
-  if (place.runs_in_image(attempt.step)) {
-    const JobPaths paths{folder, folder, "shell"};
-    const auto start = co_await write_container(place, attempt, paths, workspace);
-    command = container_shell_command(attempt, start, place.connection, place.gres_types);
-  } else {
-    write_variables(place, attempt, workspace, folder / "variables");
-    command = shell_command(attempt, folder / "variables", workspace.layout().code,
-                            place.connection, place.gres_types);
-  }
-  AttemptResult result;
-  result.exit_code = run_on_streams(place.client.login(), command, attempt.shell->has_terminal);
-  co_return result;
-}
-
-int run_on_streams(const LoginNode& login, const std::vector<std::string>& command,
-                   bool has_terminal) {
-  processes::ProcessOptions process;
-  process.arguments = login.words(command, has_terminal);
-  process.environment = processes::caller_variables();
-  // In an allocation, srun would use a part of that.
-  std::erase_if(process.environment, [](const auto& variable) {
-    return variable.first.starts_with("SLURM_") && variable.first != "SLURM_CONF";
-  });
-  process.program = processes::find_program(process.arguments.front(), process.environment["PATH"]);
-  process.folder = "/";
-  return processes::run_on_terminal(process);
 }
 
 }  // namespace pipeline::orchestrators::slurm

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
 #include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/gang_job.hpp"
 #include "orchestrators/slurm/image_files.hpp"
 #include "orchestrators/slurm/job_monitor.hpp"
 #include "orchestrators/slurm/job_script.hpp"
@@ -29,8 +31,9 @@ struct JobPlace {
   std::string owner;
   StringMap connection;
   std::vector<std::string> gres_types;
-  ImageFiles* images = nullptr;   ///< Null: no step runs in an image.
-  std::string container_runtime;  ///< See ContainerStart::runtime.
+  ImageFiles* images = nullptr;               ///< Null: no step runs in an image.
+  std::string container_runtime;              ///< See ContainerStart::runtime.
+  std::map<std::string, GangJob> gangs = {};  ///< Of running attempts with nodes, by their jobs.
 
   bool runs_in_image(const StepSpec& step) const { return images && names_image(step); }
 };

@@ -55,7 +55,7 @@ std::string clean_shell() {
 /// The first lines of a script that the agent starts (agent/job.hpp). The variable is not exported.
 constexpr const char* script_beginning =
     "temporary=$PIPE_TEMPORARY\n"
-    "unset PIPE_TEMPORARY\n";
+    "unset PIPE_TEMPORARY PIPE_PATH\n";
 
 /// Returns the commands that make the shell's variables, folder and temporary folder the step's.
 std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
@@ -165,7 +165,10 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const std::stri
                                    "--no-requeue",
                                    // All of sbatch's few: NIL and NONE of sbatch make each node
                                    // run a login shell of the user for each job.
-                                   "--export=ALL", "--nodes=1", "--ntasks=1"};
+                                   "--export=ALL"};
+  const auto nodes = std::to_string(attempt.process ? attempt.process->nodes : 1);
+  options.insert(options.end(), {"--nodes=" + nodes, "--ntasks=" + nodes});
+  if (attempt.process) options.emplace_back("--ntasks-per-node=1");
   for (auto& option : resource_options(attempt, connection, gres_types))
     options.push_back(std::move(option));
   return options;

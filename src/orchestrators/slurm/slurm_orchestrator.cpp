@@ -129,6 +129,9 @@ class SlurmOrchestrator : public Orchestrator {
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
+    const bool is_within = !connection_field(options_.connection, "within").empty();
+    for (const auto* step : steps)
+      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within, found);
     for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
@@ -157,6 +160,21 @@ class SlurmOrchestrator : public Orchestrator {
     }
     result.image = (co_await provider_of(attempt.step).environment(attempt.step)).description;
     co_return result;
+  }
+
+  async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
+                                           unsigned ranks) override {
+    if (partitions_.empty()) co_await look_at_cluster();
+    auto made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
+    connect_gang(attempt, made);
+    auto& gangs = place_of(attempt.run_id).gangs;
+    gangs.try_emplace(name_of(attempt), loop_.get_executor());
+    co_return made;
+  }
+
+  async::Task<> disconnect_nodes(const Attempt& attempt) override {
+    place_of(attempt.run_id).gangs.erase(name_of(attempt));
+    co_return;
   }
 
   async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
@@ -212,7 +230,7 @@ class SlurmOrchestrator : public Orchestrator {
                                 unsigned number) override {
     const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
     co_await end_jobs_of(client_, paths);
-    remove_files(paths);
+    remove_gang_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.

@@ -1,0 +1,23 @@
+/// @file
+/// The files of a job that have a step's variables and secrets.
+#pragma once
+
+#include <filesystem>
+
+#include "orchestrators/slurm/job_run.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// Makes a folder for secrets: only their user reads it.
+void make_private_folder(const std::filesystem::path& folder);
+
+/// Writes the variables of the step, some of which are secrets.
+void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
+                     const std::filesystem::path& file);
+
+/// Writes what the job needs to run the attempt in its image.
+async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
+                                            const JobPaths& paths,
+                                            const processes::Workspace& workspace);
+
+}  // namespace pipeline::orchestrators::slurm
