@@ -7,30 +7,31 @@
 //          copies itself to FILE, for the containers that start later
 //        pipe-agent init PROGRAM [ARGUMENT...]
 //          runs a step's command in a container of an engine (init.hpp)
+//        pipe-agent join RANK|NAME=VALUE... PROGRAM [ARGUMENT...]
+//          runs a command beside a process (join.hpp)
 //        pipe-agent ranks [OPTION...] PROGRAM [ARGUMENT...]
 //          starts the processes of a node of a step with nodes (ranks.hpp)
+//        pipe-agent job JOBS EVENTS NAME | job JOBS EVENTS --list FILE
+//          begins a job of Slurm (job.hpp)
 //        pipe-agent ready PORT [PATH]
 //          looks whether a service can be used (ready.hpp)
 //        pipe-agent probe FILE port PORT [PATH] | probe FILE run PROGRAM [ARGUMENT...]
-//        pipe-agent needed FOLDER
-//          looks after a service in its container (services.hpp)
+//        pipe-agent needed FOLDER     looks after a service in its container (services.hpp)
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
-//          --log FILE                  also writes all frames to the file, because a node
-//                                      deletes the older part of a growing log
+//          --log FILE                  also writes all frames to the file: nodes shorten logs
 //          --gpus                      samples the pod's GPUs
-//          --stalled-after MS          reports the waits of the step's processes after so many
-//                                      milliseconds without output
-//          --status FILE               writes how the step has ended to the file, for a driver that
-//                                      sees it through a shared file system, and ends what the
-//                                      step has left running
-//          --services FOLDER COUNT     starts the command once so many services are ready, and
-//                                      tells them its end (services.hpp)
+//          --stalled-after MS          reports waits of processes after MS without output
+//          --progress                  not of a step that computes, reads or writes: reports that
+//          --status FILE               writes the step's end to the file, on a file system that the
+//                                      driver shares, and ends what the step has left running;
+//                                      kills it if STOP_FILE's folder is removed (job_folder.hpp)
+//          --services FOLDER COUNT     waits for services, and tells them the end (services.hpp)
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
-//          --checkpoint                runs the stager beside the step, and when the step has
-//                                      failed or was stopped, to upload the checkpoint
+//          --checkpoint                runs the stager to upload the checkpoint, beside the step
+//                                      and once it has failed or was stopped
 //
 // A cluster sends SIGTERM, and SIGKILL only much later. All processes of the step get the SIGTERM,
 // and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. In a pod
@@ -53,17 +54,22 @@
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/job.hpp"
+#include "agent/job_folder.hpp"
 #include "agent/join.hpp"
 #include "agent/ranks.hpp"
 #include "agent/ready.hpp"
 #include "agent/services.hpp"
 #include "agent/shell.hpp"
+#include "agent/silence.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
 
 namespace {
 
 using pipeline::kubernetes_api::GpuWatch;
+using pipeline::kubernetes_api::JobFolder;
+using pipeline::kubernetes_api::Silence;
 using pipeline::kubernetes_api::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
@@ -88,8 +94,9 @@ unsigned long long written = 0;  // Bytes of all frames so far.
 /// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
 /// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
 /// arrived; `e` and `E` are for stderr; `w` has the waits of a stalled step's processes
-/// (waits.hpp), and is empty when the services of a step are ready; `u` has the step's resource
-/// usage, as JSON; `.123` marks the end of the log.
+/// (waits.hpp), `a` tells how many milliseconds ago it made progress; `w` is empty when the
+/// services of a step are ready; `u` has the step's resource usage, as JSON; `.123` marks the end
+/// of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[max_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -199,7 +206,8 @@ struct Options {
   int service_count = 0;
   const char* status = nullptr;  ///< File for the step's end; null: the pod's status has it.
   bool has_gpus = false, has_checkpoint = false;
-  long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
+  long stalled_after = 0;        ///< Milliseconds; 0: the step may be silent.
+  bool counts_progress = false;  ///< A step that makes progress may be silent.
 };
 
 /// Starts the stager, and returns its process. The stager prints the reason of a failure.
@@ -233,38 +241,6 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   }
 }
 
-/// Measures the time without output of a step.
-class Silence {
- public:
-  explicit Silence(long limit) : limit_(limit) { heard(); }
-  void heard() {
-    clock_gettime(CLOCK_MONOTONIC, &heard_);
-    is_reported_ = false;
-  }
-  /// Returns true once for each silence that reaches the limit.
-  bool is_over_limit() {
-    if (limit_ == 0 || is_reported_ || left() > 0) return false;
-    return is_reported_ = true;
-  }
-  /// Returns the shorter of `pause` and the time until the limit, in milliseconds; -1: never.
-  int at_most(int pause) const {
-    if (limit_ == 0 || is_reported_) return pause;
-    const long own = left() > 0 ? left() : 0;
-    return pause < 0 || own < pause ? static_cast<int>(own < 60'000 ? own : 60'000) : pause;
-  }
-
- private:
-  long left() const {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return limit_ - (now.tv_sec - heard_.tv_sec) * 1000 -
-           (now.tv_nsec - heard_.tv_nsec) / 1'000'000;
-  }
-  const long limit_;
-  timespec heard_{};
-  bool is_reported_ = false;
-};
-
 /// A step in progress.
 struct Step {
   pid_t pid;
@@ -273,7 +249,7 @@ struct Step {
   const char* stop_file;  ///< Created by the driver to have the step killed at once.
   pid_t keeper;           ///< Process that uploads the checkpoint meanwhile; -1: none.
   int status = 0;         ///< Status from waitpid(2).
-  bool is_stopping = false;
+  bool is_stopping = false, is_given_up = false;
   time_t killed_at = 0;  ///< When a stopping step is killed; 0: never.
 };
 
@@ -299,16 +275,21 @@ time_t now() {
 }
 
 /// Forwards output and signals until the step has ended.
-void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
+void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFolder folder) {
   for (bool ended = false, is_over = false; !is_over;) {
     constexpr int look_again = 100;  // Milliseconds.
-    const int sample_again = silence.at_most(meter.sample());
+    const int sample_again = folder.at_most(silence.at_most(meter.sample()));
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
     if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
     if (watched[3].revents) gpus.read();
     if (watched[0].revents || watched[1].revents) silence.heard();
+    if (const auto age = silence.look_for_progress({gpus.process(), step.keeper})) {
+      char text[24];
+      const int size = snprintf(text, sizeof text, "%ld", *age);
+      write_frame('a', text, static_cast<std::size_t>(size));
+    }
     if (silence.is_over_limit()) {
       char waits[pipeline::kubernetes_api::max_waits];
       write_frame('w', waits,
@@ -329,6 +310,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
       if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
       at_once |= now() >= step.killed_at;
     }
+    step.is_given_up |= folder.is_removed();
+    at_once |= step.is_given_up;
     if (at_once && !ended) kill(step.pid, SIGKILL);
     ended |= reap(step, meter, gpus) == step.pid;
     const bool has_time = step.is_stopping && !at_once;
@@ -409,7 +392,8 @@ int run(char** command, const Options& options) {
   UsageMeter meter(is_first);
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
-  watch(step, meter, gpus, Silence(options.stalled_after));
+  watch(step, meter, gpus, Silence(options.stalled_after, options.counts_progress),
+        JobFolder(options.status ? options.stop_file : nullptr));
   // Processes that the step has left running end with the step, as in a container.
   if (is_first)
     kill(-1, SIGKILL);
@@ -434,7 +418,7 @@ int run(char** command, const Options& options) {
     wait_for(start_stager(options, "collect", text, -1), signals, true);
   drain(step);
   write_end();
-  if (options.status) {
+  if (options.status && !step.is_given_up) {  // Nobody expects the end of one that was given up.
     used[used_size < sizeof used ? used_size : sizeof used - 1] = '\0';
     char end[64];
     snprintf(end, sizeof end, "\"%s\":%d%s", WIFSIGNALED(step.status) ? "signal" : "code",
@@ -453,8 +437,10 @@ int main(int count, char** arguments) {
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
   if (strcmp(arguments[1], "join") == 0 && count > 3)
-    return pipeline::kubernetes_api::run_join(arguments[2], arguments + 3);
+    return pipeline::kubernetes_api::run_join(arguments + 2);
   if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
+  if (strcmp(arguments[1], "job") == 0)
+    return pipeline::kubernetes_api::begin_job(arguments + 2, count - 2);
   if (strcmp(arguments[1], "ready") == 0)
     return pipeline::kubernetes_api::look_if_ready(arguments[2],
                                                    count > 3 ? arguments[3] : nullptr);
@@ -470,13 +456,16 @@ int main(int count, char** arguments) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
     const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
     const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
+    const bool has_progress = strcmp(arguments[1], "--progress") == 0;
     const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
     const bool has_services = strcmp(arguments[1], "--services") == 0;
     const bool has_status = strcmp(arguments[1], "--status") == 0;
-    const int values = collects || has_services ? 2 : has_gpus || has_checkpoint ? 0 : 1;
+    const bool is_flag = has_gpus || has_checkpoint || has_progress;
+    const int values = collects || has_services ? 2 : is_flag ? 0 : 1;
     if (count < values + 4) return 125;
     options.has_gpus |= has_gpus;
     options.has_checkpoint |= has_checkpoint;
+    options.counts_progress |= has_progress;
     if (collects) {
       options.stager = arguments[2];
       options.document = arguments[3];

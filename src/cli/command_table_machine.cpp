@@ -27,7 +27,10 @@ constexpr CommandEntry init_row{
     init_command,
     CommandEntry::For::files};
 
-void add_doctor_options(CLI::App& app, Options& o) { add_state(app, o); }
+void add_doctor_options(CLI::App& app, Options& o) {
+  add_state(app, o);
+  add_profile(app, o);
+}
 
 constexpr CommandEntry doctor_row{
     "doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",

@@ -59,6 +59,7 @@ class Cleaner {
 
   void containers();
   json own_images();
+  void image_files();
   void images();
   void environments();
   void runs();
@@ -136,6 +137,26 @@ void Cleaner::containers() {
   }
 }
 
+/// Removes the files that were made of images for nodes, unless jobs may use them.
+void Cleaner::image_files() {
+  for (const auto& entry : orchestrators::catalog()) {
+    if (!entry.traits.makes_image_files) continue;
+    const auto place = make_orchestrator(
+        workspace_, entry.name,
+        {.state = store_ ? store_->folder() : fs::path(".pipe"),
+         .connection = orchestrators::connection_of(entry, workspace_.options().connection)});
+    const auto goes = [this](const fs::path& file, Bytes bytes) {
+      removed("image file", file.filename().string(), bytes);
+      return !dry_run_;
+    };
+    try {
+      workspace_.await(place->remove_image_files(goes));
+    } catch (const core::EnvironmentError& error) {
+      kept("the files of images for " + entry.name + ": " + error.what());
+    }
+  }
+}
+
 /// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
 /// its list of images lacks; Podman's disk usage lacks labels.
 json Cleaner::own_images() {
@@ -150,6 +171,7 @@ json Cleaner::own_images() {
 
 void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run is in progress");
+  if (wanted_.keep_storage.empty()) image_files();
   // A `pipe` that was killed during a classic build has left its stages. A build of another state
   // folder may be in progress, so young ones stay.
   constexpr std::time_t max_build = 6 * 3600;

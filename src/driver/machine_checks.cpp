@@ -17,6 +17,7 @@
 #include "docker/gpu_access.hpp"
 #include "docker/image_storage.hpp"
 #include "docker/json_text.hpp"
+#include "driver/session.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
@@ -40,6 +41,7 @@ class MachineChecks {
     engine();
     python();
     slurm();
+    service();
     state();
     return std::move(checks_);
   }
@@ -318,6 +320,21 @@ class MachineChecks {
     if (!output_of({"mksquashfs", "-version"}).second)
       add("Slurm", CheckLevel::ok,
           "mksquashfs is missing; only profiles with `container_runtime` need it (docs/slurm.md)");
+  }
+
+  /// Asks the service that the profile names, such as the login node of a cluster.
+  void service() try {
+    const auto& options = workspace_.options();
+    if (options.connection.empty()) return;
+    const auto state = workspace_.existing_state();
+    const auto place = make_orchestrator(workspace_, options.orchestrator,
+                                         {.state = state.value_or(std::filesystem::path(".pipe")),
+                                          .connection = options.connection});
+    const auto found = workspace_.await(place->service());
+    workspace_.await(place->settle());
+    if (!found.empty()) add("cluster", CheckLevel::ok, found);
+  } catch (const core::EnvironmentError& error) {
+    add("cluster", CheckLevel::fail, error.what(), error.advice());
   }
 
   void python() {

@@ -3,6 +3,8 @@
 /// processes, containers or cluster Jobs. It has three parts, each with a header of its own.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -61,6 +63,19 @@ class Orchestrator : public EnvironmentProvider, public AttemptRunner, public Gp
       const std::vector<const StepSpec*>& steps) {
     (void)steps;
     co_return std::vector<core::Diagnostic>{};
+  }
+
+  /// Returns what is reached by the fields of the profile, with its version, for `pipe doctor`;
+  /// empty: they name no service. Throws EnvironmentError if the service does not answer.
+  virtual async::Task<std::string> service() { co_return std::string(); }
+
+  /// Calls `goes` with each file that was made of an image and that no job uses, and its size;
+  /// removes the file where that returns true. Throws EnvironmentError if it cannot be known what
+  /// jobs use.
+  virtual async::Task<> remove_image_files(
+      const std::function<bool(const std::filesystem::path&, Bytes)>& goes) {
+    (void)goes;
+    co_return;
   }
 };
 

@@ -6,8 +6,7 @@ import unittest
 
 from driver_kills import DriverKills
 from support_chaos import NOWHERE
-
-CONF = "/var/lib/pipe-slurm/slurm.conf"
+from support_slurm import CONF
 
 
 @unittest.skipUnless(os.path.exists(CONF), "scripts/testbed/slurm up")

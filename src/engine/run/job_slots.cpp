@@ -1,9 +1,10 @@
 #include "engine/run/job_slots.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include <sys/resource.h>
+
+#include "core/processors.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -25,8 +26,7 @@ JobSlots slots_for(unsigned jobs) {
   const auto slots = [jobs, most = max_attempts()](unsigned preset) {
     return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, most));
   };
-  return {.local = slots(std::thread::hardware_concurrency()),
-          .remote = slots(max_remote_attempts)};
+  return {.local = slots(core::usable_processors()), .remote = slots(max_remote_attempts)};
 }
 
 }  // namespace pipeline::engine

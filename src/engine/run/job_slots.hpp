@@ -20,8 +20,8 @@ struct JobSlots {
 /// Returns how many attempts at a time the limit of open files allows.
 unsigned max_attempts();
 
-/// @param jobs the limit that the user set for this machine; 0 stands for its number of threads.
-/// Never more than max_attempts().
+/// Returns no more slots than max_attempts().
+/// @param jobs the limit that the user set for this machine; 0: core::usable_processors()
 JobSlots slots_for(unsigned jobs);
 
 }  // namespace pipeline::engine

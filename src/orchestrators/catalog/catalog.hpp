@@ -47,6 +47,7 @@ struct Traits {
   bool uses_images = false;     ///< Steps run in images, not among the files of a machine.
   bool needs_engine = false;    ///< A Docker Engine runs the steps or builds their images.
   bool runs_on_engine = false;  ///< Attempts are containers of that engine, which has their images.
+  bool makes_image_files = false;      ///< Files of images are left in the user's cache folder.
   bool evaluates_constraints = false;  ///< Placement constraints are matched with its own nodes.
   bool renders_manifests =
       false;                ///< `render` prints the objects that would be created for a step.

@@ -1,6 +1,5 @@
 #include "orchestrators/slurm/image_files.hpp"
 
-#include <array>
 #include <cstdio>
 #include <ctime>
 #include <deque>
@@ -8,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "async/on_pool.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -16,7 +16,6 @@
 #include "core/scope_guard.hpp"
 #include "docker/image_identity.hpp"
 #include "file_tree/tar_stream.hpp"
-#include "orchestrators/cache_folder.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/installer.hpp"
@@ -51,22 +50,6 @@ async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& cont
 bool names_image(const StepSpec& step) {
   const auto& docker = step.settings->docker;
   return docker.parent_image.has_value() || docker.dockerfile.has_value();
-}
-
-bool is_whole_squashfs(const fs::path& file) {
-  // The superblock: https://dr-emann.github.io/squashfs/ (magic at 0, bytes used at 40).
-  constexpr std::size_t size_offset = 40;
-  std::array<unsigned char, size_offset + sizeof(std::uint64_t)> block{};
-  const core::Descriptor open_file(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!open_file ||
-      ::pread(open_file.get(), block.data(), block.size(), 0) != static_cast<ssize_t>(block.size()))
-    return false;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = block.size(); i-- > size_offset;) bytes = bytes << 8 | block[i];
-  std::error_code error;
-  const auto size = fs::file_size(file, error);
-  return std::string_view(reinterpret_cast<const char*>(block.data()), 4) == "hsqs" && !error &&
-         bytes > block.size() && bytes <= size;
 }
 
 std::int64_t seconds_of(const std::string& time) {
@@ -137,9 +120,8 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
     throw core::EnvironmentError("the engine has the image " + image + " no more",
                                  {"run again: it will be made again"});
   Known known;
-  known.file =
-      cache_folder() / "squashfs" /
-      (docker::image_identity(*inspected).substr(0, identity_length) + "-" + format + ".sqsh");
+  known.file = squashfs_folder() / (docker::image_identity(*inspected).substr(0, identity_length) +
+                                    "-" + format + ".sqsh");
   known.created = seconds_of(inspected->value("Created", std::string()));
   const auto variables = inspected->value(json::json_pointer("/Config/Env"), json());
   if (variables.is_array())
@@ -154,7 +136,7 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
 async::Task<std::string> ImageFiles::make(std::string image, std::string step, std::string platform,
                                           EventSink& events, core::CancelSource& cancel) {
   const auto known = co_await look_up(image);
-  if (is_whole_squashfs(known.file)) co_return known.file.string();
+  if (co_await can_be_used(known.file)) co_return known.file.string();
   core::make_folders(known.file.parent_path());
   const auto name = known.file.filename().string();
   const auto lock = co_await processes::take_lock(
@@ -163,7 +145,7 @@ async::Task<std::string> ImageFiles::make(std::string image, std::string step, s
         events.emit(event::Notice{step, "waiting for another `pipe`, which is making " + name});
       },
       cancel);
-  if (is_whole_squashfs(known.file)) co_return known.file.string();
+  if (co_await can_be_used(known.file)) co_return known.file.string();
   const auto begin = std::chrono::steady_clock::now();
   events.emit(event::BuildStarted{name, {step}, "the SquashFS file of its image for the nodes"});
   std::exception_ptr error;
@@ -230,7 +212,14 @@ async::Task<> ImageFiles::make_locked(const Known& known, std::string image, std
          "the image takes room in " + known.file.parent_path().string() + " (PIPE_CACHE_DIR)"});
   }
   core::sync_to_disk(made);
+  const auto record = [&] { record_content(made, known.file); };
+  co_await async::on_pool(pool_, record);
   fs::rename(made, known.file);
+}
+
+async::Task<bool> ImageFiles::can_be_used(fs::path file) {
+  const auto check = [&] { return is_whole_squashfs(file) && has_recorded_content(file); };
+  co_return co_await async::on_pool(pool_, check);
 }
 
 async::Task<> ImageFiles::export_files(std::string image, std::string platform, const fs::path& tar,

@@ -14,6 +14,7 @@
 #include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
+#include "orchestrators/slurm/squashfs_files.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -27,9 +28,6 @@ struct ImageFile {
 
 /// Returns true if the step's settings name an image.
 bool names_image(const StepSpec& step);
-
-/// Returns true if a file is a whole SquashFS.
-bool is_whole_squashfs(const std::filesystem::path& file);
 
 /// Returns the seconds since 1970 of a time such as `2026-11-27T21:23:01.7Z`; 0 for another text.
 std::int64_t seconds_of(const std::string& time);
@@ -66,6 +64,7 @@ class ImageFiles : public EnvironmentProvider {
                             core::CancelSource& cancel);
   async::Task<> export_files(std::string image, std::string platform,
                              const std::filesystem::path& tar, core::CancelSource& cancel);
+  async::Task<bool> can_be_used(std::filesystem::path file);
 
   docker::EngineApi engine_;
   containers::StepImages images_;
@@ -74,6 +73,7 @@ class ImageFiles : public EnvironmentProvider {
   const std::filesystem::path state_;
   async::SingleFlight<std::string> made_;  ///< Keyed by image.
   std::map<std::string, Known> known_;     ///< Keyed by image.
+  asio::thread_pool pool_{1};              ///< Computes digests.
 };
 
 }  // namespace pipeline::orchestrators::slurm

@@ -52,25 +52,20 @@ std::string clean_shell() {
          "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n";
 }
 
+/// The first lines of a script that the agent starts (agent/job.hpp). The variable is not exported.
+constexpr const char* script_beginning =
+    "temporary=$PIPE_TEMPORARY\n"
+    "unset PIPE_TEMPORARY\n";
+
 /// Returns the commands that make the shell's variables, folder and temporary folder the step's.
 std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
-  return clean_shell() + "cd " + core::shell_quote(folder) +
+  return "cd " + core::shell_quote(folder) +
          " || exit 1\n"
          "unset OLDPWD\n"
          ". " +
          quoted(variables) +
          "\n"
          "export TMPDIR=\"$temporary\"\n";
-}
-
-/// Returns the commands with which a job's script begins. Slurm may start a job twice, and a lost
-/// answer of sbatch may have been a second job.
-std::string claim(const JobPaths& paths) {
-  const auto begun = quoted(paths.begun());
-  return std::string("#!/bin/sh\n") + search_path + "mkdir " + quoted(paths.folder / "claim") +
-         " || exit 0\n"
-         "echo \"${PIPE_TASK:-$SLURM_JOB_ID} $SLURMD_NODENAME ${PIPE_ARRAY:-$SLURM_JOB_NAME}\" >" +
-         begun + ".new && mv " + begun + ".new " + begun + " || exit 1\n";
 }
 
 }  // namespace
@@ -116,9 +111,9 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
       {"reservation", step.reservation}};
   for (const auto& [name, value] : own)
     if (value) connection[name] = *value;
-  connection.erase("host");  // Of the login node.
+  for (const auto* own_field : {"host", "container_runtime", "within"})
+    connection.erase(own_field);  // They are no options of sbatch.
   std::vector<std::string> options;
-  connection.erase("container_runtime");  // pipe's own.
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
   for (const auto& option : step.extra_args.items()) options.push_back(option);
   return options;
@@ -217,9 +212,9 @@ std::vector<std::string> shell_job(const AttemptSpec& attempt, const StringMap& 
 
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command) {
-  return claim(paths) + preparation(paths.variables(), folder) + quoted(agent) + " --status " +
-         quoted(paths.ended()) + " " + quoted(paths.folder / "stop") + words_text(command) + " >" +
-         quoted(paths.log()) +
+  return std::string(script_beginning) + preparation(paths.variables(), folder) + quoted(agent) +
+         " --status " + quoted(paths.ended()) + " " + quoted(paths.folder / "stop") +
+         words_text(command) + " >" + quoted(paths.log()) +
          " </dev/null &\n"
          "agent=$!\n"
          "trap 'kill -TERM \"$agent\"' TERM\n"
@@ -227,20 +222,16 @@ std::string job_script(const JobPaths& paths, const std::filesystem::path& agent
          removal;
 }
 
-std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs) {
-  return std::string("#!/bin/sh\n") + search_path + "PIPE_ARRAY=\"$SLURM_JOB_NAME\"\n" +
-         "PIPE_TASK=\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
-         "SLURM_JOB_NAME=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1)){p;q}\" " +
-         quoted(paths.list()) +
-         ")\n"
-         "export PIPE_ARRAY PIPE_TASK SLURM_JOB_NAME\n"
-         "exec /bin/sh " +
-         quoted(jobs) + "/\"$SLURM_JOB_NAME\"/script\n";
+std::string batch_script(const std::filesystem::path& agent, const JobPaths& paths,
+                         const std::filesystem::path& list) {
+  return "#!/bin/sh\nexec " + quoted(agent) + " job " + quoted(paths.folder.parent_path()) + " " +
+         quoted(paths.events) +
+         (list.empty() ? " " + core::shell_quote(paths.name) : " --list " + quoted(list)) + "\n";
 }
 
 std::string container_script(const JobPaths& paths, const ContainerStart& start) {
-  const auto ended = quoted(paths.ended()), process = quoted(paths.folder / "process");
-  return claim(paths) + clean_shell() +
+  const auto ended = quoted(paths.ended()), process = quoted(paths.container_process());
+  return std::string(script_beginning) +
          // Says that the step has not been started, whatever the reason.
          "without_container() {\n"
          "  [ -e " +
@@ -271,7 +262,7 @@ std::vector<std::string> shell_command(const AttemptSpec& attempt,
                                        const std::filesystem::path& variables,
                                        const std::string& folder, const StringMap& connection,
                                        const std::vector<std::string>& gres_types) {
-  const auto script = std::string(search_path) + preparation(variables, folder) +
+  const auto script = std::string(search_path) + clean_shell() + preparation(variables, folder) +
                       words_text(attempt.shell->words).substr(1) + "\ncode=$?\n" + removal +
                       "exit $code\n";
   return shell_job(attempt, connection, gres_types, script);

@@ -26,6 +26,8 @@ struct JobPaths {
   std::filesystem::path script() const { return folder / "script"; }
   /// Names the array that the job is a task of, and the task's number; not there for a job alone.
   std::filesystem::path array() const { return folder / "array"; }
+  /// Has the number of the agent in the step's container; not there without one.
+  std::filesystem::path container_process() const { return folder / "process"; }
   /// Exists once the script has begun, and names the job and its node.
   std::filesystem::path begun() const { return events / (name + begun_suffix); }
   /// Exists once the step has ended: the agent's status.
@@ -85,17 +87,18 @@ std::optional<std::string> gres_type_of(const std::string& model,
 /// Returns the shell commands that set the variables, whose values may be secrets.
 std::string variables_text(const StringMap& variables);
 
-/// Returns the script that starts the command below the agent, once: a job that Slurm starts again
-/// ends at once.
+/// Returns the script of a job, which starts the command below the agent. batch_script() begins it.
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
                        const std::string& folder, const std::vector<std::string>& command);
 
-/// Returns the script of an array, each task of which becomes the job in its line of the list.
-/// @param jobs folder of the jobs' folders
-std::string array_script(const ArrayPaths& paths, const std::filesystem::path& jobs);
-
-/// Returns the script that runs the container, whose command is the agent; once, as job_script().
+/// Likewise, which runs the container, whose command is the agent.
 std::string container_script(const JobPaths& paths, const ContainerStart& start);
+
+/// Returns the script that sbatch gets: the agent begins the job once, and becomes paths.script().
+/// A job that Slurm starts again ends at once.
+/// @param list the jobs of an array, of which each task becomes one; empty for a job alone
+std::string batch_script(const std::filesystem::path& agent, const JobPaths& paths,
+                         const std::filesystem::path& list = {});
 
 /// Returns the command that runs the attempt's shell in a container as a job, with the streams of
 /// this process.

@@ -168,6 +168,41 @@ std::vector<Partition> parse_partitions(std::string_view output) {
   return partitions;
 }
 
+Associations parse_associations(std::string_view output) {
+  Associations found;
+  const auto add = [](std::vector<std::string>& names, std::string_view name) {
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+  };
+  for (const auto line : core::lines_of(output)) {
+    const auto parts = core::split(core::trimmed(line), '|');
+    if (parts.size() != 2) continue;
+    add(found.accounts, parts[0]);
+    for (const auto name : core::split(parts[1], ',')) add(found.qos, name);
+  }
+  return found;
+}
+
+bool names_association(std::string_view refusal) {
+  return refusal.find("Invalid account") != refusal.npos ||
+         refusal.find("Invalid qos") != refusal.npos;
+}
+
+void explain_association(const Associations& known, const std::vector<std::string>& options,
+                         core::Diagnostic& diagnostic) {
+  const bool is_qos = diagnostic.message.find("Invalid qos") != std::string::npos;
+  const auto& names = is_qos ? known.qos : known.accounts;
+  const std::string option = is_qos ? "--qos=" : "--account=";
+  if (names.empty()) return;
+  diagnostic.notes.push_back(std::string("you have the ") + (is_qos ? "QOS: " : "accounts: ") +
+                             core::joined(names, ", "));
+  for (const auto& each : options) {
+    if (!each.starts_with(option)) continue;
+    const auto value = each.substr(option.size());
+    if (std::ranges::find(names, value) == names.end())
+      diagnostic.suggestion = core::did_you_mean(value, names);
+  }
+}
+
 std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions) {
   std::vector<std::string> types;
   for (const auto& partition : partitions)

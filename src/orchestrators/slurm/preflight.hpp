@@ -48,4 +48,20 @@ std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitio
                                           const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps);
 
+/// What a user may name.
+struct Associations {
+  std::vector<std::string> accounts, qos;
+};
+
+/// Reads the output of `sacctmgr --parsable2 show associations format=account,qos`.
+Associations parse_associations(std::string_view output);
+
+/// Returns true if sbatch that printed this would refuse the account or the QOS.
+bool names_association(std::string_view refusal);
+
+/// Adds to the diagnostic what the user may name in place of the account or the QOS among these
+/// options of sbatch.
+void explain_association(const Associations& known, const std::vector<std::string>& options,
+                         core::Diagnostic& diagnostic);
+
 }  // namespace pipeline::orchestrators::slurm

@@ -1,6 +1,8 @@
 #include "orchestrators/slurm/slurm_orchestrator.hpp"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -8,18 +10,24 @@
 #include <unistd.h>
 
 #include "agent/programs.hpp"
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/log.hpp"
+#include "core/text.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
+#include "orchestrators/slurm/allocation.hpp"
+#include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
+#include "orchestrators/slurm/squashfs_files.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -64,6 +72,21 @@ std::vector<std::string> notices_of_image(const StepSpec& step) {
   add(docker.network.has_value(), "network");
   add(!docker.run_args.empty(), "run_args");
   return notices;
+}
+
+/// Returns what submits steps: as jobs, or within this process's job.
+std::unique_ptr<Client> client_of(const StringMap& connection) {
+  const auto within = connection_field(connection, "within");
+  auto host = connection_field(connection, "host");
+  if (within.empty()) return std::make_unique<Client>(host);
+  static const std::vector<std::string> known{"allocation"};
+  if (within != known.front())
+    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
+                           core::did_you_mean(within, known));
+  if (!host.empty())
+    throw core::InputError("`host` and `within` exclude each other",
+                           "remove `host`: an allocation is where `pipe` itself runs");
+  return std::make_unique<AllocationClient>();
 }
 
 class SlurmOrchestrator : public Orchestrator {
@@ -136,6 +159,50 @@ class SlurmOrchestrator : public Orchestrator {
     co_return result;
   }
 
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    const auto has_terminal = shell.has_terminal;
+    const auto command = co_await beside(std::move(process), std::move(shell));
+    if (command.empty()) co_return std::nullopt;
+    co_return run_on_streams(client_.login(), command, has_terminal);
+  }
+
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    ShellRequest request{.words = std::move(words)};
+    try {
+      auto command = co_await beside(std::move(process), std::move(request));
+      if (!command.empty()) co_return co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {  // The words may have failed.
+      core::log::info(error.what());
+    }
+    co_return std::nullopt;
+  }
+
+  async::Task<std::string> service() override {
+    co_await ask_for_partitions();
+    if (client_.login().is_remote() && fs::is_directory(options_.state))
+      co_await look_for_shared_folder();
+    std::vector<std::string> command{"sbatch", "--version"};
+    const auto version = co_await client_.output_of(std::move(command));
+    const auto where = client_.login().is_remote() ? " on " + client_.login().host() : "";
+    co_return std::string(core::trimmed(version)) + where + ", partitions: " +
+        core::joined(partitions_, ", ", [](const Partition& one) { return one.name; });
+  }
+
+  async::Task<> remove_image_files(
+      const std::function<bool(const fs::path&, Bytes)>& goes) override {
+    const auto files = squashfs_files();
+    if (files.empty()) co_return;
+    const auto jobs = co_await client_.jobs_of_user();
+    if (std::ranges::any_of(jobs, [](const auto& job) { return job.comment.starts_with("pipe:"); }))
+      throw core::EnvironmentError("jobs of yours that `pipe` has submitted may use them");
+    for (const auto& file : files) {
+      std::error_code error;
+      const auto bytes = fs::file_size(file, error);
+      if (goes(file, error ? 0 : bytes)) remove_squashfs(file);
+    }
+  }
+
   async::Task<> settle() override {
     co_await removals_.settle();
     for (auto& [run, place] : places_) co_await place.monitor.settle();
@@ -166,6 +233,15 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  /// A step of an allocation is no job, and has no number of one.
+  async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
+    if (!connection_field(options_.connection, "within").empty())
+      co_return std::vector<std::string>();
+    auto folder = folder_of(process.run_id);
+    co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
+                                      std::move(shell));
+  }
+
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
 
   /// Connects to an engine for steps that run in images alone.
@@ -200,14 +276,25 @@ class SlurmOrchestrator : public Orchestrator {
       const auto [known, is_new] = refusals.try_emplace(words);
       if (is_new) known->second = co_await client_.refusal(words);
       if (known->second.empty()) continue;
-      found.push_back({.code = "slurm-resources",
-                       .message = "'" + step->name + "' cannot run: " + known->second,
-                       .span = {.line = step->line},
-                       .notes = {"its words for sbatch: " + core::joined(words, " ")}});
+      core::Diagnostic diagnostic{.code = "slurm-resources",
+                                  .message = "'" + step->name + "' cannot run: " + known->second,
+                                  .span = {.line = step->line},
+                                  .notes = {"its words for sbatch: " + core::joined(words, " ")}};
+      if (names_association(known->second)) {
+        if (!associations_) associations_ = co_await ask_for_associations();
+        explain_association(*associations_, words, diagnostic);
+      }
+      found.push_back(std::move(diagnostic));
     }
   }
 
   async::Task<> look_at_cluster() {
+    co_await ask_for_partitions();
+    if (client_.login().is_remote()) co_await look_for_shared_folder();
+    limits_ = co_await client_.limits();
+  }
+
+  async::Task<> ask_for_partitions() {
     std::vector<std::string> command{"sinfo", "--noheader", "--all",
                                      std::string("--format=") + partition_format};
     std::string output;
@@ -222,9 +309,24 @@ class SlurmOrchestrator : public Orchestrator {
            "PATH",
            "`host: ssh://LOGIN-NODE` in a profile uses those of the login node"});
     }
-    if (client_.login().is_remote()) co_await look_for_shared_folder();
-    limits_ = co_await client_.limits();
     partitions_ = parse_partitions(output);
+  }
+
+  /// Returns the accounts and QOS of the user; none where Slurm does not tell.
+  async::Task<Associations> ask_for_associations() {
+    Associations found;
+    try {
+      std::vector<std::string> id{"id", "-un"};
+      const auto user = co_await client_.output_of(std::move(id));
+      std::vector<std::string> command{"sacctmgr", "--noheader", "--parsable2", "show",
+                                       "associations"};
+      command.push_back("user=" + std::string(core::trimmed(user)));
+      command.emplace_back("format=account,qos");
+      const auto output = co_await client_.output_of(std::move(command));
+      found = parse_associations(output);
+    } catch (const core::EnvironmentError&) {  // slurmdbd is not there: Slurm's words have to do.
+    }
+    co_return found;
   }
 
   /// Throws EnvironmentError unless the login node sees this machine's state folder.
@@ -277,15 +379,16 @@ class SlurmOrchestrator : public Orchestrator {
 
   struct RunPlace {
     RunPlace(SlurmOrchestrator& of, const std::string& run)
-        : monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
-          submitter(of.client_, of.folder_of(run), of.limits_),
+        : agent(of.agent()),
+          monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
+          submitter(of.client_, of.folder_of(run), agent, of.limits_),
           place{.client = of.client_,
                 .monitor = monitor,
                 .submitter = submitter,
                 .environments = of.environments_,
                 .short_folders = of.short_folders_,
                 .removals = of.removals_,
-                .agent = of.agent(),
+                .agent = agent,
                 .folder = of.folder_of(run),
                 .owner = of.owner(),
                 .connection = of.options_.connection,
@@ -304,6 +407,7 @@ class SlurmOrchestrator : public Orchestrator {
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
+    fs::path agent;
     JobMonitor monitor;
     Submitter submitter;
     JobPlace place;
@@ -321,11 +425,13 @@ class SlurmOrchestrator : public Orchestrator {
   const std::string runtime_;         ///< Of containers; empty: no step runs in one.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  Client client_{connection_field(options_.connection, "host")};
+  const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
+  Client& client_ = *owned_client_;
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
   ArrayLimits limits_;
+  std::optional<Associations> associations_;  ///< Set by ask_for_associations().
   std::string owner_;
 };
 

@@ -102,9 +102,10 @@ struct Submitter::Batch {
   std::exception_ptr error;
 };
 
-Submitter::Submitter(Client& client, fs::path folder, const ArrayLimits& limits)
+Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const ArrayLimits& limits)
     : client_(client),
       folder_(std::move(folder)),
+      agent_(std::move(agent)),
       max_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))) {
 }
 
@@ -161,7 +162,9 @@ async::Task<> Submitter::send(Batch& batch) {
     options = {"--job-name=" + batch.name, "--chdir=" + first.paths.folder.string(),
                "--output=" + first.paths.output().string()};
     options.insert(options.end(), first.options.begin(), first.options.end());
-    batch.id = co_await send_until_known(batch, std::move(options), first.script);
+    core::write_file_atomically(first.paths.script(), first.script);
+    auto script = batch_script(agent_, first.paths);
+    batch.id = co_await send_until_known(batch, std::move(options), std::move(script));
     if (!batch.id.empty())
       core::write_file_atomically(first.paths.id(), batch.id + "\n", core::Durability::power);
     co_return;
@@ -183,7 +186,7 @@ async::Task<> Submitter::send(Batch& batch) {
   options = {"--array=0-" + std::to_string(members.size() - 1), "--job-name=" + batch.name,
              "--chdir=" + folder_.string(), "--output=" + paths.output("%a").string()};
   options.insert(options.end(), first.options.begin(), first.options.end());
-  auto script = array_script(paths, first.paths.folder.parent_path());
+  auto script = batch_script(agent_, first.paths, paths.list());
   batch.id = co_await send_until_known(batch, std::move(options), std::move(script));
   if (!batch.id.empty())
     core::write_file_atomically(paths.id(), batch.id + "\n", core::Durability::power);

@@ -20,7 +20,7 @@ namespace pipeline::orchestrators::slurm {
 struct Submission {
   JobPaths paths;  ///< Its folder exists.
   std::vector<std::string> options;
-  std::string script;
+  std::string script;                ///< See job_script().
   std::function<bool()> is_stopped;  ///< The job is not wanted any more.
 };
 
@@ -46,7 +46,9 @@ std::filesystem::path slurm_output(const JobPaths& paths);
 class Submitter {
  public:
   /// @param folder of the run's jobs
-  Submitter(Client& client, std::filesystem::path folder, const ArrayLimits& limits);
+  /// @param agent the agent's program, on the nodes
+  Submitter(Client& client, std::filesystem::path folder, std::filesystem::path agent,
+            const ArrayLimits& limits);
 
   /// Returns the job, which its files name from then on; without a number if it was stopped before.
   /// A submission whose answer was lost is looked for by its name before it is repeated. Throws
@@ -64,7 +66,7 @@ class Submitter {
 
   static constexpr unsigned max_sending = 4;
   Client& client_;
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, agent_;
   std::size_t max_tasks_;
   async::Semaphore free_{max_sending};
   std::map<std::vector<std::string>, std::shared_ptr<Batch>> open_;  ///< Keyed by their options.

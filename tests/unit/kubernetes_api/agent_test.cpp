@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +87,17 @@ TEST_F(Agent, samples_the_gpus_and_does_not_count_what_that_uses) {
   ASSERT_NE(user, std::string::npos);
   EXPECT_LT(std::stol(text.substr(user + 10)), 150'000) << text;
   EXPECT_EQ(run("", "true").find("gpus"), std::string::npos);
+}
+
+/// What a driver does that gives an attempt up, since its node is lost to the cluster.
+TEST_F(Agent, ends_a_step_whose_folder_was_removed_and_writes_no_end) {
+  const auto job = folder.path() / "job", status = folder.path() / "ended";
+  core::make_folders(job);
+  const auto line = "'" + program.string() + "' --status '" + status.string() + "' '" +
+                    (job / "stop").string() + "' sh -c 'rm -r " + job.string() +
+                    "; sleep 1000' >/dev/null";
+  EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), 128 + SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(status));
 }
 
 /// With a stager that notes what it is asked for and says something.
@@ -174,6 +189,32 @@ TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
   EXPECT_EQ(frames, "wowu.");
 }
 
+TEST_F(Agent, does_not_call_a_step_stalled_that_computes_in_silence) {
+  const auto idle = folder.path() / "idle", gate = folder.path() / "gate";
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  core::write_file_atomically(folder.path() / "step",
+                              "#!/bin/sh\nend=$(($(date +%s%N) / 1000000 + 1600))\n"
+                              "while [ $(($(date +%s%N) / 1000000)) -lt $end ]; do :; done\n"
+                              "touch \"$1\"; read -r line < \"$2\"\n");
+  chmod((folder.path() / "step").c_str(), 0700);
+  FILE* output =
+      popen(("'" + program.string() + "' --stalled-after 800 --progress /stop '" +
+             folder.path().string() + "/step' '" + idle.string() + "' '" + gate.string() + "'")
+                .c_str(),
+            "r");
+  std::string frames;
+  char line[8192];
+  while (fgets(line, sizeof line, output)) {
+    if (frames.empty() || frames.back() != line[0]) frames += line[0];
+    if (line[0] != 'w') continue;
+    EXPECT_TRUE(std::filesystem::exists(idle)) << "called stalled while it computed";
+    std::ofstream(gate) << "\n";
+  }
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_TRUE(frames.starts_with("aw") && frames.ends_with("u.")) << frames;
+  EXPECT_EQ(std::ranges::count(frames, 'w'), 1) << frames;
+}
+
 /// The processor that an executable of Linux names (ELF's e_machine).
 int machine_of(std::string_view program) {
   return program.size() < 20 || !program.starts_with(
@@ -196,6 +237,54 @@ TEST(PodPrograms, are_for_the_architecture_that_was_asked_for) {
   }
   EXPECT_THROW(agent_program("s390x"), core::EnvironmentError);
   EXPECT_THROW(stager_program("s390x"), core::EnvironmentError);
+}
+
+/// A folder as Slurm's jobs have it, and the agent that begins one of them.
+class AgentJob : public Agent {
+ protected:
+  AgentJob() {
+    core::make_folders(folder.path() / "jobs/a job");
+    core::make_folders(folder.path() / "events");
+    core::write_file_atomically(folder.path() / "jobs/a job/script",
+                                "env\necho \"[$PIPE_TEMPORARY]\"\nrmdir \"$PIPE_TEMPORARY\"\n");
+    core::write_file_atomically(folder.path() / "list", "another\na job\n");
+  }
+  /// Returns the exit code; what the script has printed is in `said`.
+  int begin(const std::string& variables, const std::string& which) {
+    FILE* output =
+        popen(("cd '" + folder.path().string() + "' && env TOKEN=secret SLURM_JWT=s " + variables +
+               " '" + program.string() + "' job jobs events " + which + " 2>&1")
+                  .c_str(),
+              "r");
+    char bytes[8000];
+    said.assign(bytes, fread(bytes, 1, sizeof bytes, output));
+    const int status = pclose(output);
+    return WEXITSTATUS(status);
+  }
+};
+
+TEST_F(AgentJob, begins_once_with_slurms_variables_alone) {
+  const std::string variables =
+      "SLURM_JOB_ID=7 SLURMD_NODENAME=n1 SLURM_JOB_NAME=x CUDA_VISIBLE_DEVICES=0";
+  EXPECT_EQ(begin(variables, "'a job'"), 0) << said;
+  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "7 n1 a job\n");
+  EXPECT_EQ(said.find("TOKEN"), said.npos) << said;
+  EXPECT_EQ(said.find("SLURM_JWT"), said.npos) << said;
+  EXPECT_NE(said.find("CUDA_VISIBLE_DEVICES=0\n"), said.npos) << said;
+  EXPECT_NE(said.find("[/tmp/pipe-slurm-"), said.npos) << said;
+  EXPECT_EQ(begin(variables, "'a job'"), 0);
+  EXPECT_EQ(said, "");  // Another job has begun it.
+}
+
+TEST_F(AgentJob, of_an_array_has_its_own_name) {
+  const std::string task = "SLURM_ARRAY_JOB_ID=5 SLURMD_NODENAME=n2 SLURM_JOB_NAME=x ";
+  EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=1", "--list list"), 0) << said;
+  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "5_1 n2 x\n");
+  EXPECT_NE(said.find("SLURM_JOB_NAME=a job\n"), said.npos) << said;
+  EXPECT_EQ(said.find("SLURM_ARRAY_"), said.npos) << said;
+  EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=2", "--list list"), 1);
+  EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=0", "--list list"), 1);  // It has no folder.
+  EXPECT_NE(said.find("jobs/another/claim: No such file"), said.npos) << said;
 }
 
 }  // namespace

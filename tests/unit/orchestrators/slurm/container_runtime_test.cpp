@@ -1,6 +1,8 @@
 // The command lines of Apptainer, Enroot and Charliecloud, and the files that a container has.
 #include "orchestrators/slurm/container_runtime.hpp"
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -132,6 +134,23 @@ TEST(ImageFiles, only_whole_files_count) {
   block[0] = 'x';
   std::ofstream(file, std::ios::binary) << block << "more";
   EXPECT_FALSE(is_whole_squashfs(file));
+}
+
+TEST(ImageFiles, a_file_with_other_content_than_was_made_is_not_used) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "x.sqsh";
+  std::ofstream(file) << "made";
+  EXPECT_FALSE(has_recorded_content(file));  // Nobody knows what was made.
+  record_content(file, file);
+  EXPECT_TRUE(has_recorded_content(file));
+  std::filesystem::last_write_time(
+      file, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_TRUE(has_recorded_content(file));  // Read again.
+  std::ofstream(file) << "Made";
+  EXPECT_FALSE(has_recorded_content(file));
+  EXPECT_TRUE(remove_squashfs(file));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_FALSE(has_recorded_content(file));
 }
 
 TEST(ImageFiles, the_time_of_an_image_is_read) {

@@ -44,6 +44,28 @@ TEST(SlurmTexts, wrong_words_are_told_from_a_cluster_that_is_full_or_down) {
   EXPECT_FALSE(is_wrong_word(""));
 }
 
+TEST(SlurmTexts, a_wrong_account_or_qos_is_explained_by_those_that_the_user_has) {
+  const auto known = parse_associations("lab|brief,normal\nlab2|normal\nroot|\n");
+  EXPECT_EQ(known.accounts, (std::vector<std::string>{"lab", "lab2", "root"}));
+  EXPECT_EQ(known.qos, (std::vector<std::string>{"brief", "normal"}));
+  EXPECT_FALSE(names_association("allocation failure: Invalid feature specification"));
+  core::Diagnostic account{.message = "Invalid account or account/partition combination specified"};
+  ASSERT_TRUE(names_association(account.message));
+  explain_association(known, {"--account=rot", "--qos=brief"}, account);
+  EXPECT_EQ(account.suggestion, "did you mean 'root'?");
+  EXPECT_EQ(account.notes, std::vector<std::string>{"you have the accounts: lab, lab2, root"});
+  core::Diagnostic qos{.message = "Invalid qos specification"};
+  explain_association(known, {"--qos=breif"}, qos);
+  EXPECT_EQ(qos.suggestion, "did you mean 'brief'?");
+  // The account is the user's, and not for this partition.
+  account = {.message = "Invalid account or account/partition combination specified"};
+  explain_association(known, {"--account=lab"}, account);
+  EXPECT_EQ(account.suggestion, "");
+  core::Diagnostic unknown{.message = "Invalid qos specification"};
+  explain_association({}, {"--qos=x"}, unknown);  // No accounting.
+  EXPECT_TRUE(unknown.notes.empty());
+}
+
 TEST(SlurmTexts, job_names_are_unique_and_names_of_files) {
   EXPECT_EQ(job_name("r1", "train", 2), "pipe-r1-train-2");
   const auto one = job_name("r1", "train[lr=0.1]", 1), two = job_name("r1", "train(lr=0.1)", 1);

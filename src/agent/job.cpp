@@ -1,0 +1,101 @@
+#include "agent/job.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+constexpr const char* removed[] = {"SLURM_ARRAY_", "SLURM_JWT"};
+/// Beginnings of variables by which Slurm tells a job what it has.
+constexpr const char* kept[] = {
+    "SLURM_",           "SLURMD_", "CUDA_", "GPU_DEVICE_ORDINAL=", "ROCR_VISIBLE_DEVICES=",
+    "ZE_AFFINITY_MASK="};
+
+template <std::size_t size>
+bool begins_with(const char* text, const char* const (&beginnings)[size]) {
+  for (const char* beginning : beginnings)
+    if (strncmp(text, beginning, strlen(beginning)) == 0) return true;
+  return false;
+}
+
+int failed(const char* path) {
+  fprintf(stderr, "pipe-agent: %s: %s\n", path, strerror(errno));
+  return 1;
+}
+
+/// Leaves Slurm's variables, and a PATH. A step does not know of an array, and has no token of the
+/// user's.
+void clean_variables() {
+  char** to = environ;
+  for (char** from = environ; *from; ++from)
+    if (begins_with(*from, kept) && !begins_with(*from, removed)) *to++ = *from;
+  *to = nullptr;
+  setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
+}
+
+/// Reads the line with this number, counted from 0. @return false if there is none
+bool read_line(const char* path, long number, char (&line)[NAME_MAX + 2]) {
+  FILE* file = fopen(path, "re");
+  bool found = file != nullptr;
+  for (long read = 0; found && read <= number; ++read)
+    found = fgets(line, sizeof line, file) != nullptr;
+  if (file) fclose(file);
+  if (!found) return false;
+  line[strcspn(line, "\n")] = '\0';
+  return true;
+}
+
+const char* variable(const char* name) {
+  const char* value = getenv(name);
+  return value ? value : "";
+}
+
+/// Writes the job's number, or what stands for it (PIPE_SLURM_ID), its node, and the name that
+/// Slurm has it under.
+bool write_begun(const char* path, const char* name) {
+  char fresh[PATH_MAX + sizeof ".new"];
+  snprintf(fresh, sizeof fresh, "%s.new", path);
+  FILE* file = fopen(fresh, "we");
+  if (!file) return false;
+  const char *id = variable("PIPE_SLURM_ID"), *array = variable("SLURM_ARRAY_JOB_ID");
+  if (!*id) id = *array ? array : variable("SLURM_JOB_ID");
+  fprintf(file, "%s%s%s %s %s\n", id, *array ? "_" : "",
+          *array ? variable("SLURM_ARRAY_TASK_ID") : "", variable("SLURMD_NODENAME"), name);
+  return fclose(file) == 0 && rename(fresh, path) == 0;
+}
+
+}  // namespace
+
+int begin_job(char** arguments, int count) {
+  const bool has_list = count == 4 && strcmp(arguments[2], "--list") == 0;
+  if (count != 3 && !has_list) return 2;
+  const char *jobs = arguments[0], *events = arguments[1], *name = arguments[2];
+  char line[NAME_MAX + 2];
+  if (has_list) {
+    errno = 0;
+    if (!read_line(arguments[3], strtol(variable("SLURM_ARRAY_TASK_ID"), nullptr, 10), line))
+      return failed(arguments[3]);
+    name = line;
+  }
+  char path[PATH_MAX], script[PATH_MAX], temporary[] = "/tmp/pipe-slurm-XXXXXX";
+  snprintf(path, sizeof path, "%s/%s/claim", jobs, name);
+  if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : failed(path);
+  snprintf(path, sizeof path, "%s/%s.begun", events, name);
+  if (!write_begun(path, has_list ? variable("SLURM_JOB_NAME") : name)) return failed(path);
+  if (!mkdtemp(temporary)) return failed(temporary);
+  clean_variables();
+  setenv("PIPE_TEMPORARY", temporary, 1);
+  if (has_list) setenv("SLURM_JOB_NAME", name, 1);
+  snprintf(script, sizeof script, "%s/%s/script", jobs, name);
+  execl("/bin/sh", "sh", script, static_cast<char*>(nullptr));
+  return failed("/bin/sh");
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,60 @@
+"""Steps as jobs of the test bed's Slurm cluster: what its tests share. SLURM_BED names another bed, see scripts/testbed/slurm."""
+
+import os
+import pathlib
+import subprocess
+import unittest
+
+from support import PipeTest, wait_until
+
+BED = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed/slurm"
+FOLDER = pathlib.Path("-".join(["/var/lib/pipe-slurm", *filter(None, [os.environ.get("SLURM_BED")])]))
+CONF = str(FOLDER / "slurm.conf")
+
+
+def slurm(*words: str) -> str:
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "SLURM_CONF": CONF}).stdout.strip()
+
+
+@unittest.skipUnless(os.path.exists(CONF), "scripts/testbed/slurm up")
+class OnSlurm(PipeTest):
+    orchestrator = "slurm"
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"SLURM_CONF": CONF, **env})
+
+    def pipeline(self, steps: dict, **top) -> pathlib.Path:
+        return super().pipeline(steps, **{"settings": {}, **top})
+
+    def jobs(self, *states: str) -> list[str]:
+        """Numbers of this test's jobs; by default of those that have not ended."""
+        lines = slurm("squeue", "-h", "-o", "%i|%j|%k", *[f"--states={','.join(states)}"] * bool(states)).splitlines()
+        runs = {path.name for path in (self.state / "slurm").iterdir()} if (self.state / "slurm").is_dir() else set()
+        return [line.split("|")[0] for line in lines if line.rsplit(":", 1)[-1] in runs]
+
+    def remove_everything(self):
+        for job in self.jobs():
+            slurm("scancel", "--full", "--signal=KILL", job)
+        super().remove_everything()
+
+    def assert_nothing_left(self):
+        super().assert_nothing_left()
+        wait_until(lambda: not self.jobs(), "the end of all jobs")
+        self.assertEqual([str(path) for path in (self.state / "slurm").glob("*/*/*")], [])
+
+    def effects(self) -> int:
+        file = self.folder / "effects"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    def wait_for_effect(self, count: int = 1):
+        wait_until(lambda: self.effects() >= count, "the steps' beginning")
+
+    def counted(self, program: str) -> dict:
+        """Variables with which each call of a command of Slurm's leaves a line in the file of its name."""
+        wrapper = self.write(f"bin/{program}", f"#!/bin/sh\necho \"$@\" >> {self.folder}/{program}\nexec /usr/bin/{program} \"$@\"\n")
+        wrapper.chmod(0o755)
+        return {"PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+
+    def calls(self, program: str) -> list[str]:
+        file = self.folder / program
+        return file.read_text().splitlines() if file.exists() else []
