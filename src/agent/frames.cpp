@@ -6,7 +6,7 @@
 namespace pipeline::kubernetes_api {
 
 bool begins_as_frame(std::string_view line) {
-  return line.size() >= 2 && std::string_view("oOeEuw.").find(line.front()) != line.npos &&
+  return line.size() >= 2 && std::string_view("oOeEuwa.").find(line.front()) != line.npos &&
          line[1] >= '0' && line[1] <= '9';
 }
 

@@ -1,9 +1,10 @@
 /// @file
 /// The frames that the agent writes for a step's output, one a line (agent/main.cpp): `o0 4 TEXT`,
 /// `e21 4 TEXT` for lines of the two streams, `O10 4 TEXT` and `E32 4 TEXT` for parts without a
-/// line end, `w43 2 ..` with the waits of a stalled step's processes, and at the end `u43 2 {}`
-/// with the step's resource usage, and `.53`. Each has its offset among all bytes of frames, and
-/// the size of its text.
+/// line end, `w43 2 ..` with the waits of a stalled step's processes, `a53 3 250` when a silent
+/// step has made progress, so many milliseconds ago, and at the end `u64 2 {}` with the step's
+/// resource usage, and `.74`. Each has its offset among all bytes of frames, and the size of its
+/// text.
 #pragma once
 
 #include <cstdint>

@@ -57,15 +57,17 @@ const char* variable(const char* name) {
   return value ? value : "";
 }
 
-/// Writes the job's number, its node, and the name that Slurm has it under.
-bool write_begun(const char* path) {
+/// Writes the job's number, or what stands for it (PIPE_SLURM_ID), its node, and the name that
+/// Slurm has it under.
+bool write_begun(const char* path, const char* name) {
   char fresh[PATH_MAX + sizeof ".new"];
   snprintf(fresh, sizeof fresh, "%s.new", path);
   FILE* file = fopen(fresh, "we");
   if (!file) return false;
-  const char *array = variable("SLURM_ARRAY_JOB_ID"), *task = variable("SLURM_ARRAY_TASK_ID");
-  fprintf(file, "%s%s%s %s %s\n", *array ? array : variable("SLURM_JOB_ID"), *array ? "_" : "",
-          *array ? task : "", variable("SLURMD_NODENAME"), variable("SLURM_JOB_NAME"));
+  const char *id = variable("PIPE_SLURM_ID"), *array = variable("SLURM_ARRAY_JOB_ID");
+  if (!*id) id = *array ? array : variable("SLURM_JOB_ID");
+  fprintf(file, "%s%s%s %s %s\n", id, *array ? "_" : "",
+          *array ? variable("SLURM_ARRAY_TASK_ID") : "", variable("SLURMD_NODENAME"), name);
   return fclose(file) == 0 && rename(fresh, path) == 0;
 }
 
@@ -86,7 +88,7 @@ int begin_job(char** arguments, int count) {
   snprintf(path, sizeof path, "%s/%s/claim", jobs, name);
   if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : failed(path);
   snprintf(path, sizeof path, "%s/%s.begun", events, name);
-  if (!write_begun(path)) return failed(path);
+  if (!write_begun(path, has_list ? variable("SLURM_JOB_NAME") : name)) return failed(path);
   if (!mkdtemp(temporary)) return failed(temporary);
   clean_variables();
   setenv("PIPE_TEMPORARY", temporary, 1);

@@ -36,16 +36,19 @@ int parent_of(int pid) {
              : atoi(text.c_str() + name_end + 4);
 }
 
-/// Returns the first process with the variable, whose descendants may have it too; 0: none. The
+/// Returns the first process with the variables, whose descendants may have them too; 0: none. The
 /// programs of torchrun have ranks of their own, below one of the agent's.
-int first_with(const std::string& variable) {
+int first_with(const std::vector<std::string>& wanted) {
   std::set<int> found;
   DIR* const processes = opendir("/proc");
   while (const dirent* entry = processes ? readdir(processes) : nullptr) {
     const int pid = atoi(entry->d_name);
     if (pid <= 0) continue;
     const auto variables = '\0' + bytes_of("/proc/" + std::string(entry->d_name) + "/environ");
-    if (variables.find('\0' + variable + '\0') != std::string::npos) found.insert(pid);
+    bool has_all = true;
+    for (const auto& each : wanted)
+      has_all = has_all && variables.find('\0' + each + '\0') != std::string::npos;
+    if (has_all) found.insert(pid);
   }
   if (processes) closedir(processes);
   const auto is_below = [&](int pid) {
@@ -60,10 +63,15 @@ int first_with(const std::string& variable) {
 
 }  // namespace
 
-int run_join(const char* rank, char** command) {
-  const int process = first_with(std::string("RANK=") + rank);
+int run_join(char** arguments) {
+  std::vector<std::string> wanted;
+  char** command = arguments;
+  for (; *command && strchr(*command, '='); ++command) wanted.emplace_back(*command);
+  const auto who = wanted.empty() ? "rank " + std::string(*command) : std::string("the step");
+  if (wanted.empty()) wanted.push_back("RANK=" + std::string(*command));
+  const int process = *command && *++command ? first_with(wanted) : 0;
   if (process == 0) {
-    fprintf(stderr, "pipe-init: rank %s does not run any more\n", rank);
+    fprintf(stderr, "pipe-init: %s does not run any more\n", who.c_str());
     return 125;
   }
   const auto folder = "/proc/" + std::to_string(process);
@@ -76,7 +84,7 @@ int run_join(const char* rank, char** command) {
   const char* const known = getenv("TERM");
   const std::string terminal = known ? known : "";
   if (chdir((folder + "/cwd").c_str()) != 0)
-    fprintf(stderr, "pipe-init: cannot enter the folder of rank %s: %s\n", rank, strerror(errno));
+    fprintf(stderr, "pipe-init: cannot enter the folder of %s: %s\n", who.c_str(), strerror(errno));
   environ = variables.data();
   if (!terminal.empty()) setenv("TERM", terminal.c_str(), 1);
   execvp(command[0], command);

@@ -7,6 +7,8 @@
 //          copies itself to FILE, for the containers that start later
 //        pipe-agent init PROGRAM [ARGUMENT...]
 //          runs a step's command in a container of an engine (init.hpp)
+//        pipe-agent join RANK|NAME=VALUE... PROGRAM [ARGUMENT...]
+//          runs a command beside a process (join.hpp)
 //        pipe-agent ranks [OPTION...] PROGRAM [ARGUMENT...]
 //          starts the processes of a node of a step with nodes (ranks.hpp)
 //        pipe-agent job JOBS EVENTS NAME | job JOBS EVENTS --list FILE
@@ -21,6 +23,7 @@
 //          --log FILE                  also writes all frames to the file: nodes shorten logs
 //          --gpus                      samples the pod's GPUs
 //          --stalled-after MS          reports waits of processes after MS without output
+//          --progress                  not of a step that computes, reads or writes: reports that
 //          --status FILE               writes the step's end to the file, on a file system that the
 //                                      driver shares, and ends what the step has left running;
 //                                      kills it if STOP_FILE's folder is removed (job_folder.hpp)
@@ -91,8 +94,9 @@ unsigned long long written = 0;  // Bytes of all frames so far.
 /// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
 /// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
 /// arrived; `e` and `E` are for stderr; `w` has the waits of a stalled step's processes
-/// (waits.hpp), and is empty when the services of a step are ready; `u` has the step's resource
-/// usage, as JSON; `.123` marks the end of the log.
+/// (waits.hpp), `a` tells how many milliseconds ago it made progress; `w` is empty when the
+/// services of a step are ready; `u` has the step's resource usage, as JSON; `.123` marks the end
+/// of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[max_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -202,7 +206,8 @@ struct Options {
   int service_count = 0;
   const char* status = nullptr;  ///< File for the step's end; null: the pod's status has it.
   bool has_gpus = false, has_checkpoint = false;
-  long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
+  long stalled_after = 0;        ///< Milliseconds; 0: the step may be silent.
+  bool counts_progress = false;  ///< A step that makes progress may be silent.
 };
 
 /// Starts the stager, and returns its process. The stager prints the reason of a failure.
@@ -280,6 +285,11 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
     if (watched[3].revents) gpus.read();
     if (watched[0].revents || watched[1].revents) silence.heard();
+    if (const auto age = silence.look_for_progress({gpus.process(), step.keeper})) {
+      char text[24];
+      const int size = snprintf(text, sizeof text, "%ld", *age);
+      write_frame('a', text, static_cast<std::size_t>(size));
+    }
     if (silence.is_over_limit()) {
       char waits[pipeline::kubernetes_api::max_waits];
       write_frame('w', waits,
@@ -382,7 +392,7 @@ int run(char** command, const Options& options) {
   UsageMeter meter(is_first);
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
-  watch(step, meter, gpus, Silence(options.stalled_after),
+  watch(step, meter, gpus, Silence(options.stalled_after, options.counts_progress),
         JobFolder(options.status ? options.stop_file : nullptr));
   // Processes that the step has left running end with the step, as in a container.
   if (is_first)
@@ -427,7 +437,7 @@ int main(int count, char** arguments) {
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
   if (strcmp(arguments[1], "join") == 0 && count > 3)
-    return pipeline::kubernetes_api::run_join(arguments[2], arguments + 3);
+    return pipeline::kubernetes_api::run_join(arguments + 2);
   if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
   if (strcmp(arguments[1], "job") == 0)
     return pipeline::kubernetes_api::begin_job(arguments + 2, count - 2);
@@ -446,13 +456,16 @@ int main(int count, char** arguments) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
     const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
     const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
+    const bool has_progress = strcmp(arguments[1], "--progress") == 0;
     const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
     const bool has_services = strcmp(arguments[1], "--services") == 0;
     const bool has_status = strcmp(arguments[1], "--status") == 0;
-    const int values = collects || has_services ? 2 : has_gpus || has_checkpoint ? 0 : 1;
+    const bool is_flag = has_gpus || has_checkpoint || has_progress;
+    const int values = collects || has_services ? 2 : is_flag ? 0 : 1;
     if (count < values + 4) return 125;
     options.has_gpus |= has_gpus;
     options.has_checkpoint |= has_checkpoint;
+    options.counts_progress |= has_progress;
     if (collects) {
       options.stager = arguments[2];
       options.document = arguments[3];

@@ -152,7 +152,39 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   return end < size ? end : 0;
 }
 
+/// Returns utime, stime, cutime and cstime, which are fields 14 to 17 of proc_pid_stat(5).
+unsigned long ticks_in(const char* stat) {
+  const char* at = strrchr(stat, ')');  // Of the second field.
+  for (int field = 2; at && field < 14; ++field) at = strchr(at + 1, ' ');
+  unsigned long sum = 0;
+  for (int i = 0; at && i < 4; ++i) {
+    char* end = nullptr;
+    sum += strtoul(at, &end, 10);
+    at = end;
+  }
+  return sum;
+}
+
 }  // namespace
+
+core::Activity activity_of_descendants(std::initializer_list<pid_t> left_out) {
+  const auto tick = std::chrono::microseconds(1'000'000 / sysconf(_SC_CLK_TCK));
+  core::Activity sum;
+  const std::size_t count = find_processes(left_out);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!all[i].is_below) continue;
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", all[i].pid);
+    read_proc(path, text, sizeof text);
+    sum.cpu += tick * ticks_in(text);
+    snprintf(path, sizeof path, "/proc/%d/io", all[i].pid);
+    read_proc(path, text, sizeof text);
+    for (const char* name : {"rchar: ", "wchar: "})
+      if (const char* found = strstr(text, name))
+        sum.bytes += strtoull(found + strlen(name), nullptr, 10);
+  }
+  return sum;
+}
 
 unsigned signal_descendants(int signal, std::initializer_list<pid_t> left_out) {
   unsigned signalled = 0;

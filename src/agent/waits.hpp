@@ -1,11 +1,14 @@
 /// @file
-/// The processes of a step: the kernel functions in which they wait, and signals to them.
+/// The processes of a step: the kernel functions in which they wait, what they have done, and
+/// signals to them.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
 #include <initializer_list>
+
+#include "core/activity.hpp"
 
 namespace pipeline::kubernetes_api {
 
@@ -17,6 +20,11 @@ constexpr std::size_t max_waits = 7000;
 /// Returns the number of bytes, at most `max_waits`.
 /// @param left_out children that are not a part of the step
 std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out);
+
+/// Returns what all processes below this one have done, with their children that have ended. What
+/// this user may not see counts as nothing.
+/// @param left_out children that are not a part of the step
+core::Activity activity_of_descendants(std::initializer_list<pid_t> left_out);
 
 /// Sends the signal to all processes below this one; 0 sends none. Returns their number.
 /// @param left_out children that are not a part of the step

@@ -79,7 +79,8 @@ struct Entry {
 /// What the store's server says of a blob without a transfer of it.
 struct Attestation {
   std::uint64_t size = 0;
-  std::string tag;  ///< The ETag, without quotes.
+  std::string tag;        ///< The ETag, without quotes.
+  std::string crc64nvme;  ///< Of the whole blob, in base64; empty if the server keeps none.
 };
 
 /// How pods reach the store, which have no keys for it and see no files of this machine.
@@ -192,7 +193,10 @@ class BlobStore {
   virtual async::Task<std::vector<std::string>> folders(std::string folder) = 0;
   /// Removes a blob; a missing blob is not an error.
   virtual async::Task<> remove(std::string key) = 0;
-  virtual async::Task<> copy(std::string from, std::string to) = 0;
+  /// Copies a blob without a transfer of its content.
+  /// @param bytes its size, if that is known: a large blob is copied in the parts in which a pod
+  ///        has written it, so that its tag stays the same
+  virtual async::Task<> copy(std::string from, std::string to, std::uint64_t bytes = 0) = 0;
 
   /// Returns the keys of entries().
   async::Task<std::vector<std::string>> list(std::string prefix);

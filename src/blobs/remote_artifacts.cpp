@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "blobs/ranged_read.hpp"
+#include "core/base64.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -78,6 +79,32 @@ bool is_tag_of(std::string_view tag, const std::vector<std::string>& tags) {
   unsigned length = 0;
   EVP_Digest(all.data(), all.size(), sum.data(), &length, EVP_md5(), nullptr);
   return *given == std::string(reinterpret_cast<const char*>(sum.data()), length);
+}
+
+/// Returns the sum of an Attestation; nothing if there is none. A server that cannot compute
+/// it, as moto without its library, writes another sum in its place.
+std::optional<std::string> crc_of(std::string_view base64) {
+  auto sum = core::decode_base64(base64);
+  if (sum && sum->size() != sizeof(std::uint64_t)) sum.reset();
+  return sum;
+}
+
+/// Returns true if both sums are known, and differ.
+bool is_other_sum(std::string_view a, std::string_view b) {
+  const auto sum_a = crc_of(a), sum_b = crc_of(b);
+  return sum_a && sum_b && sum_a != sum_b;
+}
+
+bool is_what_was_sent(const Attestation& found, const RemoteArtifacts::Sent& sent) {
+  return found.size == sent.bytes && !is_other_sum(found.crc64nvme, sent.crc64nvme) &&
+         is_tag_of(found.tag, sent.tags);
+}
+
+/// Returns false if the server says too little to know it. Equal CRCs are not enough: who knows
+/// that of an artifact could make other content of the same, and obtain the artifact.
+bool is_same_content(const Attestation& a, const Attestation& b) {
+  return a.size == b.size && a.tag == b.tag && md5_of(a.tag.substr(0, a.tag.find('-'))) &&
+         !is_other_sum(a.crc64nvme, b.crc64nvme);
 }
 
 }  // namespace
@@ -154,7 +181,7 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
   if (bytes > store().max_copy_bytes()) co_return;
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     co_await use(to);
-    co_await store().copy(key, to);
+    co_await store().copy(key, to, bytes);
     damaged_.erase(to);
     co_return true;
   };
@@ -168,26 +195,36 @@ async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool i
 std::string RemoteArtifacts::place() const { return settings::to_json(settings_).dump(); }
 
 async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, bool is_tree,
-                                        std::uint64_t bytes, std::vector<std::string> tags) {
+                                        Sent sent) {
   auto* pods = store().pod_access();
-  if (!pods || bytes > store().max_copy_bytes()) co_return false;
-  const auto sent = co_await pods->attest(key);
-  if (!sent) throw BlobError(BlobError::Kind::missing_blob, store().url() + " has lost " + key);
-  if (sent->size != bytes || !is_tag_of(sent->tag, tags))
+  if (!pods || sent.bytes > store().max_copy_bytes()) co_return false;
+  const auto found = co_await pods->attest(key);
+  if (!found) throw BlobError(BlobError::Kind::missing_blob, store().url() + " has lost " + key);
+  if (!is_what_was_sent(*found, sent))
     throw BlobError(BlobError::Kind::damaged_blob,
                     store().url() + " has other content under " + key + " than was sent: " +
-                        std::to_string(sent->size) + " bytes, ETag " + sent->tag);
+                        std::to_string(found->size) + " bytes, ETag " + found->tag +
+                        (found->crc64nvme.empty() ? "" : ", CRC64NVME " + found->crc64nvme));
   const auto to = key_of(digest, is_tree);
   co_await use(to);
   if (!damaged_.contains(to)) {
     const auto there = co_await pods->attest(to);
-    const bool is_same = there && there->size == sent->size && there->tag == sent->tag;
-    if (is_same && md5_of(sent->tag.substr(0, sent->tag.find('-')))) co_return true;
+    if (there && is_same_content(*there, *found)) co_return true;
     if (there) co_return false;
   }
-  co_await store().copy(key, to);
+  std::optional<BlobError> refused;
+  try {
+    co_await store().copy(key, to, sent.bytes);
+  } catch (const BlobError& error) {
+    if (error.kind() == BlobError::Kind::missing_blob) throw;
+    refused = error;
+  }
+  if (refused) {
+    core::log::info(refused->what());
+    co_return false;
+  }
   const auto copied = co_await pods->attest(to);
-  if (!copied || copied->size != bytes)
+  if (!copied || copied->size != sent.bytes || is_other_sum(copied->crc64nvme, sent.crc64nvme))
     throw BlobError(BlobError::Kind::damaged_blob, store().url() + " could not copy " + key);
   damaged_.erase(to);
   stored_.set(to, true);

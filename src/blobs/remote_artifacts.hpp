@@ -66,13 +66,19 @@ class RemoteArtifacts {
   bool is_verified_by_consumers() const { return settings_.option("verify") == "consumer"; }
   /// Returns the store's settings as text, for model::Elsewhere.
   std::string place() const;
+  /// What a pod reports of a blob that it has sent.
+  struct Sent {
+    std::uint64_t bytes = 0;
+    std::vector<std::string> tags;  ///< See PodAccess::complete_upload().
+    std::string crc64nvme;          ///< See Attestation; empty if it is not known.
+  };
   /// Makes another blob the artifact under its digest, without a transfer, if the server attests
-  /// that the blob is what `tags` describe. Returns false if it has to be received and compared
+  /// that the blob is what was sent. Returns false if it has to be received and compared
   /// after all: the server cannot copy it, or has other content under this digest.
-  /// Throws BlobError (damaged_blob) if the server attests something else.
-  /// @param tags see PodAccess::complete_upload()
-  async::Task<bool> keep(std::string key, std::string digest, bool is_tree, std::uint64_t bytes,
-                         std::vector<std::string> tags);
+  /// Throws BlobError (damaged_blob) if the server attests something else. The server copies the
+  /// blob, because its key is signed before its digest is known, and because the pod's URL for the
+  /// whole blob could replace it later.
+  async::Task<bool> keep(std::string key, std::string digest, bool is_tree, Sent sent);
   /// The form in which receive() leaves a blob.
   enum class Form { file, executable, tree };
   static Form form_of(bool is_tree, bool is_executable) {

@@ -16,6 +16,9 @@ inline constexpr std::size_t max_connections = 8;
 /// MiB. Larger ones cost more where connections are cut, because a part is sent again from its
 /// beginning.
 inline constexpr std::uint64_t min_part = std::uint64_t{8} << 20;
+/// Parts of an output of a pod, whose URLs are signed before its size is known. Each has at most 5
+/// GiB, so that an output has at most 1,280 GiB.
+inline constexpr unsigned max_output_parts = 256;
 /// The first range of a download, whose response has the size of the whole blob.
 inline constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
 

@@ -87,12 +87,6 @@ std::string unlocked_notice(const std::string& reason) {
          reason;
 }
 
-bool has_requirements(const DockerSettings& settings) {
-  return !settings.skip_build.value_or(false) &&
-         (!settings.requirements.items().empty() || settings.pyproject_path ||
-          settings.replicate_local_python_environment.value_or(false));
-}
-
 StepSpec without_packages(const StepSpec& step) {
   StepSpec system;
   system.name = step.name;

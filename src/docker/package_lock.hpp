@@ -17,9 +17,6 @@
 
 namespace pipeline::docker {
 
-/// Returns true if an installer of Python packages has to choose versions for the step.
-bool has_requirements(const DockerSettings& settings);
-
 /// Returns the step without its Python packages: the image that they are resolved against and
 /// installed on, the parent with its Debian packages.
 StepSpec without_packages(const StepSpec& step);

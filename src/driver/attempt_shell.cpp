@@ -14,6 +14,7 @@
 #include "engine/cache/step_keys.hpp"
 #include "engine/graph/run_steps.hpp"
 #include "model/instance.hpp"
+#include "orchestrators/nodes.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::driver {
@@ -138,11 +139,9 @@ std::optional<orchestrators::NodeProcess> process_of(const StepSpec& step,
                            "leave out --rank");
   if (!step.nodes) return std::nullopt;
   const auto gpus = settings::gpu_request(step.settings->resources).count;
-  const auto each =
-      step.nodes.processes == per_gpu ? std::max<std::size_t>(1, gpus) : step.nodes.processes;
   orchestrators::NodeProcess process;
   process.nodes = step.nodes.count;
-  process.local_ranks = static_cast<unsigned>(each);
+  process.local_ranks = orchestrators::processes_of(step.nodes, gpus);
   process.ranks = process.nodes * process.local_ranks;
   process.rank = rank.value_or(0);
   if (process.rank >= process.ranks)
@@ -236,6 +235,7 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
   if (process) {
     running.rank = process->rank;
     running.first_rank_of_node = process->rank - process->local_rank;
+    running.node = process->node;
   }
   orchestrators::ShellRequest shell{.words = words_of(wanted), .id = session_.run_id};
   shell.has_terminal = wanted.has_terminal;

@@ -130,4 +130,38 @@ std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
   return done;
 }
 
+std::vector<std::uint64_t> Content::file_offsets() const {
+  std::vector<std::uint64_t> offsets;
+  for (const auto& piece : pieces_)
+    if (!piece.file.empty()) offsets.push_back(piece.begin);
+  return offsets;
+}
+
+FileDigests::FileDigests(const Content& content, std::vector<TreeNode>& nodes) {
+  const auto offsets = content.file_offsets();
+  for (auto& node : nodes) {
+    if (node.kind != TreeNode::Kind::file) continue;
+    if (node.bytes == 0)
+      node.digest = core::sha256({});
+    else
+      files_.push_back({offsets.at(files_.size()), &node});
+  }
+}
+
+void FileDigests::update(std::string_view tar) {
+  while (!tar.empty() && next_ < files_.size()) {
+    const auto [begin, node] = files_[next_];
+    const auto end = begin + node->bytes;
+    const bool is_within = position_ >= begin;
+    const auto part = tar.substr(0, (is_within ? end : begin) - position_);
+    if (is_within) hasher_.update(part);
+    position_ += part.size();
+    tar.remove_prefix(part.size());
+    if (position_ < end) continue;
+    node->digest = hasher_.finish();
+    ++next_;
+  }
+  position_ += tar.size();
+}
+
 }  // namespace pipeline::file_tree

@@ -8,8 +8,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/digest.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
 
@@ -29,6 +31,9 @@ class Content {
   /// Fills `into` from the offset; reads less than the span's size only at the end. Throws
   /// EnvironmentError for a file that cannot be read or became shorter.
   std::size_t read(std::uint64_t offset, std::span<char> into) const;
+  /// Returns the offsets in the tar at which the folder's files begin, in the order of their nodes;
+  /// none for empty files.
+  std::vector<std::uint64_t> file_offsets() const;
 
  private:
   struct Piece {
@@ -43,6 +48,25 @@ class Content {
   std::uint64_t size_ = 0;
   struct OpenFiles;
   std::unique_ptr<OpenFiles> open_;  ///< Files that were read last.
+};
+
+/// Fills the digests of a folder's files while its tar is read for another purpose.
+class FileDigests {
+ public:
+  /// @param nodes those of the content; they must outlive this object
+  FileDigests(const Content& content, std::vector<TreeNode>& nodes);
+  /// Adds the next bytes of the tar.
+  void update(std::string_view tar);
+
+ private:
+  struct File {
+    std::uint64_t begin;
+    TreeNode* node;
+  };
+  std::vector<File> files_;
+  std::size_t next_ = 0;
+  std::uint64_t position_ = 0;
+  core::Hasher hasher_;
 };
 
 }  // namespace pipeline::file_tree

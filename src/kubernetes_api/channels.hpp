@@ -24,6 +24,8 @@ class Channels {
   Channels(std::unique_ptr<net::Connection> connection, std::string rest)
       : connection_(std::move(connection)), bytes_(std::move(rest)) {}
 
+  /// Ends the connection: a receive() in progress throws or returns nothing.
+  void close() { connection_->close(); }
   async::Task<> send(Channel channel, std::string bytes);
   /// Returns the next message; nothing at the end. Throws TransportError, and EnvironmentError for
   /// a violation of the protocol.

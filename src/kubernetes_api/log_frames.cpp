@@ -1,6 +1,7 @@
 #include "kubernetes_api/log_frames.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "core/quantity.hpp"
@@ -9,7 +10,18 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+
 constexpr std::size_t max_fetch = 1 << 20;
+
+/// Reads the frame of a step that makes progress: untrusted, as the whole log.
+std::chrono::milliseconds age_in(std::string_view text) {
+  constexpr unsigned max_age = 3'600'000;
+  unsigned age = 0;
+  std::from_chars(text.data(), text.data() + text.size(), age);
+  return std::chrono::milliseconds(std::min(age, max_age));
+}
 
 }  // namespace
 
@@ -53,6 +65,7 @@ void PodLogFrames::report(const Frame& frame, std::size_t size) {
     return;
   }
   waits_.clear();
+  progressed_ = SteadyClock::now() - (frame.kind == 'a' ? age_in(frame.text) : 0ms);
   pass_output(frame, on_bytes_);
 }
 

@@ -42,8 +42,13 @@ class PodLogFrames {
   /// Returns the step's resource usage as JSON; empty before the end.
   const std::string& usage() const { return usage_; }
   /// Returns the waits of a stalled step's processes; empty if the step has not stalled, or has
-  /// printed output since.
+  /// printed output or made progress since.
   const std::string& waits() const { return waits_; }
+  /// Returns when the step has last printed something, or made progress in silence; nothing before
+  /// the first.
+  const std::optional<std::chrono::steady_clock::time_point>& progressed() const {
+    return progressed_;
+  }
   /// Returns the time of the last line; nothing before the first.
   const std::optional<Time>& last() const { return last_; }
 
@@ -56,6 +61,7 @@ class PodLogFrames {
   ReadCopy copy_;
   core::Lines lines_;
   std::optional<Time> last_;
+  std::optional<std::chrono::steady_clock::time_point> progressed_;
   std::string usage_, waits_;
   std::uint64_t reported_ = 0;  ///< Bytes of frames that were reported.
   bool has_begun_ = false, ended_ = false;

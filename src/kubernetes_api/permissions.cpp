@@ -53,7 +53,8 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
   auto all = permissions();
   all.insert(all.end(), driver_permissions().begin(), driver_permissions().end());
   // `pipe shell` opens a WebSocket, for which servers demand one verb or the other.
-  all.push_back({"", "pods/attach", {"get", "create"}});
+  for (const char* shell : {"pods/attach", "pods/exec"})
+    all.push_back({"", shell, {"get", "create"}});
   // Not required: the reason of a wait in Kueue's queue, and the cluster's own gangs.
   all.push_back({"kueue.x-k8s.io", "workloads", {"list"}});
   all.push_back({"scheduling.k8s.io", "podgroups", {"create", "patch"}});

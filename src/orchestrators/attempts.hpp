@@ -119,6 +119,7 @@ struct RunningProcess {
   unsigned number = 1;                ///< Of the attempt.
   std::optional<unsigned> rank = {};  ///< Of a step with nodes.
   unsigned first_rank_of_node = 0;    ///< Of its node.
+  unsigned node = 0;                  ///< Number of its node.
 };
 
 /// Where the processes of an attempt with nodes reach one another.

@@ -26,11 +26,6 @@ using TimePoint = std::chrono::steady_clock::time_point;
 /// Time in which the end of a process that lost its peer may be seen before that of the peer.
 constexpr std::chrono::milliseconds time_to_fail{100};
 
-unsigned processes_of(const NodesSpec& nodes, std::size_t gpus) {
-  if (nodes.processes != per_gpu) return nodes.processes;
-  return std::max(1U, static_cast<unsigned>(gpus / nodes.count));
-}
-
 /// Returns whether the step has left the folder as it was: what is behind a link is not the step's.
 bool is_folder(const fs::path& path) {
   std::error_code error;
@@ -139,7 +134,7 @@ Gang::Gang(AttemptRunner& runner, const Attempt& attempt, std::chrono::milliseco
       attempt_(attempt),
       spec_(attempt.step.nodes),
       max_pause_(max_pause),
-      processes_(processes_of(spec_, attempt.gpus.size())) {}
+      processes_(processes_of(spec_, attempt.gpus.size() / spec_.count)) {}
 
 async::Task<AttemptResult> Gang::run() {
   for (;;) {
@@ -196,7 +191,7 @@ async::Task<AttemptResult> Gang::try_once() {
   try {
     addresses_ = co_await runner_.connect_nodes(attempt_, spec_.count, spec_.count * processes_);
     addresses_.restarts = restarts_;
-    if (addresses_.gpus > 0) processes_ = processes_of(spec_, spec_.count * addresses_.gpus);
+    if (addresses_.gpus > 0) processes_ = processes_of(spec_, addresses_.gpus);
   } catch (const core::EnvironmentError& error) {
     refused.failure = failure_of(error);
   }

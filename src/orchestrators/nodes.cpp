@@ -212,14 +212,21 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   return end;
 }
 
+unsigned processes_of(const NodesSpec& nodes, std::size_t gpus_of_node) {
+  if (nodes.processes != per_gpu) return nodes.processes;
+  return std::max(1U, static_cast<unsigned>(gpus_of_node));
+}
+
 std::string nodes_text(const StepSpec& step) {
   const auto counted = [](std::size_t count, const std::string& one, const char* several = "s") {
     return std::to_string(count) + " " + one + (count == 1 ? "" : several);
   };
   const auto gpus = settings::gpu_request(step.settings->resources);
   const std::size_t nodes = step.nodes.count;
-  const std::size_t processes = step.nodes.processes == per_gpu ? gpus.count : step.nodes.processes;
-  if (processes == 0) return counted(nodes, "node") + " with a process for each GPU";
+  // How many GPUs `all` are shows only when they are reserved.
+  if (step.nodes.processes == per_gpu && gpus.count == 0)
+    return counted(nodes, "node") + " with a process for each GPU";
+  const std::size_t processes = processes_of(step.nodes, gpus.count);
   auto text = counted(nodes, "node") + " with " + counted(processes, "process", "es") +
               " each: " + counted(nodes * processes, "process", "es");
   if (gpus.count > 0) text += " and " + counted(nodes * gpus.count, "GPU");

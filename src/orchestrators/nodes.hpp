@@ -28,6 +28,9 @@ inline constexpr const char* agent_secret_name = "PIPE_NODE_SECRET";
 /// Returns the words before the command of a node whose processes `agent` starts.
 std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::string& agent);
 
+/// Returns the number of processes of each node, which has so many GPUs.
+unsigned processes_of(const NodesSpec& nodes, std::size_t gpus_of_node);
+
 /// Returns `2 nodes with 4 processes each: 8 processes and 8 GPUs in all`, for a step with nodes.
 std::string nodes_text(const StepSpec& step);
 

@@ -192,13 +192,12 @@ void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::s
   const bool is_taken = last && first.at("name") == last->slot;
   const auto& slot = is_taken ? document_.at("slots").at(slots.second) : first;
   const auto urls = part_urls(slot);
-  json tags = json::array();
-  const auto digest = send_parts("the checkpoint", content, urls,
-                                 part_size(content.size(), urls.size()), transfer_, tags);
+  const auto sent = send_parts("the checkpoint", content, urls,
+                               part_size(content.size(), urls.size()), transfer_);
   const json head{{"slot", slot.at("name")},
-                  {"parts", tags.size()},
+                  {"parts", sent.tags.size()},
                   {"bytes", content.size()},
-                  {"sha256", digest.hex()}};
+                  {"sha256", sent.digest.hex()}};
   const auto text = head.dump();
   transfer_.send("the checkpoint", document_.at("head"), text.size(),
                  [&](std::uint64_t offset, std::span<char> into) {

@@ -9,15 +9,15 @@ using nlohmann::json;
 
 namespace {
 
-/// Adds a range of the content to the hash.
-void hash(const file_tree::Content& content, std::uint64_t begin, std::uint64_t size,
-          core::Hasher& hasher) {
+/// Passes a range of the content.
+void read_range(const file_tree::Content& content, std::uint64_t begin, std::uint64_t size,
+                const std::function<void(std::string_view)>& on_bytes) {
   std::array<char, 64 << 10> piece;
   for (std::uint64_t done = 0; done < size;) {
     const auto wanted = std::min<std::uint64_t>(piece.size(), size - done);
     const auto count = content.read(begin + done, std::span(piece).first(wanted));
     if (count == 0) throw core::EnvironmentError("a file became shorter while it was read");
-    hasher.update({piece.data(), count});
+    on_bytes({piece.data(), count});
     done += count;
   }
 }
@@ -32,16 +32,20 @@ std::vector<std::string> part_urls(const json& signed_parts) {
   return urls;
 }
 
-core::Digest send_parts(const std::string& what, const file_tree::Content& content,
-                        const std::vector<std::string>& urls, std::uint64_t part,
-                        Transfer& transfer, json& tags) {
+SentParts send_parts(const std::string& what, const file_tree::Content& content,
+                     const std::vector<std::string>& urls, std::uint64_t part, Transfer& transfer,
+                     const std::function<void(std::string_view)>& on_bytes) {
   const auto count = std::max<std::uint64_t>(1, (content.size() + part - 1) / part);
   const auto size_of = [&](std::size_t i) { return std::min(part, content.size() - i * part); };
   std::vector<std::string> received(count);
   core::Hasher hasher;
+  const std::function<void(std::string_view)> take = [&](std::string_view bytes) {
+    hasher.update(bytes);
+    if (on_bytes) on_bytes(bytes);
+  };
   // The hash follows closely behind the parts that are being sent, so that a file is read from the
   // disk once.
-  InOrder hashing([&](std::size_t i) { hash(content, i * part, size_of(i), hasher); });
+  InOrder hashing([&](std::size_t i) { read_range(content, i * part, size_of(i), take); });
   Workers workers(count, transfer.threads());
   workers.run([&](std::size_t i) {
     hashing.ready(i);
@@ -51,8 +55,10 @@ core::Digest send_parts(const std::string& what, const file_tree::Content& conte
                                                      into.size(), size_of(i) - offset)));
         });
   });
-  for (auto& tag : received) tags.push_back(std::move(tag));
-  return hasher.finish();
+  SentParts sent;
+  sent.digest = hasher.finish();
+  for (auto& tag : received) sent.tags.push_back(std::move(tag));
+  return sent;
 }
 
 }  // namespace pipeline::stager

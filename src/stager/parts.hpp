@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -21,10 +23,16 @@ using blobs::part_size;
 /// Returns the URLs of parts, in order, from `{"before", "after", "signatures"}`.
 std::vector<std::string> part_urls(const nlohmann::json& signed_parts);
 
-/// Uploads the content in parts of equal size to `urls`, collects their tags in `tags`, and returns
-/// the content's SHA-256.
-core::Digest send_parts(const std::string& what, const file_tree::Content& content,
-                        const std::vector<std::string>& urls, std::uint64_t part,
-                        Transfer& transfer, nlohmann::json& tags);
+/// What was sent, in parts of equal size.
+struct SentParts {
+  core::Digest digest;  ///< SHA-256 of the whole content.
+  nlohmann::json tags = nlohmann::json::array();
+};
+/// Uploads the content in parts to `urls`.
+/// @param part bytes of a part
+/// @param on_bytes called with the whole content, in order, by one thread at a time
+SentParts send_parts(const std::string& what, const file_tree::Content& content,
+                     const std::vector<std::string>& urls, std::uint64_t part, Transfer& transfer,
+                     const std::function<void(std::string_view)>& on_bytes = {});
 
 }  // namespace pipeline::stager

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blobs/crc64nvme.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
@@ -208,8 +209,7 @@ json no_output(const json& output) {
 }
 
 /// Adds what the driver needs to know of a folder that it does not download.
-void describe(const fs::path& path, std::vector<file_tree::TreeNode>& nodes, json& entry) {
-  file_tree::hash_tree(path, nodes);
+void describe(const std::vector<file_tree::TreeNode>& nodes, json& entry) {
   std::uint64_t bytes = 0;
   for (const auto& node : nodes) bytes += node.bytes;
   entry["artifact"] = file_tree::tree_digest(nodes).hex();
@@ -227,7 +227,6 @@ json send_output(const json& output, Transfer& transfer) {
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree) {
     nodes = file_tree::scan_tree(path, {path});
-    if (output.value("stays", false)) describe(path, nodes, entry);
   } else if (!S_ISREG(status.st_mode)) {
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +
@@ -237,26 +236,36 @@ json send_output(const json& output, Transfer& transfer) {
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   const auto urls = part_urls(output);
   const auto part = part_size(content.size(), urls.size());
+  const bool stays = output.value("stays", false);
+  const auto send = [&](const std::vector<std::string>& to, std::uint64_t size) {
+    if (!stays) return send_parts(what, content, to, size, transfer);
+    blobs::Crc64Nvme crc;
+    std::optional<file_tree::FileDigests> files;
+    if (is_tree) files.emplace(content, nodes);
+    auto parts = send_parts(what, content, to, size, transfer, [&](std::string_view bytes) {
+      crc.update(bytes);
+      if (files) files->update(bytes);
+    });
+    entry["crc64nvme"] = crc.base64();
+    return parts;
+  };
   bool at_once = content.size() <= min_part;
-  core::Digest digest;
-  json tags = json::array();
+  SentParts sent;
   if (!at_once) try {
-      digest = send_parts(what, content, urls, part, transfer, tags);
+      sent = send(urls, part);
     } catch (const TransferError& error) {
       // A restarted server may have forgotten the upload.
       at_once = error.code() == "NoSuchUpload" && content.size() <= max_single_upload;
       if (!at_once) throw;
     }
-  if (at_once) {
-    tags = json::array();
-    digest = send_parts(what, content, whole, max_single_upload, transfer, tags);
-  }
+  if (at_once) sent = send(whole, max_single_upload);
+  if (is_tree && stays) describe(nodes, entry);
   entry["kind"] = is_tree ? "tree" : "file";
   entry["bytes"] = content.size();
-  entry["digest"] = digest.hex();
+  entry["digest"] = sent.digest.hex();
   entry["executable"] = !is_tree && (status.st_mode & S_IXUSR);
   entry["at_once"] = at_once;
-  entry["tags"] = std::move(tags);
+  entry["tags"] = std::move(sent.tags);
   return entry;
 }
 

@@ -3,11 +3,12 @@
 import json
 import random
 import signal
+import time
 import unittest
 
 from settings_test import OwnNamespaceTest as _OwnNamespaceTest
 from support_cluster import ClusterTest, kubectl, needs_cluster
-from nodes_test import FAIL, WRITE
+from nodes_test import FAIL, NCCLRAS, PATH_WITH_BIN, WRITE
 from support import wait_until
 
 PYTHON = {"parent_image": "python:3.11-slim-bookworm"}
@@ -77,10 +78,40 @@ class NodesTest(ClusterTest):
         self.assertEqual(len(before), 2)
         result = self.pipe("resume", "--output", "json")
         self.assertEqual(result.code, 0, result)
-        self.assertEqual(set(self.pods_made().values()), {1}, "no pod was made again")
+        self.assertEqual(sum(self.pods_made().values()), 3, "no pod was made again")  # two, and one that shows
         self.assertIn("1 of 0", self.log("show"))
         self.assertEqual(self.jobs(), [])
         self.assert_nothing_left()
+
+    def test_a_silent_rank_is_stalled_once_it_does_nothing(self):
+        """All compute in silence for longer than stalled_after, and then one of them stops: it is named, and NCCL is asked. A shell is beside it before."""
+        self.write("bin/ncclras", NCCLRAS).chmod(0o755)
+        self.write_steps("""
+import os, time
+print("computes", flush=True)
+end = time.monotonic() + 10
+while os.environ["RANK"] != "1" or time.monotonic() < end:
+    sum(range(100000))
+    time.sleep(0.02)
+time.sleep(600)
+""", 3, code=["train.py", "bin"], stalled_after="4s", retry={"max_retries": 0, "stalled": True}, environment={"PATH": PATH_WITH_BIN})
+        run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        began = 0
+
+        def open_shells():
+            nonlocal began
+            wait_until(lambda: self.log().count("computes") == 3, "three ranks", 120)
+            began = time.monotonic()
+            shell = self.pipe("shell", "latest", self.mark, "--rank", "2", "--", "sh", "-c", "echo $RANK $WORLD_SIZE $PIPE_STEP_NAME; ls; exit 5")
+            self.assertEqual((shell.code, shell.out), (5, f"2 3 {self.mark}\nbin\ntrain.py\n"), shell)
+            self.assertEqual(self.pipe("shell", "latest", self.mark, "--rank", "0", "--", "no-such-program").code, 127)
+
+        failure = self.finish_beside(run, open_shells).failure(self.mark)
+        self.assertGreater(time.monotonic() - began, 10, "it was ended while it computed")
+        self.assertEqual(failure["kind"], "stalled")
+        self.assertIn("rank 1 waits for something else than the 2 others", failure["message"])
+        self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["details"])
+        self.assertEqual(self.jobs(), [])
 
     def test_ctrl_c_ends_all_pods(self):
         self.write_steps(STAY.replace("SECONDS", "600"), 2)

@@ -76,32 +76,6 @@ class Interrupted(PipeTest):
         self.assertEqual(result.code, 130, result)
         self.assert_nothing_left()
 
-    def test_twice_ends_what_reads_a_large_file(self):
-        with open(self.write("code/x", ""), "ab") as code, open(self.write("large", ""), "ab") as large:
-            for file in (code, large):
-                file.truncate(60 << 30)
-        for steps in ({"a": {"command": ["true"], "inputs": {"d": "./large"}}}, {"a": {"command": ["true"], "code": ["code"]}},
-                      {"a": {"command": "truncate -s 60G ${outputs.o}", "outputs": ["o"]}}):
-            with self.subTest(steps):
-                self.pipeline(steps)
-                process = self.start("run", "pipeline.yaml", "--orchestrator", "local")
-                wait_until(lambda: process.poll() is not None or self.bytes_read(process) > 1 << 30, "a GiB of the file")
-                for _ in range(2):
-                    process.send_signal(signal.SIGINT)
-                    time.sleep(0.5)
-                read = 0
-                while process.poll() is None:
-                    read = max(read, self.bytes_read(process))
-                    time.sleep(0.1)
-                self.assertEqual(self.finish(process).code, 130)
-                self.assertLess(read, 50 << 30)
-
-    @staticmethod
-    def bytes_read(process: subprocess.Popen) -> int:
-        with contextlib.suppress(OSError):
-            return int(re.search(r"^rchar: (\d+)", pathlib.Path(f"/proc/{process.pid}/io").read_text(), re.MULTILINE)[1])
-        return 0
-
     def test_a_running_step_is_shown_with_the_time_that_it_has_run(self):
         process = self.begin("polite")
         wait_until(lambda: re.search(r"^wait +running +[1-9][0-9.]*m?s", self.pipe("show", "latest").out, re.MULTILINE), "the time of the running step")
@@ -179,6 +153,32 @@ class Interrupted(PipeTest):
 class InterruptedLocally(Interrupted):
     orchestrator = "local"
     test_what_the_engine_creates_after_its_driver_died_is_cleaned_up_too = None  # There is no engine.
+
+    def test_twice_ends_what_reads_a_large_file(self):
+        with open(self.write("code/x", ""), "ab") as code, open(self.write("large", ""), "ab") as large:
+            for file in (code, large):
+                file.truncate(60 << 30)
+        for steps in ({"a": {"command": ["true"], "inputs": {"d": "./large"}}}, {"a": {"command": ["true"], "code": ["code"]}},
+                      {"a": {"command": "truncate -s 60G ${outputs.o}", "outputs": ["o"]}}):
+            with self.subTest(steps):
+                self.pipeline(steps)
+                process = self.start("run", "pipeline.yaml", "--orchestrator", "local")
+                wait_until(lambda: process.poll() is not None or self.bytes_read(process) > 1 << 30, "a GiB of the file")
+                for _ in range(2):
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(0.5)
+                read = 0
+                while process.poll() is None:
+                    read = max(read, self.bytes_read(process))
+                    time.sleep(0.1)
+                self.assertEqual(self.finish(process).code, 130)
+                self.assertLess(read, 50 << 30)
+
+    @staticmethod
+    def bytes_read(process: subprocess.Popen) -> int:
+        with contextlib.suppress(OSError):
+            return int(re.search(r"^rchar: (\d+)", pathlib.Path(f"/proc/{process.pid}/io").read_text(), re.MULTILINE)[1])
+        return 0
 
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})

@@ -13,15 +13,16 @@ import unittest
 from support import PIPE, PipeTest, wait_until
 
 NOBODY = 65534
-STEPS = 60
+STEPS = 60  # more than 200 descriptors are enough for
+FEW = 20  # more than any of the low limits lets run at the same time
 
 
 class Limited(PipeTest):
     orchestrator = "local"
     few = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56)
 
-    def steps(self, command: str = "echo out > ${outputs.o}; sleep 0.1") -> dict:
-        return {"wide": {"matrix": {"i": list(range(STEPS))}, "command": command, "outputs": ["o"]}}
+    def steps(self, command: str = "echo out > ${outputs.o}; sleep 0.1", count: int = FEW) -> dict:
+        return {"wide": {"matrix": {"i": list(range(count))}, "command": command, "outputs": ["o"]}}
 
     def begin(self, *limits: tuple, jobs: int = 40, user: int | None = None) -> subprocess.Popen:
         def lower():
@@ -49,13 +50,14 @@ class Limited(PipeTest):
     def test_few_descriptors_make_steps_wait_and_fewer_end_the_run_with_a_reason(self):
         self.pipeline(self.steps())
         self.under(resource.RLIMIT_NOFILE, self.few)
+        self.pipeline(self.steps(count=STEPS))
         for limit in (96, 128, 200):
             self.state = self.folder / f"state-{limit}"
             result = self.assert_ends(self.begin((resource.RLIMIT_NOFILE, limit, limit)), 0)
             self.assertIn("open files", result.text)
 
     def test_a_low_soft_limit_of_descriptors_is_raised_for_the_driver_and_not_for_steps(self):
-        self.pipeline(self.steps("test $(ulimit -S -n) = 64; test $(ulimit -H -n) = 4000; echo > ${outputs.o}; sleep 0.1"))
+        self.pipeline(self.steps("test $(ulimit -S -n) = 64; test $(ulimit -H -n) = 4000; echo > ${outputs.o}; sleep 0.1", STEPS))
         result = self.assert_ends(self.begin((resource.RLIMIT_NOFILE, 64, 4000), jobs=STEPS), 0)
         self.assertNotIn("open files", result.text)
 
@@ -137,7 +139,7 @@ class Limited(PipeTest):
         self.assertEqual(self.finish(run).code, 0)
 
     def test_ctrl_c_ends_a_run_that_lacks_descriptors(self):
-        self.pipeline(self.steps("sleep 1000"))
+        self.pipeline(self.steps("sleep 1000", STEPS))
         for limit in (40, 64, 128):
             with self.subTest(limit=limit):
                 process = self.begin((resource.RLIMIT_NOFILE, limit, limit))
@@ -180,7 +182,7 @@ class LimitedContainers(Limited):
     orchestrator = "docker"
     few = (12, 40)  # between them calls of the engine wait for one another for long
 
-    def steps(self, command: str = "echo out > ${outputs.o}") -> dict:
+    def steps(self, command: str = "echo out > ${outputs.o}", count: int = 12) -> dict:
         return {"wide": {"matrix": {"i": list(range(12))}, "command": command, "outputs": ["o"]}}
 
     # The driver is the same.

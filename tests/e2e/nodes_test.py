@@ -44,6 +44,21 @@ if rank == N:
     sys.exit(3)
 time.sleep(600)
 """
+# A stand-in, which prints what one of NCCL 2.29 would.
+NCCLRAS = """#!/bin/sh
+echo "a stand-in of NCCL's client, asked with $*
+Errors
+======
+
+Warnings
+========
+
+#0-0 (27a079b828ff1a75) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  2 ranks have launched up to operation 7
+  Rank 1 has launched up to operation 6 -- GPU 1 managed by process $$ on node here"
+"""
+PATH_WITH_BIN = "./bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Waits for SIGTERM, and says so.
 WAIT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9))); print('waits', flush=True); time.sleep(600)"
 
@@ -188,23 +203,10 @@ if os.environ["PIPE_ATTEMPT"] == "1":
         self.assert_nothing_left()
 
     def test_what_nccl_knows_of_a_stall_is_told(self):
-        """The ncclras is a stand-in, which prints what one of NCCL 2.29 would."""
-        self.write("bin/ncclras", """#!/bin/sh
-echo "a stand-in of NCCL's client, asked with $*
-Errors
-======
-
-Warnings
-========
-
-#0-0 (27a079b828ff1a75) MISMATCH
-  Communicator ranks have different AllReduce operation counts
-  2 ranks have launched up to operation 7
-  Rank 1 has launched up to operation 6 -- GPU 1 managed by process $$ on node here"
-""").chmod(0o755)
+        self.write("bin/ncclras", NCCLRAS).chmod(0o755)
         self.write("train.py", "import time\nprint('waits', flush=True)\ntime.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "code": ["train.py", "bin"], "nodes": 3, "stalled_after": "1s", "retry": {"max_retries": 0, "stalled": True},
-                                 "environment": {"PATH": "./bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}})
+                                 "environment": {"PATH": PATH_WITH_BIN}}})
         failure = self.run_pipe(code=1).failure("train")
         self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["message"])
         self.assertIn("pipe: ncclras: #0-0 (27a079b828ff1a75) MISMATCH", self.log("train"))

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+from nodes_test import NCCLRAS, PATH_WITH_BIN
 from support import PARENT, PIPE, wait_until
 from support_slurm import BED, CONF, FOLDER, OnSlurm, slurm
 
@@ -82,6 +83,63 @@ class Results(OnSlurm):
         self.pipeline({"step": {"command": "true"}})
         result = self.run_pipe(code=3, PATH="/nonexistent")
         self.assertIn("login node", result.text)
+
+
+class WithinAnAllocation(OnSlurm):
+    """`pipe` runs in a job of two nodes, and its steps with it."""
+
+    def start(self, steps: dict) -> pathlib.Path:
+        self.pipeline(steps, settings={"resources": {"cpu_count": 1, "memory": "50MiB"}})
+        self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "within": "allocation"}}))
+        return self.submit(f"exec '{PIPE}' run")
+
+    def submit(self, command: str) -> pathlib.Path:
+        out = self.folder / "job.out"
+        out.unlink(missing_ok=True)
+        self.job = subprocess.run(["sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=2", "--mem=200M", f"--output={out}",
+                                   f"--chdir={self.folder}", "--wrap", command],
+                                  check=True, stdout=subprocess.PIPE, text=True, env=self.environment({})).stdout.strip()
+        self.addCleanup(slurm, "scancel", "--quiet", self.job)
+        return out
+
+    def wait_for_end(self, out: pathlib.Path) -> str:
+        wait_until(lambda: not slurm("squeue", "-h", "-j", self.job, "--states=RUNNING,PENDING,COMPLETING"), "the job's end")
+        return out.read_text()
+
+    def test_steps_are_steps_of_the_job_on_all_of_its_nodes(self):
+        out = self.start({"step": {"matrix": {"i": [1, 2, 3, 4]}, "outputs": ["x"],
+                                   "command": "echo $SLURM_JOB_ID $SLURM_STEP_ID > ${outputs.x}; echo $SLURMD_NODENAME >> ${outputs.x}; sleep 0.5"},
+                          "gather": {"inputs": {"all": "step[*].x"}, "command": "cat ${inputs.all}/* >> effects.txt; cat effects.txt"}})
+        self.assertIn("5 succeeded", self.wait_for_end(out))
+        lines = self.pipe("logs", "latest", "gather").out.splitlines()
+        self.assertEqual({line.split()[0] for line in lines if " " in line}, {self.job})
+        self.assertEqual(len({line for line in lines if " " in line}), 4)
+        self.assertEqual(len({line for line in lines if line.startswith("node")}), 2)
+        self.assert_nothing_left()
+
+    def test_a_stop_ends_steps_and_a_killed_driver_is_joined(self):
+        command = f"trap 'echo kept > ${{checkpoint}}/state; exit 1' TERM; echo x >> {self.folder}/effects; while ! test -e {self.folder}/go; do sleep 0.1; done"
+        out = self.start({"train": {"command": command, "checkpoint": True}})
+        self.wait_for_effect()
+        slurm("scancel", "--batch", "--signal=TERM", self.job)
+        self.assertIn("interrupted", self.wait_for_end(out))
+        self.assertEqual([path.read_text() for path in self.state.glob("checkpoints/*/state")], ["kept\n"])
+        self.assert_nothing_left()
+        # The job's script outlives the driver.
+        self.write("script", f"'{PIPE}' run & echo $! > pid; wait $!; '{PIPE}' resume")
+        out = self.submit(". ./script")
+        self.wait_for_effect(2)
+        os.kill(int((self.folder / "pid").read_text()), signal.SIGKILL)
+        wait_until(lambda: out.read_text().count("[train] started") == 2, "the second driver")
+        (self.folder / "go").touch()
+        self.assertIn("1 succeeded", self.wait_for_end(out))
+        self.assertEqual(self.effects(), 2)
+
+    def test_outside_of_a_job_there_is_advice(self):
+        self.pipeline({"step": {"command": "true"}})
+        self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "within": "alocation"}, "job": {"orchestrator": "slurm", "within": "allocation"}}))
+        self.assertIn("did you mean 'allocation'?", self.run_pipe(code=2).text)
+        self.assertIn("run this in a job: salloc", self.run_pipe("--profile", "job", code=3).text)
 
 
 class Arrays(OnSlurm):
@@ -251,6 +309,20 @@ class WhatSlurmDoes(OnSlurm):
         process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", *words)
         self.wait_for_effect()
         return process
+
+    def test_a_shell_and_ncclras_run_beside_the_step_in_its_job(self):
+        self.write("bin/ncclras", NCCLRAS).chmod(0o755)
+        self.pipeline({"slow": {"command": f"echo >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done", "code": ["bin"], "stalled_after": "1s",
+                                "environment": {"PATH": PATH_WITH_BIN}, "settings": {"resources": {"gpu_count": 1}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
+        self.wait_for_effect()
+        shell = self.pipe("shell", "latest", "slow", "--", "sh", "-c", "echo $PIPE_STEP_NAME ${CUDA_VISIBLE_DEVICES:+has GPUs}; ls; exit 7")
+        self.assertEqual((shell.code, shell.out), (7, "slow has GPUs\nbin\n"), shell)
+        log = lambda: self.pipe("logs", "latest", "slow").out
+        wait_until(lambda: "pipe: ncclras: #0-0 (27a079b828ff1a75) MISMATCH" in log(), "what NCCL knows")
+        self.write("go", "")
+        self.assertEqual(self.finish(process).steps(), {"slow": "succeeded"})
+        self.assert_nothing_left()
 
     def test_scancel_by_hand_is_told_and_not_retried(self):
         process = self.start_slow()

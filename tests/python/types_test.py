@@ -29,6 +29,10 @@ class Checkers(unittest.TestCase):
                               env={**os.environ, "MYPY_CACHE_DIR": str(self.bin.parent / "cache"), "PYTHONPATH": str(ROOT / "python"), "MYPYPATH": str(ROOT / "python")})
         return done.returncode, done.stdout
 
+    def assert_passes(self, *words, cwd):
+        code, said = self.check(*words, cwd=cwd)
+        self.assertEqual(code, 0, said)
+
     def test_mistakes_are_found(self):
         for program, words, lines in (("pyright", (), WRONG), ("mypy", ("--strict",), WRONG[:2])):
             with self.subTest(program):
@@ -40,12 +44,12 @@ class Checkers(unittest.TestCase):
     def test_the_package_passes(self):
         for program, words in (("mypy", ("--strict", "pipe_ml")), ("pyright", ())):
             with self.subTest(program):
-                self.assertEqual(self.check(program, *words, cwd=ROOT / "python")[0], 0, self.check(program, *words, cwd=ROOT / "python"))
+                self.assert_passes(program, *words, cwd=ROOT / "python")
 
     def test_a_program_of_all_kinds_of_steps_passes(self):
         for program, words in (("mypy", ("--strict",)), ("pyright", ())):
             with self.subTest(program):
-                self.assertEqual(self.check(program, *words, "right.py", cwd=HERE / "typed")[0], 0, self.check(program, *words, "right.py", cwd=HERE / "typed"))
+                self.assert_passes(program, *words, "right.py", cwd=HERE / "typed")
 
 
 if __name__ == "__main__":

@@ -179,6 +179,8 @@ def compile_headers(compiler, standard, headers, *options):
         [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", ROOT / "include", *options, "-x", "c++", "-"],
         input="".join(f"#include <pipeline/{header}>\n" for header in headers), capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"},
     )
+
+
 def outer_rooms(rooms):
     """The rooms with their nested ones in them. The catalog is plain data, which any room may read: no edge leads there."""
     outer = {room: (set(), set()) for room in rooms if "/" not in room}
@@ -233,7 +235,7 @@ class Rooms(unittest.TestCase):
 
     def test_the_header_of_a_program_brings_in_no_heavy_header(self):
         for header in ("pipeline.hpp", "settings.hpp"):
-            brought = compile_headers(compilers()[0], "c++20", [header], "-H").stderr
+            brought = compile_headers(compilers()[0], "c++20", [header], "-E", "-H").stderr
             names = {line.rsplit("/", 1)[-1] for line in brought.splitlines() if line.startswith(".")}
             self.assertIn("json_fwd.hpp", names)
             self.assertEqual(names & {"chrono", "filesystem", "functional", "iostream", "sstream", "variant"}, set())

@@ -1,7 +1,9 @@
 // A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs.
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "support/blob_conformance.hpp"
 
@@ -34,10 +36,23 @@ class NewBucket {
   const std::filesystem::path folder_;
 };
 
+/// Waits until the server knows the bucket: rclone keeps its list of them for some milliseconds.
+void wait_for_bucket(asio::io_context& loop, const settings::RemoteStoreSettings& settings) {
+  const auto store = blobs::open(loop, settings);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (;;) try {
+      run_task(loop, store->list(""));
+      return;
+    } catch (const blobs::BlobError&) {
+      if (std::chrono::steady_clock::now() > end) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
 StoreUnderTest real_server() {
   return {.name = "rclone",
           .make =
-              [](asio::io_context&, std::shared_ptr<void>& keeps) {
+              [](asio::io_context& loop, std::shared_ptr<void>& keeps) {
                 auto server = server_environment();
                 if (server.empty())
                   throw core::EnvironmentError("there is no S3 server: scripts/testbed/s3 start");
@@ -45,9 +60,11 @@ StoreUnderTest real_server() {
                 setenv("AWS_SECRET_ACCESS_KEY", server["SECRET_KEY"].c_str(), 1);
                 auto bucket = std::make_shared<NewBucket>(server["DATA"]);
                 keeps = bucket;
-                return settings::RemoteStoreSettings{
+                settings::RemoteStoreSettings settings{
                     "s3://" + bucket->name + "/team",
                     {{"endpoint", server["ENDPOINT"]}, {"certificate_authority", server["CA"]}}};
+                wait_for_bucket(loop, settings);
+                return settings;
               },
           .has_conditional_writes = false};
 }

@@ -194,6 +194,8 @@ TEST_P(BlobConformance, large_blobs_and_artifacts_come_back_as_they_were) {
   const auto digest = core::sha256(large).hex(), tree_digest = digest_of_tree("tree");
   const auto key = run_task(loop, artifacts.send(digest, folder.path() / "file", nullptr));
   EXPECT_EQ(range(key, size / 2, 1), "y");
+  run_task(loop, store->copy(key, "copy", size));
+  EXPECT_EQ(core::sha256(text("copy")).hex(), digest);
   using Form = blobs::RemoteArtifacts::Form;
   EXPECT_EQ(run_task(loop, artifacts.receive(key, folder.path() / "back", Form::executable, size,
                                              nullptr)),

@@ -57,8 +57,11 @@ class BucketServer {
       loses_answer = false;
       co_return exchange.cut();
     }
-    const auto tag = objects.contains(exchange.target) ? "ETag: " + tag_of(exchange.target) + "\r\n"
-                                                       : std::string();
+    auto tag = objects.contains(exchange.target) ? "ETag: " + tag_of(exchange.target) + "\r\n"
+                                                 : std::string();
+    if (const auto sum = checksums.find(exchange.target);
+        sum != checksums.end() && header(exchange, "x-amz-checksum-mode: ") == "ENABLED")
+      tag += "x-amz-checksum-crc64nvme: " + sum->second + "\r\n";
     if (const auto range = header(exchange, "range: bytes="); is_there && !range.empty())
       co_return co_await answer_part(exchange, text, range);
     if (exchange.method == "HEAD" && is_there)
@@ -75,8 +78,12 @@ class BucketServer {
   /// Serves an upload in parts, one upload at a time.
   async::Task<> answer_upload(HttpExchange& exchange) {
     const auto number = exchange.target.find("partNumber=");
+    const auto source = header(exchange, "x-amz-copy-source: ");
+    if (!source.empty() && !objects.contains(source))
+      co_return co_await exchange.answer(404, "<Error><Code>NoSuchKey</Code></Error>");
     if (exchange.method == "PUT")
-      parts[std::stoi(exchange.target.substr(number + 11))] = exchange.body;
+      parts[std::stoi(exchange.target.substr(number + 11))] = part_of(exchange, source);
+    if (!source.empty()) co_return co_await exchange.answer(200, "<ETag>&quot;part&quot;</ETag>");
     if (exchange.method == "POST" && exchange.target.ends_with("?uploads=")) {
       parts.clear();
     } else if (exchange.method == "POST") {
@@ -85,6 +92,13 @@ class BucketServer {
       for (const auto& [each, text] : parts) object += text;
     }
     co_await exchange.answer(200, "<UploadId>1</UploadId>", "ETag: \"part\"\r\n");
+  }
+  /// @param source the object from which the part is copied, if any
+  std::string part_of(const HttpExchange& exchange, const std::string& source) const {
+    if (source.empty()) return exchange.body;
+    const auto range = header(exchange, "x-amz-copy-source-range: bytes=");
+    const auto begin = std::stoul(range), end = std::stoul(range.substr(range.find('-') + 1)) + 1;
+    return objects.at(source).substr(begin, end - begin);
   }
   std::string content_of(const HttpExchange& exchange) const {
     const auto source = header(exchange, "x-amz-copy-source: ");
@@ -141,11 +155,12 @@ class BucketServer {
   }
 
   asio::io_context& loop;
-  bool refuses = false;                        ///< Refuses every request.
-  bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
-  std::map<int, std::string> parts;            ///< Parts of the current upload.
-  std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
-  std::map<std::string, std::string> tags;     ///< ETags of some of them.
+  bool refuses = false;                          ///< Refuses every request.
+  bool loses_answer = false;                     ///< Writes the next object, and gives no answer.
+  std::map<int, std::string> parts;              ///< Parts of the current upload.
+  std::map<std::string, std::string> objects;    ///< Keyed by path: `/team/pipe/KEY`.
+  std::map<std::string, std::string> tags;       ///< ETags of some of them.
+  std::map<std::string, std::string> checksums;  ///< CRC64NVME of some of them.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 

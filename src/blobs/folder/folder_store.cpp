@@ -161,7 +161,7 @@ async::Task<> FolderStore::remove(std::string key) {
   co_await async::on_pool(pool_, [&] { folder_.remove(key); });
 }
 
-async::Task<> FolderStore::copy(std::string from, std::string to) {
+async::Task<> FolderStore::copy(std::string from, std::string to, std::uint64_t /*bytes*/) {
   co_await async::on_pool(pool_, [&] { folder_.copy(from, to); });
 }
 

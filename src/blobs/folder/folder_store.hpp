@@ -26,7 +26,7 @@ class FolderStore final : public BlobStore {
   async::Task<std::vector<Entry>> entries(std::string prefix) override;
   async::Task<std::vector<std::string>> folders(std::string folder) override;
   async::Task<> remove(std::string key) override;
-  async::Task<> copy(std::string from, std::string to) override;
+  async::Task<> copy(std::string from, std::string to, std::uint64_t bytes = 0) override;
 
  private:
   async::Task<core::Descriptor> lock(const std::string& key);

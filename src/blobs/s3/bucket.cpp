@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t max_parts = 10'000;  // Maximum number of parts of an upload.
 constexpr unsigned few_tries = 4;            // Without an answer, for lookups and probe().
-constexpr std::uint64_t max_copy = std::uint64_t{5} << 30;  // In one request.
+// Bytes that a slow server moves in a second while it is silent.
+constexpr std::uint64_t server_pace = std::uint64_t{16} << 20;
 
 std::string quoted_tag(std::string tag) {
   std::string text;
@@ -126,11 +127,12 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
     request.headers.emplace_back("Content-Length: 0");
   }
   // A transfer may take long, but a server that is silent is considered gone.
-  request.silence = net::longest_silence();
+  const std::chrono::seconds work(call.server_bytes / server_pace);
+  request.silence = net::longest_silence() + work;
   request.timeout =
       call.is_lookup
           ? 10s
-          : 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
+          : 60s + work + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
   co_return co_await http_.send(std::move(request), call.on_body, call.cancel, call.on_headers);
 }
 
@@ -252,17 +254,24 @@ async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel
     co_return;
   }
   const auto size = part_size(body.size, max_parts), count = (body.size + size - 1) / size;
+  const WritePart put_one = [&](std::string id, std::size_t i) -> async::Task<std::string> {
+    Query query{{"partNumber", std::to_string(i + 1)}, {"uploadId", std::move(id)}};
+    co_return co_await put_part(key, std::move(query), body, i * size,
+                                std::min(size, body.size - i * size), cancel);
+  };
+  co_await write_in_parts(key, count, put_one);
+}
+
+async::Task<> Bucket::write_in_parts(std::string key, std::size_t count, WritePart write_part) {
   const auto id = co_await begin_upload(key);
   std::vector<std::string> tags(count);
   const std::function<std::size_t()> limit = [this] { return limit_.value(); };
-  const std::function<async::Task<>(std::size_t)> put_one = [&](std::size_t i) -> async::Task<> {
-    Query query{{"partNumber", std::to_string(i + 1)}, {"uploadId", id}};
-    tags[i] = co_await put_part(key, std::move(query), body, i * size,
-                                std::min(size, body.size - i * size), cancel);
+  const std::function<async::Task<>(std::size_t)> write_one = [&](std::size_t i) -> async::Task<> {
+    tags[i] = co_await write_part(id, i);
   };
   std::exception_ptr error;
   try {
-    co_await async::for_each(count, limit, put_one);
+    co_await async::for_each(count, limit, write_one);
     co_await complete_upload(key, id, tags);
   } catch (...) {
     error = std::current_exception();
@@ -312,13 +321,6 @@ async::Task<> Bucket::remove(std::string key) {
   co_await call(std::move(call_));
 }
 
-async::Task<> Bucket::copy(std::string from, std::string to) {
-  Call copy("copy " + from + " within", "PUT", to);
-  copy.headers["x-amz-copy-source"] =
-      "/" + settings_.bucket + "/" + net::url_encode(settings_.prefix + from, "/");
-  co_await call(std::move(copy));
-}
-
 async::Task<std::string> Bucket::begin_upload(std::string key) {
   Call begin("begin to write " + key + " to", "POST", key);
   begin.query["uploads"];
@@ -333,6 +335,7 @@ async::Task<std::string> Bucket::begin_upload(std::string key) {
 async::Task<> Bucket::complete_upload(std::string key, std::string upload,
                                       std::vector<std::string> tags) {
   Call complete("complete " + key + " in", "POST", key);
+  complete.server_bytes = tags.size() * min_part;  // Some servers write the object only now.
   complete.query["uploadId"] = std::move(upload);
   complete.text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < tags.size(); ++i)
@@ -381,8 +384,6 @@ async::Task<PodAccess::Keys> Bucket::keys_for_pod() {
     keys.variables["AWS_SESSION_TOKEN"] = found.keys.session_token;
   co_return keys;
 }
-
-std::uint64_t Bucket::max_copy_bytes() const { return max_copy; }
 
 const Kind& kind() {
   static const Kind kind{

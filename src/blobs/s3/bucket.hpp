@@ -61,7 +61,7 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<std::vector<Entry>> entries(std::string prefix) override;
   async::Task<std::vector<std::string>> folders(std::string folder) override;
   async::Task<> remove(std::string key) override;
-  async::Task<> copy(std::string from, std::string to) override;
+  async::Task<> copy(std::string from, std::string to, std::uint64_t bytes = 0) override;
 
   // For addresses of users' data in buckets.
   /// Returns the objects that begin with the prefix. Throws EnvironmentError for more than `max`.
@@ -106,6 +106,13 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<std::string> put_part(std::string key, Query query, const Body& body,
                                     std::uint64_t offset, std::uint64_t size,
                                     core::CancelSource* cancel);
+  using WritePart = std::function<async::Task<std::string>(std::string upload, std::size_t part)>;
+  /// Writes an object in parts; gives the upload up if that fails.
+  /// @param write_part writes a part, counted from 0, and returns its tag
+  async::Task<> write_in_parts(std::string key, std::size_t count, WritePart write_part);
+  std::string copy_source(const std::string& key) const;
+  /// Returns false if the server copies no parts.
+  async::Task<bool> copy_in_parts(std::string from, std::string to, std::uint64_t bytes);
   using SignNumber = std::function<async::Task<std::string>(std::string number)>;
   async::Task<NumberedUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
                                               char after_number, unsigned count);
@@ -125,6 +132,7 @@ class Bucket final : public BlobStore, private PodAccess {
   net::HttpClient http_;
   ConnectionLimit limit_;
   bool has_ranges_ = true;             ///< No range was answered with the whole object.
+  bool copies_parts_ = true;           ///< No copy of a part was refused as unknown.
   core::CancelSource* run_ = nullptr;  ///< See BlobStore::stop_calls_by().
   core::CancelSource stopped_;
   std::optional<core::CancelSource::Listener> listener_;

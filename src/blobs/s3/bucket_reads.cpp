@@ -36,6 +36,7 @@ async::Task<bool> Bucket::has(std::string key) {
 
 async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
   Call head("look for " + key + " in", "HEAD", key);
+  head.headers["x-amz-checksum-mode"] = "ENABLED";
   head.may_be_missing = true;
   const auto response = co_await call(std::move(head));
   std::optional<Attestation> found;
@@ -45,6 +46,8 @@ async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
   std::from_chars(size.data(), size.data() + size.size(), found->size);
   found->tag = response.header("etag");
   std::erase(found->tag, '"');
+  if (response.header("x-amz-checksum-type") != "COMPOSITE")
+    found->crc64nvme = response.header("x-amz-checksum-crc64nvme");
   co_return found;
 }
 

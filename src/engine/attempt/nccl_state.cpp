@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "core/diagnostic.hpp"
 #include "core/text.hpp"
 
 namespace pipeline::engine {
@@ -73,13 +74,6 @@ class Counts {
   std::map<std::uint64_t, std::string> who_;  ///< By the number of launched operations.
 };
 
-std::string printable_line(std::string_view line) {
-  std::string text(line.substr(0, max_width));
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return text;
-}
-
 }  // namespace
 
 std::vector<std::string> read_nccl_state(std::string_view text) {
@@ -91,9 +85,10 @@ std::vector<std::string> read_nccl_state(std::string_view text) {
     const bool is_ruler = line.find_first_not_of('=') == line.npos;
     if (!is_relevant || is_ruler || line == "Errors" || line == "Warnings") continue;
     counts.take(line);
-    if (lines.size() < max_lines) lines.push_back("ncclras: " + printable_line(line));
+    if (lines.size() < max_lines)
+      lines.push_back("ncclras: " + core::printable(line.substr(0, max_width)));
   }
-  if (auto who = counts.text(); !who.empty()) lines.insert(lines.begin(), printable_line(who));
+  if (auto who = counts.text(); !who.empty()) lines.insert(lines.begin(), core::printable(who));
   return lines;
 }
 

@@ -11,8 +11,7 @@
 
 namespace pipeline::engine {
 
-/// A rank that waits for others computes a little nevertheless: its threads look around. It makes
-/// progress if it takes a fiftieth of a CPU, or reads or writes more than that needs.
+/// When each rank has last made progress (core::is_progress()).
 class Progress {
  public:
   /// Takes what the ranks have done until now. Returns the time since which one of them at least

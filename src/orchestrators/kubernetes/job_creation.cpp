@@ -49,7 +49,7 @@ async::Task<> prepare(kubernetes_api::Client& client, const Attempt& attempt,
   auto& version = place.gang_job->pod_group;
   if (version.empty()) co_return;
   const bool is_there =
-      co_await create_pod_group(client, pod_group_manifest(attempt, place.owner, version));
+      co_await create_pod_group(client, pod_group_manifest(job_manifest(attempt, place), version));
   if (!is_there) version.clear();
 }
 

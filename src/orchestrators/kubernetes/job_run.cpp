@@ -26,6 +26,7 @@
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/service_logs.hpp"
+#include "orchestrators/kubernetes/stager_report.hpp"
 #include "orchestrators/kubernetes/wait_reasons.hpp"
 #include "orchestrators/last_output.hpp"
 #include "orchestrators/stopped.hpp"
@@ -50,7 +51,7 @@ class JobRun {
  public:
   JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
          const JobOptions& place, PodStaging* files, asio::any_io_executor executor,
-         std::string& waits)
+         PodReport& report)
       : client_(client),
         attempt_(attempt),
         place_(place),
@@ -61,7 +62,7 @@ class JobRun {
         changed_(executor),
         informer_(informer),
         entry_(informer.entry(pod_)),
-        waits_(waits),
+        report_(report),
         services_(client, attempt.io.log, executor),
         reasons_(client, informer, attempt, pod_) {
     entry_.on_change = [this] {
@@ -114,7 +115,7 @@ class JobRun {
   async::Change changed_;  ///< Of what view() returns.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
-  std::string& waits_;
+  PodReport& report_;
   ServiceLogs services_;
   WaitReasons reasons_;
   std::string uid_, evicted_, first_errors_, shell_error_;
@@ -336,7 +337,7 @@ async::Task<> JobRun::read_once() {
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) {
     frames_.feed(bytes);
-    waits_ = frames_.waits();
+    report_ = {frames_.waits(), frames_.progressed()};
     if (frames_.ended() && !log_ended_) log_ended_ = Clock::now();
   };
   frames_.restart();
@@ -466,7 +467,7 @@ async::Task<AttemptResult> JobRun::run() {
 
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   PodStaging* files, Removals& removals, std::string& waits) {
+                                   PodStaging* files, Removals& removals, PodReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
@@ -474,7 +475,7 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, informer, attempt, place, files, executor, waits);
+  JobRun run(client, informer, attempt, place, files, executor, report);
   try {
     result = co_await run.run();
   } catch (...) {

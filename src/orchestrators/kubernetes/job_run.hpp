@@ -6,6 +6,7 @@
 #include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
+#include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/removals.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -14,10 +15,9 @@ namespace pipeline::orchestrators::kubernetes {
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
 /// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.
 /// @param files exchanges files with the pod; null: the pod sees this machine's files
-/// @param waits kept up to date with what the agent says of a step that has stalled, for
-/// read_pod_waits()
+/// @param report kept up to date with what the agent says of the step
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   PodStaging* files, Removals& removals, std::string& waits);
+                                   PodStaging* files, Removals& removals, PodReport& report);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -21,6 +21,7 @@
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_group.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
+#include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
@@ -123,28 +124,39 @@ class KubernetesOrchestrator : public Orchestrator {
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready(attempt.io.cancel);
-    struct Waits {
-      std::map<const Attempt*, std::string>& all;
-      const Attempt* attempt;
-      ~Waits() { all.erase(attempt); }
-    };
-    const Waits is_running{waits_, &attempt};
-    auto result =
-        co_await run_job(client(), informer, attempt, place, files(), removals_, waits_[&attempt]);
+    const core::ScopeGuard has_ended([this, &attempt] { reports_.erase(&attempt); });
+    auto result = co_await run_job(client(), informer, attempt, place, files(), removals_,
+                                   reports_[&attempt]);
     result.image = image.id;
     co_return result;
   }
 
-  /// The agent says it about when this is called.
+  /// The agent says it about when this is called, unless its step makes progress and others do not.
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
     constexpr int most_looks = 30;
     asio::steady_timer pause(loop_);
-    for (int look = 0; look < most_looks && waits_.contains(&attempt); ++look) {
-      if (const auto& said = waits_.at(&attempt); !said.empty()) co_return read_pod_waits(said);
+    for (int look = 0; look < most_looks && reports_.contains(&attempt); ++look) {
+      const auto& report = reports_.at(&attempt);
+      if (!report.waits.empty()) co_return read_pod_waits(report.waits);
+      if (attempt.process && makes_progress(attempt.step, report)) break;
       pause.expires_after(std::chrono::milliseconds(100));
       co_await pause.async_wait(asio::use_awaitable);
     }
     co_return std::vector<std::string>{};
+  }
+
+  async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
+    const auto found = reports_.find(&attempt);
+    if (found == reports_.end() || !found->second.progressed) co_return std::nullopt;
+    co_return core::Activity{.progressed = found->second.progressed};
+  }
+
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    return join_pod(client(), owner(), std::move(process), std::move(shell));
+  }
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    return ask_pod(client(), owner(), std::move(process), std::move(words));
   }
 
   /// A pod gets its address once it is on a node. The driver then sends the addresses to the
@@ -223,6 +235,12 @@ class KubernetesOrchestrator : public Orchestrator {
     if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
     const auto version = co_await client().version();
     co_return has_indexed_jobs(version);
+  }
+
+  static bool makes_progress(const StepSpec& step, const PodReport& report) {
+    return step.stalled_after && report.progressed &&
+           std::chrono::steady_clock::now() - *report.progressed <
+               std::chrono::milliseconds(*step.stalled_after);
   }
 
   SharedClaim claim() const {
@@ -317,7 +335,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
-  std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
+  std::map<const Attempt*, PodReport> reports_;  ///< Of running agents.
   std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
   std::optional<std::string> pod_groups_;     ///< find_pod_groups(), once it was asked.

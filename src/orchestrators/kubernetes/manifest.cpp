@@ -318,6 +318,7 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
   if (step.stalled_after && !attempt.shell) {
     command.push_back("--stalled-after");
     command.push_back(std::to_string(step.stalled_after->count()));
+    if (attempt.process) command.push_back("--progress");
   }
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   if (attempt.process)

@@ -12,6 +12,7 @@
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/pod_refusal.hpp"
 #include "orchestrators/kubernetes/pod_services.hpp"
+#include "orchestrators/kubernetes/stager_report.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -48,33 +49,6 @@ const json& bringer_of(const json& pod) {
     if (!terminated.is_object() || number_at(terminated, "/exitCode") != 0) return status;
   }
   return none;
-}
-
-/// Returns the failure in a message of the pod's stager (stager/main.cpp), if any.
-std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
-  const auto report = core::parse_json(message);
-  if (!report.is_object()) return std::nullopt;
-  const bool fetching = report.contains("not_fetched");
-  if (!fetching && !report.contains("not_collected")) return std::nullopt;
-  const auto why = text_at(report, fetching ? "/not_fetched" : "/not_collected");
-  Failure failure{FailureKind::infrastructure,
-                  place +
-                      (fetching ? " could not get its files: "
-                                : " could not give back what its step had made: ") +
-                      why,
-                  {restarted_line},
-                  {}};
-  if (at(report, "/passes") == false) failure.kind = FailureKind::environment;
-  if (failure.kind == FailureKind::environment) failure.hints.clear();
-  if (why.find("certificate") != why.npos)
-    failure.hints.emplace_back(
-        "pods take this machine's CAs: name the one of the store's server, `certificate_authority: "
-        "ca.pem`, under `artifact_store`");
-  if (why.find("cannot connect") != why.npos || why.find("cannot find the host") != why.npos)
-    failure.hints.emplace_back(
-        "where pods reach the store under another address than this machine, `pod_endpoint` under "
-        "`artifact_store` says which");
-  return failure;
 }
 
 /// Returns the image's name in the pod's spec; a node's own name for it may differ.
@@ -216,9 +190,9 @@ std::string asked_by(const json& pod) {
   return text;
 }
 
-/// Returns true if the scheduler's message says that others have taken what the pod asks for.
+/// Returns true if the scheduler says that others have the room of the pod, or of its PodGroup.
 bool is_about_room(const std::string& message) {
-  constexpr std::array words{"Insufficient ", "Too many pods", "free ports"};
+  constexpr std::array words{"Insufficient ", "Too many pods", "free ports", "minCount "};
   return std::ranges::any_of(words, [&](auto* word) { return message.find(word) != message.npos; });
 }
 
@@ -282,18 +256,6 @@ PodState waiting(const json& pod, const json& container, std::chrono::seconds st
 bool step_has_ended(const std::optional<Failure>& failure) {
   return !failure || failure->kind == FailureKind::exit_code ||
          failure->kind == FailureKind::signal || failure->kind == FailureKind::out_of_memory;
-}
-
-std::string stager_notes(const json& pod) {
-  std::string lines;
-  for (const auto& container : list_at(pod, "/status/initContainerStatuses")) {
-    const auto report = core::parse_json(text_at(container, "/state/terminated/message"));
-    if (!report.is_object()) continue;
-    if (const auto text = text_at(report, "/cache"); !text.empty()) lines += "pipe: " + text + "\n";
-    if (const auto text = text_at(report, "/checkpoint"); !text.empty())
-      lines += "pipe: ${checkpoint} " + text + "\n";
-  }
-  return lines;
 }
 
 PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) {
@@ -445,7 +407,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
       !code && at(bringer, "/state/terminated").is_object()) {
     const auto& why = at(bringer, "/state/terminated");
     const auto said = text_at(why, "/message");
-    if (auto failure = not_carried(said, place_of(pod))) return failure;
+    if (auto failure = stager_failure(said, place_of(pod))) return failure;
     Failure failure{
         FailureKind::not_started,
         with(place_of(pod) + " could not start: its init container '" + text_at(bringer, "/name") +
@@ -476,7 +438,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
         {"raise `resources.memory`, or let the step hold less at a time"},
         {}};
   }
-  if (auto failure = not_carried(message, place_of(pod))) return failure;
+  if (auto failure = stager_failure(message, place_of(pod))) return failure;
   const auto report = core::parse_json(message);
   if (report.is_object() && report.contains("not_executed")) {
     const auto error = number_at(report, "/not_executed");

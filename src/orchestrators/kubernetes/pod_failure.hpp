@@ -69,9 +69,6 @@ std::optional<Failure> explained(const nlohmann::json& pod, const nlohmann::json
 /// Returns the failure if the cluster ended the pod because its Job exceeded activeDeadlineSeconds.
 /// Both objects may have been deleted since.
 std::optional<Failure> past_deadline(const nlohmann::json& job, const nlohmann::json& pod);
-/// Returns the lines of the step's log on the checkpoint that the pod's stager has restored, and on
-/// the node's cache; empty if there was neither.
-std::string stager_notes(const nlohmann::json& pod);
 /// Returns true if the step's own process has ended, so that the agent sends what it has written.
 bool step_has_ended(const std::optional<Failure>& failure);
 /// Returns for how long its container has been running, by the clocks of its node and this machine.

@@ -4,7 +4,6 @@
 
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
-#include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -36,12 +35,16 @@ bool can_have_pod_group(const StepSpec& step) {
          settings.scheduler_name.value_or("default-scheduler") == std::string("default-scheduler");
 }
 
-json pod_group_manifest(const AttemptSpec& attempt, const std::string& owner,
-                        const std::string& version) {
-  return {{"apiVersion", version},
-          {"kind", "PodGroup"},
-          {"metadata", {{"name", job_name(attempt)}, {"labels", job_labels(attempt, owner)}}},
-          {"spec", {{"schedulingPolicy", {{"gang", {{"minCount", attempt.process->nodes}}}}}}}};
+json pod_group_manifest(const json& job, const std::string& version) {
+  json group{{"apiVersion", version}, {"kind", "PodGroup"}};
+  for (const char* each : {"name", "labels"})
+    group["metadata"][each] = kubernetes_api::at(job, "/metadata").at(each);
+  auto& spec = group["spec"];
+  spec["schedulingPolicy"]["gang"]["minCount"] = kubernetes_api::at(job, "/spec/completions");
+  spec["disruptionMode"]["all"] = json::object();  // A gang that has lost a pod has ended.
+  if (auto priority = text_at(job, "/spec/template/spec/priorityClassName"); !priority.empty())
+    spec["priorityClassName"] = std::move(priority);
+  return group;
 }
 
 async::Task<bool> create_pod_group(kubernetes_api::Client& client, json group) {

@@ -19,9 +19,9 @@ async::Task<std::string> find_pod_groups(kubernetes_api::Client& client);
 /// their own means.
 bool can_have_pod_group(const StepSpec& step);
 
-/// Returns the PodGroup of an attempt with nodes, which has the name of its Job.
-nlohmann::json pod_group_manifest(const AttemptSpec& attempt, const std::string& owner,
-                                  const std::string& version);
+/// Returns the PodGroup of a Job with nodes, which has the Job's name. Its priority is that of the
+/// Job's pods: the scheduler refuses a group in which they differ.
+nlohmann::json pod_group_manifest(const nlohmann::json& job, const std::string& version);
 /// Creates it. Returns false if the cluster refuses: the Job then goes without.
 async::Task<bool> create_pod_group(kubernetes_api::Client& client, nlohmann::json group);
 /// Lets the PodGroup end with its Job. @param job_uid of the Job with its name

@@ -1,10 +1,13 @@
 /// @file
-/// A pod on the user's terminal.
+/// A pod on the user's terminal, and commands beside the step in a running pod.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kubernetes_api/client.hpp"
+#include "orchestrators/attempts.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -12,5 +15,16 @@ namespace pipeline::orchestrators::kubernetes {
 /// agent starts a shell. Returns when the container has closed its output. Throws ApiError and
 /// TransportError.
 async::Task<> connect_pod(kubernetes_api::Client& client, std::string pod, bool has_terminal);
+
+/// As AttemptRunner::join() and ask(). @param owner value of the label pipe.state
+async::Task<std::optional<int>> join_pod(kubernetes_api::Client& client, std::string owner,
+                                         RunningProcess process, ShellRequest shell);
+async::Task<std::optional<std::string>> ask_pod(kubernetes_api::Client& client, std::string owner,
+                                                RunningProcess process,
+                                                std::vector<std::string> words);
+
+/// Returns the exit code in the status that a server sends at the end of a command; nothing if the
+/// command was not run.
+std::optional<int> code_in_status(std::string_view status);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t max_list_in_secret = 200'000;
-constexpr unsigned parts_of_output = 256;  // Parts of at most 5 GiB each: 1,280 GiB.
 // Conditions and pages read small outputs, which are therefore fetched at once.
 constexpr std::uint64_t small_output = 1 << 20;
 
@@ -51,12 +50,14 @@ struct PodStaging::Sent {
   std::uint64_t bytes = 0, artifact_bytes = 0;
   bool executable = false, at_once = false;
   std::vector<std::string> tags;
+  std::string crc64nvme;  ///< In base64; empty for what the driver downloads.
   explicit Sent(const json& reported)
       : key(text_of(reported, "key")),
         upload(text_of(reported, "upload")),
         kind(text_of(reported, "kind")),
         digest(text_of(reported, "digest")),
-        artifact(text_of(reported, "artifact")) {
+        artifact(text_of(reported, "artifact")),
+        crc64nvme(text_of(reported, "crc64nvme")) {
     const auto number = [&](const char* name, std::uint64_t& to) {
       if (const auto found = reported.find(name);
           found != reported.end() && found->is_number_unsigned())
@@ -127,7 +128,7 @@ async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput
   const auto folder = folder_of(attempt), key = output_key(folder, output.name);
   const auto id = co_await pods_.begin_upload(key);
   uploads_[folder][key] = id;
-  auto urls = co_await pods_.presigned_parts(key, id, parts_of_output);
+  auto urls = co_await pods_.presigned_parts(key, id, blobs::max_output_parts);
   json made;
   made["name"] = output.name;
   made["path"] = std::move(path);
@@ -240,7 +241,11 @@ async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sen
     co_return false;
   }
   co_await finish_upload(sent);
-  const bool is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, sent.bytes, sent.tags);
+  blobs::RemoteArtifacts::Sent blob;
+  blob.bytes = sent.bytes;
+  blob.tags = sent.tags;
+  blob.crc64nvme = sent.crc64nvme;
+  const bool is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, std::move(blob));
   if (is_kept)
     result.elsewhere[output.name] = {
         digest, model::Elsewhere{.is_directory = is_tree,

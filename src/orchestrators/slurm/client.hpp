@@ -51,25 +51,28 @@ class Client {
  public:
   /// @param host see LoginNode
   explicit Client(const std::string& host) : login_(host) {}
+  virtual ~Client() = default;
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
   const LoginNode& login() const { return login_; }
   /// @return the job's number. Throws SlurmError
-  async::Task<std::string> submit(std::vector<std::string> options, std::string script);
+  virtual async::Task<std::string> submit(std::vector<std::string> options, std::string script);
   /// Returns why Slurm would refuse each job with these options, in its words: an account, a
   /// feature, a reservation that there is not. Empty if it would not, or is not able to say.
-  async::Task<std::string> refusal(std::vector<std::string> options);
+  virtual async::Task<std::string> refusal(std::vector<std::string> options);
   /// Returns all jobs of this user that Slurm still knows, ended ones included.
-  async::Task<std::vector<QueuedJob>> jobs();
+  virtual async::Task<std::vector<QueuedJob>> jobs();
   /// Returns likewise the jobs of this name.
-  async::Task<std::vector<QueuedJob>> jobs_named(std::string name);
+  virtual async::Task<std::vector<QueuedJob>> jobs_named(std::string name);
   /// Returns the jobs of this user that have not ended, with comments.
-  async::Task<std::vector<QueuedJob>> jobs_of_user();
+  virtual async::Task<std::vector<QueuedJob>> jobs_of_user();
   /// Runs scancel once for this job and all those that are cancelled with these options at the same
   /// time. A job that has ended is no error.
   async::Task<> cancel(std::string id, std::vector<std::string> options);
   /// Likewise for several jobs.
-  async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options);
+  virtual async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options);
   /// Returns the cluster's limits; no arrays if it does not tell.
-  async::Task<ArrayLimits> limits();
+  virtual async::Task<ArrayLimits> limits();
   /// Returns the output of another command. Throws SlurmError
   async::Task<std::string> output_of(std::vector<std::string> command);
   /// Returns how many commands were run.

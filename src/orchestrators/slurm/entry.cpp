@@ -15,6 +15,7 @@ Entry slurm_entry() {
                           .key = "account",
                           .option_help = "Slurm's account that the jobs are charged to"},
                          {.name = "container_runtime", .key = "container_runtime"},
+                         {.name = "within", .key = "within"},
                          {.name = "qos", .key = "qos"},
                          {.name = "constraint", .key = "constraint"},
                          {.name = "reservation", .key = "reservation"},

@@ -224,7 +224,8 @@ async::Task<> JobRun::stop() {
     was_killed_ = true;
   }
   auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
-  if (!entry_->has_begun) wish = Sent::cancel;  // A signal to a script that is not there is lost.
+  // A signal to a script that is not there is lost.
+  if (!entry_->has_begun && !fs::exists(paths_.begun())) wish = Sent::cancel;
   if (wish == Sent::stop_file && sent_ == wish && now - stopped_at_once_ >= time_to_kill)
     wish = Sent::kill;
   if (wish <= sent_) co_return;
@@ -431,17 +432,25 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   const auto folder = fs::absolute(attempt.scratch) / "slurm";
   make_private_folder(folder);
   const processes::Workspace workspace(attempt, place.short_folders);
-  processes::ProcessOptions process;
+  std::vector<std::string> command;
   if (place.runs_in_image(attempt.step)) {
     const JobPaths paths{folder, folder, "shell"};
     const auto start = co_await write_container(place, attempt, paths, workspace);
-    process.arguments = container_shell_command(attempt, start, place.connection, place.gres_types);
+    command = container_shell_command(attempt, start, place.connection, place.gres_types);
   } else {
     write_variables(place, attempt, workspace, folder / "variables");
-    process.arguments = shell_command(attempt, folder / "variables", workspace.layout().code,
-                                      place.connection, place.gres_types);
+    command = shell_command(attempt, folder / "variables", workspace.layout().code,
+                            place.connection, place.gres_types);
   }
-  process.arguments = place.client.login().words(process.arguments, attempt.shell->has_terminal);
+  AttemptResult result;
+  result.exit_code = run_on_streams(place.client.login(), command, attempt.shell->has_terminal);
+  co_return result;
+}
+
+int run_on_streams(const LoginNode& login, const std::vector<std::string>& command,
+                   bool has_terminal) {
+  processes::ProcessOptions process;
+  process.arguments = login.words(command, has_terminal);
   process.environment = processes::caller_variables();
   // In an allocation, srun would use a part of that.
   std::erase_if(process.environment, [](const auto& variable) {
@@ -449,9 +458,7 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   });
   process.program = processes::find_program(process.arguments.front(), process.environment["PATH"]);
   process.folder = "/";
-  AttemptResult result;
-  result.exit_code = processes::run_on_terminal(process);
-  co_return result;
+  return processes::run_on_terminal(process);
 }
 
 }  // namespace pipeline::orchestrators::slurm

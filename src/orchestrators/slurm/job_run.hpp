@@ -44,6 +44,10 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt);
 /// Runs the attempt's shell as a job of its own, with the streams of this process.
 async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);
 
+/// Runs a command of Slurm with the streams of this process. Returns its exit code.
+int run_on_streams(const LoginNode& login, const std::vector<std::string>& command,
+                   bool has_terminal);
+
 /// Ends all jobs that were submitted for these files, and returns when none runs.
 async::Task<> end_jobs_of(Client& client, JobPaths paths);
 

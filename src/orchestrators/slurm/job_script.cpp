@@ -111,9 +111,9 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
       {"reservation", step.reservation}};
   for (const auto& [name, value] : own)
     if (value) connection[name] = *value;
-  connection.erase("host");  // Of the login node.
+  for (const auto* own_field : {"host", "container_runtime", "within"})
+    connection.erase(own_field);  // They are no options of sbatch.
   std::vector<std::string> options;
-  connection.erase("container_runtime");  // pipe's own.
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
   for (const auto& option : step.extra_args.items()) options.push_back(option);
   return options;
@@ -230,7 +230,7 @@ std::string batch_script(const std::filesystem::path& agent, const JobPaths& pat
 }
 
 std::string container_script(const JobPaths& paths, const ContainerStart& start) {
-  const auto ended = quoted(paths.ended()), process = quoted(paths.folder / "process");
+  const auto ended = quoted(paths.ended()), process = quoted(paths.container_process());
   return std::string(script_beginning) +
          // Says that the step has not been started, whatever the reason.
          "without_container() {\n"

@@ -26,6 +26,8 @@ struct JobPaths {
   std::filesystem::path script() const { return folder / "script"; }
   /// Names the array that the job is a task of, and the task's number; not there for a job alone.
   std::filesystem::path array() const { return folder / "array"; }
+  /// Has the number of the agent in the step's container; not there without one.
+  std::filesystem::path container_process() const { return folder / "process"; }
   /// Exists once the script has begun, and names the job and its node.
   std::filesystem::path begun() const { return events / (name + begun_suffix); }
   /// Exists once the step has ended: the agent's status.

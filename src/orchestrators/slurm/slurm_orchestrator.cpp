@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -9,17 +10,21 @@
 #include <unistd.h>
 
 #include "agent/programs.hpp"
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/log.hpp"
 #include "core/text.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
+#include "orchestrators/slurm/allocation.hpp"
+#include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
@@ -67,6 +72,21 @@ std::vector<std::string> notices_of_image(const StepSpec& step) {
   add(docker.network.has_value(), "network");
   add(!docker.run_args.empty(), "run_args");
   return notices;
+}
+
+/// Returns what submits steps: as jobs, or within this process's job.
+std::unique_ptr<Client> client_of(const StringMap& connection) {
+  const auto within = connection_field(connection, "within");
+  auto host = connection_field(connection, "host");
+  if (within.empty()) return std::make_unique<Client>(host);
+  static const std::vector<std::string> known{"allocation"};
+  if (within != known.front())
+    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
+                           core::did_you_mean(within, known));
+  if (!host.empty())
+    throw core::InputError("`host` and `within` exclude each other",
+                           "remove `host`: an allocation is where `pipe` itself runs");
+  return std::make_unique<AllocationClient>();
 }
 
 class SlurmOrchestrator : public Orchestrator {
@@ -139,6 +159,25 @@ class SlurmOrchestrator : public Orchestrator {
     co_return result;
   }
 
+  async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
+    const auto has_terminal = shell.has_terminal;
+    const auto command = co_await beside(std::move(process), std::move(shell));
+    if (command.empty()) co_return std::nullopt;
+    co_return run_on_streams(client_.login(), command, has_terminal);
+  }
+
+  async::Task<std::optional<std::string>> ask(RunningProcess process,
+                                              std::vector<std::string> words) override {
+    ShellRequest request{.words = std::move(words)};
+    try {
+      auto command = co_await beside(std::move(process), std::move(request));
+      if (!command.empty()) co_return co_await client_.output_of(std::move(command));
+    } catch (const SlurmError& error) {  // The words may have failed.
+      core::log::info(error.what());
+    }
+    co_return std::nullopt;
+  }
+
   async::Task<std::string> service() override {
     co_await ask_for_partitions();
     if (client_.login().is_remote() && fs::is_directory(options_.state))
@@ -194,6 +233,15 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
+  /// A step of an allocation is no job, and has no number of one.
+  async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
+    if (!connection_field(options_.connection, "within").empty())
+      co_return std::vector<std::string>();
+    auto folder = folder_of(process.run_id);
+    co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
+                                      std::move(shell));
+  }
+
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
 
   /// Connects to an engine for steps that run in images alone.
@@ -377,7 +425,8 @@ class SlurmOrchestrator : public Orchestrator {
   const std::string runtime_;         ///< Of containers; empty: no step runs in one.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  Client client_{connection_field(options_.connection, "host")};
+  const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
+  Client& client_ = *owned_client_;
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;

@@ -49,6 +49,18 @@ TEST(Progress, all_that_begin_again_count_from_then) {
   EXPECT_EQ(progress.take(after({seconds(0)}), begin + seconds(9)), begin + seconds(5));
 }
 
+TEST(Progress, an_agent_beside_a_rank_knows_when_it_made_progress) {
+  Progress progress;
+  const auto after_second = [](int second) {
+    return orchestrators::ActivityByRank{{0, {.progressed = begin + seconds(second)}}};
+  };
+  EXPECT_EQ(progress.take(after_second(0), begin + seconds(1)), begin + seconds(1));
+  EXPECT_EQ(progress.take(after_second(4), begin + seconds(5)), begin + seconds(4));
+  EXPECT_EQ(progress.take(after_second(4), begin + seconds(9)), begin + seconds(4));
+  EXPECT_EQ(progress.take(after_second(99), begin + seconds(10)), begin + seconds(10))
+      << "clocks differ";
+}
+
 TEST(Progress, nothing_is_known_of_what_cannot_be_seen) {
   Progress progress;
   EXPECT_EQ(progress.take({}, begin), std::nullopt);

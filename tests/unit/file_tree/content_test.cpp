@@ -58,6 +58,14 @@ TEST_F(ContentTest, a_folder_is_a_tar_from_which_tar_makes_the_same_folder) {
   hash_tree(root, nodes);
   hash_tree(out, again);
   EXPECT_EQ(tree_digest(again), tree_digest(nodes));
+  for (const std::size_t size : {std::size_t{7}, text.size()}) {
+    auto sent = scan_tree(root);
+    FileDigests files(content, sent);
+    for (std::string_view rest = text; !rest.empty();
+         rest.remove_prefix(std::min(size, rest.size())))
+      files.update(rest.substr(0, size));
+    EXPECT_EQ(tree_digest(sent), tree_digest(nodes)) << "read with the tar, " << size << " a time";
+  }
 }
 
 TEST_F(ContentTest, a_file_is_its_bytes_from_anywhere) {

@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -187,6 +189,32 @@ TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
   EXPECT_EQ(frames, "wowu.");
 }
 
+TEST_F(Agent, does_not_call_a_step_stalled_that_computes_in_silence) {
+  const auto idle = folder.path() / "idle", gate = folder.path() / "gate";
+  ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+  core::write_file_atomically(folder.path() / "step",
+                              "#!/bin/sh\nend=$(($(date +%s%N) / 1000000 + 1600))\n"
+                              "while [ $(($(date +%s%N) / 1000000)) -lt $end ]; do :; done\n"
+                              "touch \"$1\"; read -r line < \"$2\"\n");
+  chmod((folder.path() / "step").c_str(), 0700);
+  FILE* output =
+      popen(("'" + program.string() + "' --stalled-after 800 --progress /stop '" +
+             folder.path().string() + "/step' '" + idle.string() + "' '" + gate.string() + "'")
+                .c_str(),
+            "r");
+  std::string frames;
+  char line[8192];
+  while (fgets(line, sizeof line, output)) {
+    if (frames.empty() || frames.back() != line[0]) frames += line[0];
+    if (line[0] != 'w') continue;
+    EXPECT_TRUE(std::filesystem::exists(idle)) << "called stalled while it computed";
+    std::ofstream(gate) << "\n";
+  }
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_TRUE(frames.starts_with("aw") && frames.ends_with("u.")) << frames;
+  EXPECT_EQ(std::ranges::count(frames, 'w'), 1) << frames;
+}
+
 /// The processor that an executable of Linux names (ELF's e_machine).
 int machine_of(std::string_view program) {
   return program.size() < 20 || !program.starts_with(
@@ -239,7 +267,7 @@ TEST_F(AgentJob, begins_once_with_slurms_variables_alone) {
   const std::string variables =
       "SLURM_JOB_ID=7 SLURMD_NODENAME=n1 SLURM_JOB_NAME=x CUDA_VISIBLE_DEVICES=0";
   EXPECT_EQ(begin(variables, "'a job'"), 0) << said;
-  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "7 n1 x\n");
+  EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "7 n1 a job\n");
   EXPECT_EQ(said.find("TOKEN"), said.npos) << said;
   EXPECT_EQ(said.find("SLURM_JWT"), said.npos) << said;
   EXPECT_NE(said.find("CUDA_VISIBLE_DEVICES=0\n"), said.npos) << said;

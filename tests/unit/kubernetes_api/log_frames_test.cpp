@@ -67,6 +67,23 @@ TEST_F(TheLogFrames, begin_of_a_step_is_known_once_its_services_are_ready) {
   EXPECT_EQ(out + frames.waits(), "");
 }
 
+TEST_F(TheLogFrames, a_silent_step_that_makes_progress_says_when_it_did) {
+  using std::chrono::seconds;
+  const auto now = std::chrono::steady_clock::now();
+  std::size_t place = 0;
+  EXPECT_FALSE(frames.progressed());
+  frames.feed("2026-11-21T08:15:00Z " + framed(place, 'w', "P1 train.py\tS1 futex"));
+  EXPECT_FALSE(frames.progressed()) << "it waits";
+  frames.feed("2026-11-21T08:15:01Z " + framed(place, 'a', "60000"));
+  ASSERT_TRUE(frames.progressed());
+  EXPECT_GE(*frames.progressed(), now - seconds(60));
+  EXPECT_LT(*frames.progressed(), now);
+  EXPECT_EQ(out + frames.waits(), "") << "it does not wait any more";
+  frames.feed("2026-11-21T08:15:02Z " + framed(place, 'o', "line"));
+  EXPECT_GE(*frames.progressed(), now);
+  EXPECT_EQ(out, "line\n");
+}
+
 TEST_F(TheLogFrames, end_alone_is_no_begin) {
   frames.feed("2026-11-21T08:15:00Z .0\n");
   EXPECT_TRUE(frames.ended());

@@ -1,6 +1,7 @@
 // The stager against a server that keeps what it is sent, and has troubles when the test wants it.
 #include "stager/staging.hpp"
 
+#include "blobs/crc64nvme.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "file_tree/content.hpp"
@@ -326,6 +327,12 @@ TEST_F(Carrier, tells_the_digest_of_a_folder_as_an_artifact) {
   EXPECT_EQ(told["artifact"], digest_of(tree));
   EXPECT_EQ(told["artifact_bytes"], 5);
   EXPECT_EQ(told["digest"], core::sha256(tar_of(tree)).hex());
+  blobs::Crc64Nvme crc;
+  crc.update(tar_of(tree));
+  EXPECT_EQ(told["crc64nvme"], crc.base64());
+  core::write_file_atomically(tree / "large", std::string(20 << 20, 'x'));
+  core::write_file_atomically(tree / "empty", "");
+  EXPECT_EQ(collected(tree)["outputs"][0]["artifact"], digest_of(tree)) << "sent in parts";
 }
 
 TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {

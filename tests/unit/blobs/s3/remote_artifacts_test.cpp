@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "blobs/crc64nvme.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
 #include "support/bucket.hpp"
@@ -16,6 +17,13 @@ namespace pipeline::blobs {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::string sum_of(std::string_view text) {
+  Crc64Nvme sum;
+  sum.update(text);
+  return sum.base64();
+}
+
 using test::run_task;
 using testing::ElementsAre;
 using Form = RemoteArtifacts::Form;
@@ -93,24 +101,28 @@ TEST_F(ArtifactsInABucket, that_pods_have_sent_are_kept_without_a_download) {
   const std::vector<std::string> sums{"\"0cc175b9c0f1b6a831c399e269772661\"",
                                       "\"92eb5ffee6ae2fec3ad71c777531578f\""};
   objects["/team/pipe/outputs/a"] = "ab";
-  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, {"\"unknown\""})));
+  RemoteArtifacts::Sent sent{2, {"\"unknown\""}, ""};
+  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
   EXPECT_EQ(objects["/team/pipe/" + to], "ab");
   EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/outputs/a", "HEAD /team/pipe/" + to,
                                         "PUT /team/pipe/" + to, "HEAD /team/pipe/" + to));
   server.asked.clear();
   tags["/team/pipe/outputs/a"] = "\"96e024ba2074fe77e8e965ba43a704be-2\"";
-  EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, sums)))
+  sent.tags = sums;
+  EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)))
       << "what is there may be other content: only a download tells";
   artifacts.invalidate(to);
-  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, 2, sums)));
+  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
   EXPECT_THAT(server.asked, testing::Not(testing::Contains(testing::StartsWith("GET"))));
 }
 
 TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
   const auto digest = core::sha256("ab").hex();
-  const auto kind_of = [&](std::uint64_t bytes, std::vector<std::string> sums) {
+  const auto kind_of = [&](std::uint64_t bytes, std::vector<std::string> sums,
+                           std::string crc = {}) {
+    const RemoteArtifacts::Sent sent{bytes, std::move(sums), std::move(crc)};
     try {
-      run_task(loop, artifacts.keep("outputs/a", digest, false, bytes, sums));
+      run_task(loop, artifacts.keep("outputs/a", digest, false, sent));
     } catch (const BlobError& error) {
       return error.kind();
     }
@@ -124,6 +136,35 @@ TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
             BlobError::Kind::damaged_blob)
       << "the parts are in another order";
   EXPECT_EQ(kind_of(2, {"0cc175b9c0f1b6a831c399e269772661"}), BlobError::Kind::damaged_blob);
+  tags["/team/pipe/outputs/a"] = "\"encrypted\"";
+  checksums["/team/pipe/outputs/a"] = sum_of("ax");
+  EXPECT_EQ(kind_of(2, {"x"}, sum_of("ab")), BlobError::Kind::damaged_blob);
+}
+
+TEST_F(ArtifactsInABucket, are_compared_after_all_if_only_their_checksums_are_equal) {
+  const auto digest = core::sha256("ab").hex(), to = RemoteArtifacts::key_of(digest, false);
+  objects["/team/pipe/outputs/a"] = objects["/team/pipe/" + to] = "ab";
+  checksums["/team/pipe/outputs/a"] = checksums["/team/pipe/" + to] = sum_of("ab");
+  const std::string tag = "\"96e024ba2074fe77e8e965ba43a704be\"";
+  tags["/team/pipe/outputs/a"] = tags["/team/pipe/" + to] = tag;
+  const RemoteArtifacts::Sent sent{2, {"x"}, sum_of("ab")};
+  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
+  tags["/team/pipe/" + to] = "\"encrypted\"";
+  EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
+  tags["/team/pipe/" + to] = tag;
+  checksums["/team/pipe/" + to] = sum_of("ax");
+  EXPECT_FALSE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
+  checksums["/team/pipe/" + to] = "AAAA";  // moto writes a CRC32 where it knows no CRC64NVME.
+  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
+}
+
+TEST(Crc64Nvme, is_that_of_the_catalogue_whatever_the_pieces) {
+  EXPECT_EQ(sum_of("123456789"), "rosUhgp5mIg=");  // 0xAE8B14860A799888
+  const std::string text(1000, 'x');
+  Crc64Nvme sum;
+  for (std::size_t i = 0, size = 1; i < text.size(); i += size++)
+    sum.update(std::string_view(text).substr(i, size));
+  EXPECT_EQ(sum.base64(), sum_of(text));
 }
 
 TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {

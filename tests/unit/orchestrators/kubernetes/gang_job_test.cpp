@@ -267,9 +267,19 @@ TEST_F(IndexedJob, pods_name_the_group_in_which_all_get_nodes_or_none) {
   const auto made = job();
   EXPECT_EQ(made["spec"]["template"]["spec"]["schedulingGroup"]["podGroupName"],
             made["metadata"]["name"]);
+  const auto group = pod_group_manifest(made, shared.pod_group);
+  EXPECT_EQ(group["metadata"]["name"], made["metadata"]["name"]);
+  EXPECT_EQ(group["metadata"]["labels"], made["metadata"]["labels"]);
+  EXPECT_EQ(group["spec"], json::parse(R"({"schedulingPolicy": {"gang": {"minCount": 3}},
+                                           "disruptionMode": {"all": {}}})"));
   EXPECT_TRUE(can_have_pod_group(step));
   step.settings->kubernetes.scheduler_name = "volcano";
   EXPECT_FALSE(can_have_pod_group(step));
+}
+
+TEST_F(IndexedJob, pods_have_the_priority_of_their_group) {
+  step.settings->kubernetes.priority_class_name = "high";
+  EXPECT_EQ(pod_group_manifest(job(), "scheduling.k8s.io/v1")["spec"]["priorityClassName"], "high");
 }
 
 /// An API server whose Job has two pods, and a gang that follows them.

@@ -45,6 +45,9 @@ json leaving(json pod) {
 const json running = pod({{"running", json::object()}});
 const json ended = pod({{"terminated", {{"exitCode", 0}}}});
 const json full_node = unscheduled("0/1 nodes are available: 1 Insufficient cpu.");
+// The scheduler's words about a pod of a PodGroup that would have a node.
+const json full_for_others =
+    unscheduled("minCount (3) cannot be satisfied: 1 scheduled, 1 remaining");
 const json closed_node = unscheduled("0/1 nodes are available: 1 node(s) were unschedulable.");
 
 constexpr const char *quota =
@@ -95,6 +98,7 @@ const WatchCase watch_cases[] = {
     {"webhook_that_is_away", {}, 59s, refused_by(webhook_away), Kind::wait, "failed calling"},
     {"webhook_that_stays_away", {}, 60s, refused_by(webhook_away), Kind::fail, "has not come"},
     {"full_node", full_node, 24h, with_room(Room::taken), Kind::wait, "no node has room for it"},
+    {"full_for_its_group", full_for_others, 24h, with_room(Room::taken), Kind::wait, "no node has"},
     {"nodes_not_shown", full_node, 24h, with_room(Room::unknown), Kind::wait, "Insufficient cpu"},
     {"no_node_ever", full_node, 4s, with_room(Room::never), Kind::wait, "no node takes it"},
     {"no_node_ever_is_told", full_node, 5s, with_room(Room::never), Kind::fail, "no node takes it"},

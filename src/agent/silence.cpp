@@ -1,0 +1,68 @@
+#include "agent/silence.hpp"
+
+#include <ctime>
+
+#include "agent/waits.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+constexpr long longest_look_pause = 500, looks_in_limit = 4, longest_pause = 60'000;
+
+long silence_clock() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+}
+
+long shorter(long a, long b) { return a < b ? a : b; }
+
+}  // namespace
+
+Silence::Silence(long limit, bool counts_progress)
+    : limit_(limit),
+      look_pause_(shorter(longest_look_pause, limit / looks_in_limit + 1)),
+      counts_progress_(counts_progress && limit > 0),
+      marked_(silence_clock()) {
+  heard();
+}
+
+void Silence::heard() {
+  heard_ = silence_clock();
+  is_reported_ = false;
+}
+
+bool Silence::is_over_limit() {
+  if (limit_ == 0 || is_reported_ || silence_clock() - heard_ < limit_) return false;
+  return is_reported_ = true;
+}
+
+int Silence::at_most(int pause) const {
+  const auto now = silence_clock();
+  const auto take = [&](long next) {
+    const long left = next > now ? shorter(next - now, longest_pause) : 0;
+    pause = static_cast<int>(pause < 0 ? left : shorter(pause, left));
+  };
+  if (limit_ > 0 && !is_reported_) take(heard_ + limit_);
+  if (counts_progress_) take(next_look_);
+  return pause;
+}
+
+std::optional<long> Silence::look_for_progress(std::initializer_list<pid_t> left_out) {
+  const auto now = silence_clock();
+  if (!counts_progress_ || now < next_look_) return std::nullopt;
+  next_look_ = now + look_pause_;
+  const auto done = activity_of_descendants(left_out);
+  if (core::is_progress(mark_, done, std::chrono::milliseconds(now - marked_))) {
+    mark_ = done;
+    marked_ = now;
+    has_news_ = true;
+    heard();
+  }
+  if (!has_news_ || now < next_report_) return std::nullopt;
+  has_news_ = false;
+  next_report_ = now + limit_ / looks_in_limit;
+  return now - marked_;
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,55 @@
+#include "orchestrators/kubernetes/stager_report.hpp"
+
+#include "core/bounded_json.hpp"
+#include "kubernetes_api/json.hpp"
+#include "orchestrators/kubernetes/pod_failure.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+using kubernetes_api::at;
+using kubernetes_api::list_at;
+using kubernetes_api::text_at;
+using nlohmann::json;
+
+}  // namespace
+
+std::optional<Failure> stager_failure(const std::string& message, const std::string& pod) {
+  const auto report = core::parse_json(message);
+  if (!report.is_object()) return std::nullopt;
+  const bool fetching = report.contains("not_fetched");
+  if (!fetching && !report.contains("not_collected")) return std::nullopt;
+  const auto why = text_at(report, fetching ? "/not_fetched" : "/not_collected");
+  Failure failure{FailureKind::infrastructure,
+                  pod +
+                      (fetching ? " could not get its files: "
+                                : " could not give back what its step had made: ") +
+                      why,
+                  {restarted_line},
+                  {}};
+  if (at(report, "/passes") == false) failure.kind = FailureKind::environment;
+  if (failure.kind == FailureKind::environment) failure.hints.clear();
+  if (why.find("certificate") != why.npos)
+    failure.hints.emplace_back(
+        "pods take this machine's CAs: name the one of the store's server, `certificate_authority: "
+        "ca.pem`, under `artifact_store`");
+  if (why.find("cannot connect") != why.npos || why.find("cannot find the host") != why.npos)
+    failure.hints.emplace_back(
+        "where pods reach the store under another address than this machine, `pod_endpoint` under "
+        "`artifact_store` says which");
+  return failure;
+}
+
+std::string stager_notes(const json& pod) {
+  std::string lines;
+  for (const auto& container : list_at(pod, "/status/initContainerStatuses")) {
+    const auto report = core::parse_json(text_at(container, "/state/terminated/message"));
+    if (!report.is_object()) continue;
+    if (const auto text = text_at(report, "/cache"); !text.empty()) lines += "pipe: " + text + "\n";
+    if (const auto text = text_at(report, "/checkpoint"); !text.empty())
+      lines += "pipe: ${checkpoint} " + text + "\n";
+  }
+  return lines;
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,146 @@
+#include "orchestrators/slurm/allocation.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "core/joined.hpp"
+#include "core/text.hpp"
+#include "core/user_environment.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view name_option = "--job-name=", comment_option = "--comment=",
+                           output_option = "--output=";
+
+/// Returns the value of the option; empty if it is not there.
+std::string value_of(const std::vector<std::string>& options, std::string_view beginning) {
+  for (const auto& option : options)
+    if (option.starts_with(beginning)) return option.substr(beginning.size());
+  return {};
+}
+
+/// Returns true for what the allocation has decided, and for what srun does not know.
+bool is_of_the_job(const std::string& option) {
+  static constexpr std::string_view names[] = {
+      "--parsable", "--array",   "--no-requeue",  "--partition", "--account",   "--qos",
+      "--nice",     "--exclude", "--reservation", "--output",    "--constraint"};
+  const auto name = option.substr(0, option.find('='));
+  return std::ranges::find(names, name) != std::end(names);
+}
+
+}  // namespace
+
+std::vector<std::string> srun_command(const std::vector<std::string>& options,
+                                      const std::string& script) {
+  std::vector<std::string> command{"srun", "--exact", "--quiet", "--input=none", "--mpi=none"};
+  for (const auto& option : options)
+    if (!is_of_the_job(option)) command.push_back(option);
+  command.insert(command.end(), {"/bin/sh", "-c", script});
+  return command;
+}
+
+std::vector<StepProcess> step_processes(const fs::path& proc) {
+  std::vector<StepProcess> found;
+  for (const auto& folder : core::entries_of(proc)) {
+    auto id = folder.filename().string();
+    if (!core::all(id, core::is_digit)) continue;
+    std::string text;
+    try {
+      text = core::read_if_file(folder / "cmdline");
+    } catch (const core::EnvironmentError&) {  // It has just ended.
+      continue;
+    }
+    std::vector<std::string> words;
+    for (const auto word : core::split(text, '\0')) words.emplace_back(word);
+    if (words.empty() || fs::path(words.front()).filename() != "srun") continue;
+    auto comment = value_of(words, comment_option);
+    if (!comment.starts_with("pipe:")) continue;
+    found.push_back({std::move(id), value_of(words, name_option), std::move(comment)});
+  }
+  return found;
+}
+
+AllocationClient::AllocationClient() : Client(""), job_(core::variable("SLURM_JOB_ID")) {
+  if (job_.empty())
+    throw core::EnvironmentError(
+        "`within: allocation` starts steps in a job of Slurm, and this is none",
+        {"run this in a job: salloc --nodes=2 pipe run ...",
+         "without `within`, each step is a job of its own"});
+}
+
+async::Task<std::string> AllocationClient::submit(std::vector<std::string> options,
+                                                  std::string script) {
+  const auto output = value_of(options, output_option);
+  // It has a session of its own, because the step goes on when this process is killed. The agent
+  // in the step tells the number.
+  const auto start = "PIPE_SLURM_ID=$$ exec " +
+                     core::joined(srun_command(options, script), " ", core::shell_quote);
+  std::vector<std::string> command{"/bin/sh", "-c",
+                                   "setsid /bin/sh -c " + core::shell_quote(start) +
+                                       " </dev/null >" + core::shell_quote(output) +
+                                       " 2>&1 &\necho $!\n"};
+  co_return parse_job_id(co_await output_of(std::move(command)));
+}
+
+/// Slurm lists only those steps that have begun.
+async::Task<std::vector<QueuedJob>> AllocationClient::steps() {
+  std::vector<std::string> command{"squeue",        "--noheader", "--steps",
+                                   "--job=" + job_, "--format",   "%i|RUNNING||%N|%j"};
+  co_return parse_queue(co_await output_of(std::move(command)));
+}
+
+async::Task<std::vector<QueuedJob>> AllocationClient::jobs() {
+  const auto begun = co_await steps();
+  std::vector<QueuedJob> jobs;
+  for (auto& process : step_processes()) {
+    const auto step = std::ranges::find(begun, process.name, &QueuedJob::name);
+    QueuedJob job{process.id, "PENDING", "Resources", "", process.name, process.comment};
+    if (step != begun.end()) {
+      job.state = step->state;
+      job.reason = "None";
+      job.node = step->node;
+    }
+    jobs.push_back(std::move(job));
+  }
+  co_return jobs;
+}
+
+async::Task<std::vector<QueuedJob>> AllocationClient::jobs_named(std::string name) {
+  auto all = co_await jobs();
+  std::erase_if(all, [&](const QueuedJob& job) { return job.name != name; });
+  co_return all;
+}
+
+async::Task<std::vector<QueuedJob>> AllocationClient::jobs_of_user() { co_return co_await jobs(); }
+
+async::Task<> AllocationClient::cancel_all(std::vector<std::string> ids,
+                                           std::vector<std::string> options) {
+  std::erase_if(options, [](const auto& option) {  // There is no batch script.
+    return option == "--batch" || option == "--full";
+  });
+  const auto begun = co_await steps();
+  std::vector<std::string> of_steps;
+  for (const auto& process : step_processes()) {
+    if (std::ranges::find(ids, process.id) == ids.end()) continue;
+    const auto step = std::ranges::find(begun, process.name, &QueuedJob::name);
+    if (step != begun.end())
+      of_steps.push_back(step->id);
+    else
+      kill(static_cast<pid_t>(std::stol(process.id)), SIGTERM);
+  }
+  if (!of_steps.empty()) co_await Client::cancel_all(of_steps, options);
+}
+
+async::Task<std::string> AllocationClient::refusal(std::vector<std::string>) {
+  co_return std::string();
+}
+
+async::Task<ArrayLimits> AllocationClient::limits() { co_return ArrayLimits{}; }
+
+}  // namespace pipeline::orchestrators::slurm

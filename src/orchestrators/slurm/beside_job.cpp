@@ -1,0 +1,39 @@
+#include "orchestrators/slurm/beside_job.hpp"
+
+#include "core/text.hpp"
+#include "orchestrators/slurm/job_run.hpp"
+#include "orchestrators/slurm/submitter.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+namespace fs = std::filesystem;
+
+async::Task<std::vector<std::string>> command_beside(Client& client, fs::path agent,
+                                                     fs::path folder, RunningProcess process,
+                                                     ShellRequest shell) {
+  const auto paths = paths_of(folder, job_name(process.run_id, process.step, process.number));
+  const auto job = recorded_job(paths);
+  std::vector<std::string> command;
+  if (job.id.empty() || fs::exists(paths.begun()) == fs::exists(paths.ended())) co_return command;
+  if (fs::exists(paths.container_process())) co_return command;
+  // The task of an array has a number of its own, which srun wants.
+  std::vector<std::string> question{"squeue", "--noheader", "--states=RUNNING", "--jobs=" + job.id,
+                                    "--format=%A"};
+  const auto answer = co_await client.output_of(std::move(question));
+  const auto id = core::trimmed(answer);
+  if (id.empty()) co_return command;
+  command = {"srun",          "--overlap", "--jobid=" + std::string(id),
+             "--export=TERM", "--nodes=1", "--ntasks=1"};
+  if (shell.has_terminal) command.emplace_back("--pty");
+  const StringMap marks{{"PIPE_RUN_ID", process.run_id},
+                        {"PIPE_STEP_NAME", process.step},
+                        {"PIPE_ATTEMPT", std::to_string(process.number)}};
+  command.push_back(agent.string());
+  command.emplace_back("join");
+  for (const auto& [name, value] : marks) command.push_back(name + "=" + value);
+  command.emplace_back("--");
+  command.insert(command.end(), shell.words.begin(), shell.words.end());
+  co_return command;
+}
+
+}  // namespace pipeline::orchestrators::slurm

@@ -1,0 +1,50 @@
+#include "orchestrators/slurm/allocation.hpp"
+
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+
+#include "core/file.hpp"
+
+namespace pipeline::orchestrators::slurm {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Allocation, srun_gets_what_the_step_asks_for_and_not_what_the_job_has_decided) {
+  const std::vector<std::string> options{
+      "--job-name=n",       "--output=/s/out",   "--no-requeue", "--partition=gpu",
+      "--comment=pipe:o:r", "--cpus-per-task=2", "--gres=gpu:1"};
+  EXPECT_THAT(srun_command(options, "exec x"),
+              ElementsAre("srun", "--exact", "--quiet", "--input=none", "--mpi=none",
+                          "--job-name=n", "--comment=pipe:o:r", "--cpus-per-task=2", "--gres=gpu:1",
+                          "/bin/sh", "-c", "exec x"));
+}
+
+TEST(Allocation, steps_are_known_by_their_sruns_alone) {
+  using namespace std::string_literals;
+  const core::TemporaryFolder proc;
+  const std::pair<const char*, std::string> processes[]{
+      {"7", "/usr/bin/srun\0--job-name=n\0--comment=pipe:o:r\0/bin/sh\0"s},
+      {"8", "/usr/bin/srun\0--job-name=m\0"s},  // Of somebody else.
+      {"9", "sh\0--job-name=n\0--comment=pipe:o:r\0"s},
+      {"self", "/usr/bin/srun\0--comment=pipe:o:r\0"s},
+      {"10", ""s}};
+  for (const auto& [number, words] : processes) {
+    core::make_folders(proc.path() / number);
+    core::write_file_atomically(proc.path() / number / "cmdline", words);
+  }
+  const auto found = step_processes(proc.path());
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].id, "7");
+  EXPECT_EQ(found[0].name, "n");
+  EXPECT_EQ(found[0].comment, "pipe:o:r");
+}
+
+TEST(Allocation, there_is_none_outside_of_a_job) {
+  unsetenv("SLURM_JOB_ID");
+  EXPECT_THROW(AllocationClient(), core::EnvironmentError);
+}
+
+}  // namespace
+}  // namespace pipeline::orchestrators::slurm
