@@ -95,27 +95,16 @@ class S3Test(S3Bucket, ClusterTest):
             file.write(b"x")
         self.assertGreater(downloads_of("third"), 0, "what was damaged at rest is downloaded again")
 
-    def test_digits_come_out_as_they_do_here_and_pods_that_do_not_reach_the_store_say_so(self):
-        """And so as through files that the pods share, which digits_test compares with a run here, too. Beside it is a pod that tries for a minute."""
-        self.profile(pod_endpoint="http://no-such-host.invalid:9000")
-        self.pipeline({"x": {"command": ["true"], "retry": {"max_infrastructure_retries": 0}}})
-        unreached = self.start("run", "pipeline.yaml", "--output", "json", PIPE_HOME=str(self.folder / "other"))
-        wait_until(self.jobs, "a Job")
-        self.profile()
+    def test_digits_come_out_as_they_do_through_shared_files(self):
         shutil.copytree(ROOT / "examples/digits", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".pipe", "profiles.yaml"))
         result = self.run_pipe("--no-cache")
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         metrics = self.artifact("evaluate.metrics")
         self.assert_nothing_left()
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
-        self.orchestrator = "docker"
-        here = self.run_pipe("--no-cache", "--profile", "here", PIPE_PROFILES=str(self.write("more.yaml", "here: {orchestrator: docker}\n")))
-        self.assertEqual(set(here.steps().values()), {"succeeded"}, here)
+        shared = self.run_pipe("--no-cache", "--profile", "shared", PIPE_PROFILES=str(self.write("more.yaml", "shared: {orchestrator: kubernetes}\n")))
+        self.assertEqual(set(shared.steps().values()), {"succeeded"}, shared)
         self.assertEqual(self.artifact("evaluate.metrics"), metrics)
-        result = self.finish(unreached)
-        self.assertEqual(result.code, 1, result)
-        self.assertIn("could not get its files: cannot find the host no-such-host.invalid", result.failure("x")["message"])
-        self.assertIn("`pod_endpoint` under `artifact_store`", " ".join(result.failure("x")["hints"]))
 
     def chain(self, length: int = 4) -> dict:
         steps = {}
@@ -202,6 +191,13 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertIn("its certificate is from a CA that this machine does not know", refusal())
         self.profile(endpoint="https://10.213.68.2:1")
         self.assertIn("`endpoint` of `artifact_store` says where the server is", refusal())
+
+    def test_pods_that_do_not_reach_the_store_say_so(self):
+        self.profile(pod_endpoint="http://no-such-host.invalid:9000")
+        self.pipeline({"x": {"command": ["true"], "retry": {"max_infrastructure_retries": 0}}})
+        result = self.run_pipe(code=1)
+        self.assertIn("could not get its files: cannot find the host no-such-host.invalid", result.failure("x")["message"])
+        self.assertIn("`pod_endpoint` under `artifact_store`", " ".join(result.failure("x")["hints"]))
 
 
 if __name__ == "__main__":
