@@ -218,7 +218,8 @@ void Meeting::hear(Peer& peer) {
       if (letter == begin_line && line.size() > 2) addresses_ = parts_of(line.substr(2));
       commands_.push_back(letter == begin_line  ? Command::begin
                           : letter == stop_line ? Command::stop
-                                                : Command::end);
+                          : letter == end_line  ? Command::end
+                                                : Command::none);
     } else if (peer.node > 0) {
       for (const auto state : {State::waits, State::failed, State::has_ended})
         if (line == std::string{letter_of(state)}) note(peer.node, state);

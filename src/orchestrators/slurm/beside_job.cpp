@@ -1,5 +1,6 @@
 #include "orchestrators/slurm/beside_job.hpp"
 
+#include "core/file.hpp"
 #include "core/text.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/submitter.hpp"
@@ -11,8 +12,9 @@ namespace fs = std::filesystem;
 async::Task<std::vector<std::string>> command_beside(Client& client, fs::path agent,
                                                      fs::path folder, RunningProcess process,
                                                      ShellRequest shell) {
-  const auto paths = paths_of(folder, job_name(process.run_id, process.step, process.number));
-  const auto job = recorded_job(paths);
+  const auto of_job = paths_of(folder, job_name(process.run_id, process.step, process.number));
+  const auto job = recorded_job(of_job);
+  const auto paths = process.rank ? node_paths(of_job, process.node) : of_job;
   std::vector<std::string> command;
   if (job.id.empty() || fs::exists(paths.begun()) == fs::exists(paths.ended())) co_return command;
   if (fs::exists(paths.container_process())) co_return command;
@@ -25,9 +27,14 @@ async::Task<std::vector<std::string>> command_beside(Client& client, fs::path ag
   command = {"srun",          "--overlap", "--jobid=" + std::string(id),
              "--export=TERM", "--nodes=1", "--ntasks=1"};
   if (shell.has_terminal) command.emplace_back("--pty");
-  const StringMap marks{{"PIPE_RUN_ID", process.run_id},
-                        {"PIPE_STEP_NAME", process.step},
-                        {"PIPE_ATTEMPT", std::to_string(process.number)}};
+  if (process.rank) {
+    const auto begun = core::words_of(core::read_if_file(paths.begun()));
+    if (begun.size() > 1) command.push_back("--nodelist=" + begun[1]);
+  }
+  StringMap marks{{"PIPE_RUN_ID", process.run_id},
+                  {"PIPE_STEP_NAME", process.step},
+                  {"PIPE_ATTEMPT", std::to_string(process.number)}};
+  if (process.rank) marks["RANK"] = std::to_string(*process.rank);
   command.push_back(agent.string());
   command.emplace_back("join");
   for (const auto& [name, value] : marks) command.push_back(name + "=" + value);

@@ -226,7 +226,8 @@ void JobRun::note_wait() {
   else if (!entry_->has_begun && state && state->phase == JobPhase::waiting &&
            entry_->reason != "None" && !entry_->reason.empty())
     text = "waiting: " + entry_->state + ", " + entry_->reason;
-  if (!text.empty()) note(text + " (job " + job_.id + ")");
+  const bool tells = !gang_ || attempt_.process->node == 0;  // Once for all nodes.
+  if (tells && !text.empty()) note(text + " (job " + job_.id + ")");
 }
 
 void JobRun::note(std::string text) {

@@ -102,6 +102,10 @@ void check_resources(const Partition& partition, const StepSpec& step,
   if (resources.memory && *resources.memory > partition.max_memory)
     found.push_back(at_step(step, "asks for " + core::format_bytes(*resources.memory),
                             {limit + core::format_bytes(partition.max_memory)}));
+  if (step.nodes && step.nodes.count > partition.nodes)
+    found.push_back(
+        at_step(step, "has " + core::counted(step.nodes.count, "node"),
+                {"the partition '" + partition.name + "' has " + std::to_string(partition.nodes)}));
   check_gpus(partition, step, found);
 }
 
@@ -145,7 +149,7 @@ std::optional<Refusal> refusal_of(const std::vector<Partition>& partitions,
 }  // namespace
 
 std::vector<Partition> parse_partitions(std::string_view output) {
-  constexpr std::size_t fields = 6;
+  constexpr std::size_t fields = 7;
   constexpr Bytes mebibyte = Bytes{1} << 20;
   std::vector<Partition> partitions;
   for (const auto line : core::lines_of(output)) {
@@ -164,6 +168,7 @@ std::vector<Partition> parse_partitions(std::string_view output) {
     found->max_memory = std::max(found->max_memory, leading_number(parts[3]) * mebibyte);
     take_gres(parts[4], *found);
     found->max_time = parse_limit(parts[5]);
+    found->nodes += static_cast<unsigned>(leading_number(parts[6]));
   }
   return partitions;
 }

@@ -24,11 +24,12 @@ struct Partition {
   std::vector<std::string> gres_types;  ///< Types of GPUs; an empty text for GPUs without a type.
   unsigned max_gpus = 0;                ///< Of its largest node.
   bool is_default = false;
+  unsigned nodes = 0;
   std::optional<std::chrono::minutes> max_time = {};  ///< Nothing: jobs may run for ever.
 };
 
 /// The format of sinfo that parse_partitions() reads.
-inline constexpr const char* partition_format = "%P|%a|%c|%m|%G|%l";
+inline constexpr const char* partition_format = "%P|%a|%c|%m|%G|%l|%D";
 
 /// Reads the output of sinfo: a line for each kind of node in a partition.
 std::vector<Partition> parse_partitions(std::string_view output);

@@ -210,6 +210,16 @@ TEST_F(AgentRanks, begin_although_others_keep_connections_open) {
   EXPECT_TRUE(main.get().has("[0] 0"));
 }
 
+TEST_F(AgentRanks, find_the_addresses_when_they_meet) {
+  const auto found = [&](unsigned node) {
+    return run(node, 2, "--processes 1 --addresses -", "echo $MAIN ${PIPE_NODE_MEETING-unset}",
+               "PIPE_NODE_MEETING=no-address,127.0.0.2 ");
+  };
+  auto other = std::async(std::launch::async, [&] { return found(1); });
+  EXPECT_TRUE(found(0).has("[0] 127.0.0.2 unset"));
+  EXPECT_TRUE(other.get().has("[1] 127.0.0.2 unset"));
+}
+
 TEST_F(AgentRanks, read_the_addresses_that_are_told_later) {
   const auto said = run(0, 1, "--processes 1 --addresses -", "echo $MAIN; read line || echo none",
                         "(sleep 0.2; echo 10.0.0.7; sleep 0.2) | ");

@@ -1,9 +1,11 @@
 // The texts that Slurm's commands read and print, and the files of the agent.
+#include <algorithm>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "orchestrators/slurm/client.hpp"
+#include "orchestrators/slurm/gang_job.hpp"
 #include "orchestrators/slurm/job_script.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/slurm/preflight.hpp"
@@ -188,9 +190,9 @@ TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
 }
 
 constexpr const char* two_partitions =
-    "main*|up|8|8000+|gpu:a100:2(S:0-1)|infinite\n"
-    "main*|up|64|4000|gpu:v100:1,gpu:a100:4|infinite\n"
-    "cpu|up|16|64000|(null)|1-02:30:00\nold|drain|1|1|gpu:1|30:00\n";
+    "main*|up|8|8000+|gpu:a100:2(S:0-1)|infinite|2\n"
+    "main*|up|64|4000|gpu:v100:1,gpu:a100:4|infinite|1\n"
+    "cpu|up|16|64000|(null)|1-02:30:00|8\nold|drain|1|1|gpu:1|30:00|1\n";
 
 TEST(SlurmTexts, partitions_are_read_from_sinfo) {
   const auto partitions = parse_partitions(two_partitions);
@@ -200,6 +202,7 @@ TEST(SlurmTexts, partitions_are_read_from_sinfo) {
   EXPECT_EQ(partitions[0].max_memory, Bytes{8000} << 20);
   EXPECT_EQ(partitions[0].gres_types, (std::vector<std::string>{"a100", "v100"}));
   EXPECT_EQ(partitions[0].max_gpus, 5u);
+  EXPECT_EQ(partitions[0].nodes, 3u);
   EXPECT_EQ(partitions[1].max_gpus, 0u);
   EXPECT_FALSE(partitions[2].is_up);
   EXPECT_EQ(partitions[0].max_time, std::nullopt);
@@ -243,6 +246,48 @@ TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
               resources.gpu_class = "H100";
             }),
             "'step' asks for GPUs of the class 'H100': the partition 'main' has: a100, v100");
+}
+
+TEST(SlurmTexts, a_step_has_no_more_nodes_than_its_partition) {
+  const auto partitions = parse_partitions(two_partitions);
+  AttemptBuilder step(program({"true"}));
+  step.step.nodes = {.count = 3};
+  EXPECT_TRUE(check_steps(partitions, {}, {&step.step}).empty());
+  step.step.nodes = {.count = 4};
+  const auto found = check_steps(partitions, {}, {&step.step});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].message + ": " + found[0].notes[0],
+            "'step' has 4 nodes: the partition 'main' has 3");
+}
+
+TEST(SlurmTexts, a_step_with_nodes_is_one_job_with_a_task_on_each) {
+  AttemptBuilder step(program({"true"}));
+  step.step.nodes = {.count = 3};
+  step.step.settings->resources.cpu_count = 1.5;
+  auto attempt = step.attempt();
+  const NodeAddresses addresses{{"{node0}", "{node1}", "{node2}"}, 12000};
+  attempt.process = NodeProcess{.node = 1, .nodes = 3, .addresses = &addresses};
+  const auto options = job_options(attempt, "me", {}, {});
+  for (const auto* option : {"--nodes=3", "--ntasks=3", "--ntasks-per-node=1"})
+    EXPECT_EQ(std::ranges::count(options, option), 1) << option;
+  const JobPaths job{"/s/jobs/j", "/s/events", "j"};
+  EXPECT_EQ(node_paths(job, 1).ended(), "/s/events/j+1.ended");
+  const auto script = gang_script(job, "/s/agent", attempt);
+  for (const auto* part : {"srun --nodes=3 --ntasks=3 --ntasks-per-node=1 --cpus-per-task=2 ",
+                           " /s/agent /s/jobs /s/events j+ &\n"})
+    EXPECT_NE(script.find(part), std::string::npos) << part << script;
+}
+
+TEST(SlurmTexts, a_step_with_nodes_says_what_slurm_does_not_do_for_it) {
+  AttemptBuilder step(program({"true"}));
+  step.step.nodes = {.count = 2, .visible = VisibleGpus::own};
+  std::vector<core::Diagnostic> found;
+  check_gang(step.step, true, true, found);
+  EXPECT_EQ(found.size(), 3u);
+  step.step.nodes.visible = VisibleGpus::node;
+  found.clear();
+  check_gang(step.step, false, false, found);
+  EXPECT_TRUE(found.empty());
 }
 
 TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) {
