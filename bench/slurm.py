@@ -4,7 +4,8 @@ PIPE=... SLURM_CONF=... bench/slurm.py [STEPS [PART]...]
 A PART is one of these; by default the first:
     race       STEPS (1,000) steps that do nothing: the time of both, how long after its last command a step's end was noticed, and the requests that the
                controller got meanwhile (sdiag)
-    waiting    STEPS jobs that wait for nodes which somebody else has: the requests of `pipe` to the controller in a minute, once all are submitted
+    waiting    STEPS jobs that wait for nodes which somebody else has: the calls of sbatch and scancel, the requests of `pipe` to the controller in a
+               minute, once all are submitted, and the memory of pipe. MaxJobCount of the cluster has to be above STEPS
     snakemake  50 such steps by Snakemake's plugin, which starts a Snakemake for each, beside pipe. SNAKEMAKE names the command of an environment with the
                packages snakemake and snakemake-executor-plugin-slurm
 """
@@ -44,11 +45,25 @@ def by_hand(folder: pathlib.Path) -> float:
     return time.monotonic() - begin
 
 
-def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE) -> subprocess.Popen:
+def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE, **env) -> subprocess.Popen:
     step = {"matrix": {"i": list(range(steps))}, "command": "date +%s.%N", "settings": {"resources": {"memory": "100MiB"}}}  # without it, a job has all memory of a node
     (folder / "pipeline.yaml").write_text(json.dumps({"name": "bench", "steps": {"step": step}}))
     return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "slurm", "--no-cache", "--jobs", str(steps), "--output", "json"], cwd=folder, text=True,
-                            stdout=stdout, env={**os.environ, "PIPE_HOME": str(folder / "state")})
+                            stdout=stdout, env={**os.environ, "PIPE_HOME": str(folder / "state"), **env})
+
+
+def counted(folder: pathlib.Path, *programs: str) -> str:
+    """A PATH with which each call of these programs leaves a line in the file of its name."""
+    (folder / "bin").mkdir()
+    for program in programs:
+        (folder / "bin" / program).write_text(f"#!/bin/sh\necho >> {folder}/{program}\nexec {shutil.which(program)} \"$@\"\n")
+        (folder / "bin" / program).chmod(0o755)
+    return f"{folder}/bin:{os.environ['PATH']}"
+
+
+def calls(folder: pathlib.Path, program: str) -> int:
+    file = folder / program
+    return len(file.read_text().splitlines()) if file.exists() else 0
 
 
 def by_pipe(folder: pathlib.Path, steps: int) -> tuple[float, list[float]]:
@@ -80,20 +95,22 @@ def waiting(folder: pathlib.Path):
     nodes = int(output("sinfo", "-h", "-o", "%D", "-p", "main"))
     others = output("sbatch", "--parsable", f"--array=1-{nodes}", "--exclusive", "--output=/dev/null", "--wrap", "sleep 600").strip()
     try:
-        process = start_pipe(folder, STEPS, subprocess.DEVNULL)
+        process = start_pipe(folder, STEPS, subprocess.DEVNULL, PATH=counted(folder, "sbatch", "scancel"))
         begin = time.monotonic()
-        while len(output("squeue", "-h", "-t", "PENDING", "-o", "%i").splitlines()) < STEPS:
+        while len(output("squeue", "-h", "-r", "-t", "PENDING", "-o", "%i").splitlines()) < STEPS:
             time.sleep(1)
         submitted = time.monotonic() - begin
         time.sleep(10)  # the pause between two questions grows
         subprocess.run(["sdiag", "--reset"], check=False, stdout=subprocess.DEVNULL)
         time.sleep(60)
         asked = requests()
+        memory = int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text())[1]) // 1024
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
         process.wait()
-        print(f"{STEPS} waiting jobs: submitted in {submitted:.1f} s; {asked} requests to the controller in a minute; Ctrl-C cancels them in "
-              f"{time.monotonic() - begin:.1f} s", flush=True)
+        took = time.monotonic() - begin
+        print(f"{STEPS} waiting jobs: submitted in {submitted:.1f} s by {calls(folder, 'sbatch')} calls of sbatch; {asked} requests to the controller in a minute; "
+              f"{memory} MiB of memory at most; Ctrl-C cancels them in {took:.1f} s by {calls(folder, 'scancel')} calls of scancel", flush=True)
     finally:
         output("scancel", others)
 

@@ -112,8 +112,10 @@ def _save_pandas(value, path, _):
 
 
 def _load_pandas(path, _):
-    _need("pyarrow", "a DataFrame (as Parquet)")
-    return _need("pandas", "a DataFrame").read_parquet(path, engine="pyarrow")
+    # A path would become a Python file, which threads of pyarrow may give up last: one that does so while
+    # the interpreter ends aborts the process, "terminate called without an active exception" (apache/arrow#34314).
+    file = _need("pyarrow", "a DataFrame (as Parquet)").OSFile(os.fspath(path))
+    return _need("pandas", "a DataFrame").read_parquet(file, engine="pyarrow")
 
 
 def _save_series(value, path, _):

@@ -1,5 +1,6 @@
 #include "report/rank_entries.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace pipeline::report {
@@ -21,6 +22,16 @@ void add_ranks(const std::vector<store::TaskRecord>& tasks,
         {task.rank, task.node_rank, machine, code, running, cpu, memory, task.gpus});
     if (task.has_failed_first) entry["rf"] = task.rank;
   }
+}
+
+std::optional<unsigned> first_failed_rank(store::Attempts& attempts, const std::string& run,
+                                          const std::string& step) {
+  const auto list = attempts.list(run, step);
+  if (list.empty()) return std::nullopt;
+  const auto tasks = attempts.tasks(list.back());
+  const auto first = std::ranges::find(tasks, true, &store::TaskRecord::has_failed_first);
+  if (tasks.size() < 2 || first == tasks.end()) return std::nullopt;
+  return first->rank;
 }
 
 }  // namespace pipeline::report

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,9 @@ namespace pipeline::report {
 void add_ranks(const std::vector<store::TaskRecord>& tasks,
                const std::function<std::size_t(const std::string&)>& position_of,
                nlohmann::json& entry);
+
+/// Returns the rank whose failure is that of the step's last attempt, if it had several.
+std::optional<unsigned> first_failed_rank(store::Attempts& attempts, const std::string& run,
+                                          const std::string& step);
 
 }  // namespace pipeline::report

@@ -389,13 +389,16 @@ void RunData::add_picture(const store::StepRecord& step, const store::OutputReco
 }
 
 /// Returns the failures, equal ones once: `n` the names of the steps, `c` their number, `m` the
-/// message, `h` hints, `d` the last lines.
+/// message, `h` hints, `d` the last lines, and `rf` of the first the rank whose log is shown.
 json RunData::failures() const {
   constexpr std::size_t max_groups = 50, max_names = 50, max_lines = 20;
   auto list = json::array();
   for (auto& [steps, failure, matrix] : model::group_failures(store::failures_of(steps_))) {
     if (list.size() == max_groups) break;
     json entry{{"c", steps.size()}, {"m", failure.message.substr(0, 4000)}};
+    if (list.empty())
+      if (const auto rank = first_failed_rank(store_.attempts(), run_.id, steps.front()))
+        entry["rf"] = *rank;
     if (steps.size() > max_names) steps.resize(max_names);
     entry["n"] = std::move(steps);
     if (!failure.hints.empty()) entry["h"] = std::move(failure.hints);

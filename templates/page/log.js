@@ -75,24 +75,29 @@ function wholeLog(title, text, leftOut, leavesOut, belongs) {
   return box;
 }
 
+// A line without the number of the rank that has printed it, and that number.
+const withoutRank = (line) => { const rank = /^\[\d+\] (?=@pipe \{)/.exec(line); return rank ? [line.slice(rank[0].length), rank[0]] : [line, ""]; };
+
 /// Returns true for a line that only reports a metric or progress: the last ones before a failure would hide its reason.
-function isOnlyMetric(line) {
+function isOnlyMetric(whole) {
+  const [line] = withoutRank(whole);
   if (!line.startsWith("@pipe {")) return false;
   try { const found = JSON.parse(line.slice(6)); return ("metric" in found || "progress" in found) && !("message" in found); } catch (error) { return false; }
 }
 
 /// A line that programs read, as the terminal shows it: `loss = 0.25`; others as they are.
-function shownLine(line) {
-  if (!line.startsWith("@pipe {")) return line;
+function shownLine(whole) {
+  const [line, rank] = withoutRank(whole);
+  if (!line.startsWith("@pipe {")) return whole;
   let found = null;
-  try { found = JSON.parse(line.slice(6)); } catch (error) { return line; }
+  try { found = JSON.parse(line.slice(6)); } catch (error) { return whole; }
   const text = (value) => typeof value === "string" ? value : JSON.stringify(value), has = (key) => Object.hasOwn(found, key);
-  if (has("metric") && (typeof found.metric !== "string" || !has("value"))) return line;
+  if (has("metric") && (typeof found.metric !== "string" || !has("value"))) return whole;
   const parts = [];
   if (typeof found.progress === "number") parts.push(Math.round(found.progress * 100) + " %");
   if (has("metric")) parts.push(found.metric + " = " + text(found.value));
   if (has("level")) parts.push(text(found.level) + ":");
   if (has("message")) parts.push(text(found.message));
   if (found.fields && typeof found.fields === "object") for (const [key, value] of Object.entries(found.fields)) parts.push(key + "=" + text(value));
-  return parts.join(" ") || line;
+  return parts.length ? rank + parts.join(" ") : whole;
 }

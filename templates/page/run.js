@@ -91,7 +91,7 @@ function runView(head, main, options) {
     const card = el("div", { class: "card" }, el("h3", {}, name(first), failure.c > 1 ? " and " + count(failure.c - 1, "more step") : null), el("div", {}, name(failure.m || "failed")));
     for (const hint of failure.h || []) card.append(el("div", { class: "hint" }, el("span", { class: "dim" }, "hint: "), name(hint)));
     if (others.length) card.append(el("details", { class: "gather" }, el("summary", {}, "All " + count(failure.c, "step")), el("ul", {}, ...failure.n.map((one) => el("li", {}, name(one)))), failure.c > failure.n.length ? el("p", { class: "dim" }, "and " + count(failure.c - failure.n.length, "more step")) : null));
-    if (isFirst && attempt) card.append(options.log(step, attempt, step.a.length, "what failed", attempt.rf === undefined ? null : linesOfRank(attempt.rf)));
+    if (isFirst && attempt) card.append(options.log(step, attempt, step.a.length, "what failed", failure.rf === undefined ? null : linesOfRank(failure.rf)));
     else if (failure.d) card.append(wholeLog("The last lines of " + first, failure.d.join("\n") + "\n"));
     return card;
   };

@@ -3,8 +3,14 @@ const lastAttempt = (step) => step.a && step.a[step.a.length - 1];
 const percent = (share) => Math.round(share * 100) + " %";
 // Of an attempt's GPU: its load, mean and most, and its memory.
 const gpuUse = (use) => !use ? "" : ": " + (use[0] === null ? "" : percent(use[0]) + " busy, at most " + percent(use[1]) + ", ") + bytes(use[3]) + " of " + bytes(use[4]) + " memory";
-// The processes of an attempt with nodes, and a choice of the one whose lines the log shows.
-function ranksOf(attempt, nodes, showLines) {
+// A choice of the process whose lines the log of an attempt with nodes shows.
+function rankChoice(ranks, showLines) {
+  const select = el("select", {}, el("option", { value: "" }, "all ranks"), ...ranks.map((rank) => el("option", { value: rank }, "rank " + rank)));
+  select.addEventListener("change", () => showLines(select.value ? linesOfRank(select.value) : null));
+  return el("label", {}, "Lines of", select);
+}
+// The processes of an attempt with nodes, which has ended.
+function ranksOf(attempt, nodes) {
   const known = (value, shown = String) => value === null ? "" : shown(value);
   // That of a success, if it took longer by a tenth than another one: when one has failed, all end.
   const times = attempt.rf === undefined && attempt.ra.every((one) => one[4] !== null) ? attempt.ra.map((one) => one[4]) : [], most = Math.max(...times);
@@ -13,11 +19,9 @@ function ranksOf(attempt, nodes, showLines) {
   const listed = [...attempt.ra].sort((one, other) => (other[0] === attempt.rf) - (one[0] === attempt.rf));
   const line = ([rank, node, machine, code, took, cpu, memory, gpus]) => [rank, node, known(machine, (at) => nodes[at]), known(took, time), known(code), known(cpu, time), known(memory, bytes), gpus.join(", "), rank === attempt.rf ? el("span", { class: "worse" }, "failed first") : rank === slowest ? "slowest" : ""];
   const heads = ["Rank", "Node", "Machine", "Time", "Exit code", "CPU", "Memory", "GPU", ""], row = (tag, cells) => el("tr", {}, ...cells.map((cell) => el(tag, tag === "th" ? { scope: "col" } : { class: "whole" }, cell)));
-  const select = el("select", {}, el("option", { value: "" }, "all ranks"), ...attempt.ra.map(([rank]) => el("option", { value: rank }, "rank " + rank)));
-  select.addEventListener("change", () => showLines(select.value ? linesOfRank(select.value) : null));
   const said = count(attempt.ra.length, "rank") + " on " + count(new Set(attempt.ra.map((one) => one[1])).size, "node") + (attempt.rf !== undefined ? "; rank " + attempt.rf + " failed first" : slowest !== null ? "; rank " + slowest + " was the slowest" : "");
   const table = scroller("Table of ranks", el("table", {}, el("thead", {}, row("th", heads)), el("tbody", {}, ...listed.map((one) => row("td", line(one))))));
-  return el("div", {}, el("details", { class: "gather" }, el("summary", {}, said), table), el("label", {}, "Lines of", select));
+  return el("details", { class: "gather" }, el("summary", {}, said), table);
 }
 
 function stepTable(into, options) {
@@ -54,14 +58,24 @@ function stepTable(into, options) {
   };
   // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.
   const details = (step) => {
-    const facts = el("div", {}), attempts = el("div", {}), known = [], logs = [], ranks = [];
+    const facts = el("div", {}), attempts = el("div", {}), known = [], choices = [], logs = [], ranks = [];
     let asked = 0;
+    const offerRanks = (now, i, list) => {
+      if (list.length < 2 || choices[i].firstChild) return;
+      choices[i].append(rankChoice(list, (belongs) => {
+        const log = options.log(now, now.a[i], i + 1, undefined, belongs);
+        logs[i].replaceWith(log);
+        logs[i] = log;
+      }));
+    };
     const update = (now) => {
       (now.a || []).forEach((attempt, i) => {
         if (known[i]) return;
         known[i] = el("div", {}, name(attemptFacts(attempt, data)));
+        choices[i] = el("div", {});
         logs[i] = options.log(now, attempt, i + 1);
-        attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], logs[i]);
+        attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], choices[i], logs[i]);
+        offerRanks(now, i, [...Array((data.declared[base(now)] || {}).ranks || 0).keys()]);
       });
       if (!options.details) { fillIn({ step: now, images: data.images, nodes: data.nodes, gathers: data.gathers }); return; }
       const question = ++asked; // only the answer to the last one counts
@@ -81,11 +95,10 @@ function stepTable(into, options) {
       facts.replaceChildren(shownFacts);
       (now.a || []).forEach((attempt, i) => {
         if (!known[i]) return;
-        if (attempt.ra && !ranks[i]) ranks[i] = ranksOf(attempt, nodes, (belongs) => {
-          const log = options.log(now, attempt, i + 1, undefined, belongs);
-          logs[i].replaceWith(log);
-          logs[i] = log;
-        });
+        if (attempt.ra && !ranks[i]) {
+          ranks[i] = ranksOf(attempt, nodes);
+          offerRanks(now, i, attempt.ra.map(([rank]) => rank));
+        }
         known[i].replaceChildren(name(attemptFacts(attempt, { nodes, images })), ...(attempt.m ? [el("div", {}, name(attempt.m))] : []), ...(ranks[i] ? [ranks[i]] : []));
       });
     };

@@ -4,14 +4,16 @@ SLURM_BED names a bed of its own, which `scripts/testbed/slurm up` has made; the
 """
 
 import collections
+import contextlib
 import json
 import os
+import pathlib
 import subprocess
 import time
 import unittest
 
 from support_chaos import NOWHERE, SCALE, ChaosTest, Watched, figure, in_words, rounds, wait_until
-from support_slurm import BED, CONF, OnSlurm, slurm
+from support_slurm import BED, CONF, FOLDER, OnSlurm, slurm
 
 PARTS = 6
 
@@ -131,8 +133,9 @@ class SlurmFaults(OnSlurm, ChaosTest):
             self.write("go", "")
             result = self.finish(process, 1800)
             took = time.monotonic() - began
-            self.assertEqual(result.code, 3, result)
+            self.assertEqual(result.code, 1, result)
             self.assertEqual(result.steps()["runs"], "succeeded", result)
+            self.assertIn("[slurm] not submitted yet: ", self.pipe("logs", "latest", "next").text)
             for step in ("waits", "next"):
                 self.assertEqual(result.failure(step)["kind"], "infrastructure", result)
                 self.assertIn("scontrol ping", str(result.failure(step)))
@@ -187,6 +190,45 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.assertEqual(result.steps(), {"fills": "succeeded"})
                 self.assertEqual(self.artifact("fills.o"), "y\n")
                 self.assert_nothing_left()
+
+    def test_the_spool_of_a_node_is_full(self):
+        """Slurm cancels the job that the node cannot start; nobody else has."""
+        for number, _ in rounds(3):
+            with self.subTest(round=number):
+                spool = FOLDER / "spool.node1"
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", spool], check=True)
+                unmount = ["umount", "-l", spool]
+                self.addCleanup(subprocess.run, unmount, stderr=subprocess.DEVNULL)
+                with open(spool / "zeros", "wb", buffering=0) as zeros, contextlib.suppress(OSError):
+                    while zeros.write(bytes(4096)):
+                        pass
+                self.pipeline({"step": {"command": f"echo x >> {self.folder}/effects; echo {number} > ${{outputs.o}}", "outputs": ["o"],
+                                        "settings": {"slurm": {"extra_args": ["--nodelist=node1"]}}, "retry": {"max_infrastructure_retries": 0}}})
+                result = self.run_pipe(code=1)
+                self.assertEqual(result.failure("step")["kind"], "infrastructure", result)
+                self.assertIn("before its script began on node1", result.failure("step")["message"], result)
+                self.assert_nothing_left()
+                subprocess.run(unmount, check=True)
+                slurm("scontrol", "update", "nodename=node1", "state=resume")
+                before = self.effects()
+                self.assertEqual(self.run_pipe().steps(), {"step": "succeeded"})
+                self.assertEqual(self.effects(), before + 1)
+                self.assert_nothing_left()
+
+    @unittest.skipUnless(os.path.exists(CONF) and "accounting_storage/slurmdbd" in pathlib.Path(CONF).read_text(), "a bed with `accounts`")
+    def test_the_accounts_are_killed_during_a_run(self):
+        """slurmdbd is not needed for what runs, nor for what is submitted while it is away."""
+        self.write_pipeline()
+        for number, random in rounds(20):
+            with self.subTest(round=number):
+                self.addCleanup(self.bed, "accounts", "up")
+                run = self.begin(number)
+                time.sleep(random.uniform(0, 3))
+                self.bed("accounts", "down")
+                self.assert_one_effect_each(number, run.end())
+                self.assert_one_effect_each(number + 1000, self.begin(number + 1000).end())
+                self.bed("accounts", "up")
+                self.assert_none_left()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import unittest
 
 import detach_test
 from support_addresses import POD, Served
-from support_cluster import needs_cluster, needs_test_bed, wait_until
+from support_cluster import needs_cluster, needs_test_bed
 from support_s3 import S3, S3Bucket, needs_s3
 
 
@@ -35,9 +35,12 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, de
         self.pipeline({"make": {"command": "cat words.txt > ${outputs.text}; mkdir ${outputs.many}; echo 1 > ${outputs.many}/one; echo made; sleep 2; echo ended",
                                 "code": ["words.txt"], "outputs": ["text", "many"]},
                        "use": {"command": "cat ${inputs.text} ${inputs.many}/one > ${outputs.all}; printf '#!/bin/sh\\necho ran\\n' > ${outputs.tool};"
-                                          " chmod +x ${outputs.tool}",
-                               "inputs": {"text": "make.text", "many": "make.many"}, "outputs": ["all", "tool"], "cache": False}})
-        run = self.detached()["run"]
+                                          " chmod +x ${outputs.tool}; env > ${outputs.seen}",
+                               "inputs": {"text": "make.text", "many": "make.many"}, "outputs": ["all", "tool", "seen"], "cache": False}})
+        event = self.detached()
+        run = event["run"]
+        (secret,) = [item for item in json.loads(self.in_namespace("get", "secrets", "-o", "json"))["items"] if item["metadata"]["name"] == event["driver"]["job"]]
+        self.assertIn("AWS_SECRET_ACCESS_KEY", secret["data"])
         (pod,) = self.driver_pods()
         self.assertEqual([list(volume) for volume in pod["spec"]["volumes"] if "hostPath" in volume or "persistentVolumeClaim" in volume], [])
         self.assertEqual(self.pipe("logs", run, "make", "-f", timeout=90).out, "made\nended\n")
@@ -45,6 +48,7 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, de
         listed = self.pipe("artifacts", run).out
         self.assertIn(f"s3://{self.bucket}/team/pipe/artifacts/", listed)
         self.assertEqual(self.artifact("use.all"), "from the code\n1\n")
+        self.assertNotIn("AWS_", self.artifact("use.seen"), "keys are the driver's alone")
         self.pipe("artifacts", run, "use.tool", "--copy", self.folder / "tool")
         self.assertEqual(subprocess.run([self.folder / "tool"], stdout=subprocess.PIPE, check=True, text=True).stdout, "ran\n")
         self.assertNotIn(S3["SECRET_KEY"].encode(), b"".join(file.read_bytes() for file in self.folder.rglob("*") if file.is_file()))
@@ -68,13 +72,7 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, de
     def test_run_completes_though_its_driver_is_lost_twice_with_all_that_it_had(self):
         steps = self.write_chain(4, 3)
         self.detached()
-        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
-        (pod,) = self.driver_pods()
-        self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
-        wait_until(lambda: self.steps()["s2"] == "running", "s2 running", 120)
-        container = wait_until(lambda: [status.get("containerID") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])][0],
-                               "the container's name").removeprefix("docker://")
-        subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
+        self.lose_driver_twice()
         self.assert_ended_well(steps, 180)
 
     def test_program_is_its_own_driver(self):
@@ -85,15 +83,6 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, de
             self.wait_for("succeeded")
             self.assertEqual(set(self.steps().values()), {status})
         self.assertEqual(self.artifact("count_lines.result"), "2\n")
-
-    def test_keys_are_the_drivers_alone(self):
-        self.pipeline({"look": {"command": "env > ${outputs.seen}; sleep 2", "outputs": ["seen"]}})
-        event = self.detached()
-        (secret,) = [item for item in json.loads(self.in_namespace("get", "secrets", "-o", "json"))["items"] if item["metadata"]["name"] == event["driver"]["job"]]
-        self.assertIn("AWS_SECRET_ACCESS_KEY", secret["data"])
-        self.wait_for("succeeded")
-        self.assertNotIn("AWS_", self.artifact("look.seen"))
-        self.assert_nothing_in_the_cluster()
 
     def test_keys_that_are_missing_are_told_before_anything_is_built(self):
         self.write_chain(1)

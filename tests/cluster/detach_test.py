@@ -64,6 +64,18 @@ class DetachedTest(NamespaceTest):
         return [pod for pod in json.loads(self.in_namespace("get", "pods", "-l", "pipe.driver", "-o", "json"))["items"]
                 if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")]
 
+    def lose_driver_twice(self):
+        """Its pod is deleted while s0 runs, and the container of the next one killed while s2 does."""
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
+        (pod,) = self.driver_pods()
+        self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
+        self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
+        wait_until(lambda: self.steps()["s2"] == "running", "s2 running", 120)
+        # The kubelet tells of it after it has begun.
+        containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
+        container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
+        subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
+
     def assert_each_step_had_one_pod(self, steps: list[str]):
         made = {}
         for event in json.loads(self.in_namespace("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
@@ -114,8 +126,11 @@ class StopsAnywhere:
 
     def test_attach_shows_what_a_driver_there_does(self):
         steps = self.write_chain(2)
-        result = self.pipe("attach", self.detached()["run"], "--output", "json")
+        run = self.detached()["run"]
+        followed = self.start("logs", run, "s1", "-f")
+        result = self.pipe("attach", run, "--output", "json")
         self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.finish(followed).out, "began\nended\n")
         self.assertEqual(result.steps(), dict.fromkeys(steps, "succeeded"))
         self.assertEqual([event["line"] for event in result.events("step_log") if event["step"] == "s1"], ["began", "ended"])
         self.assertEqual((result.events()[0]["event"], result.events()[-1]["event"]), ("run_started", "summary"))
@@ -169,15 +184,11 @@ class GoesOnTest(GrowsAnywhere, DetachedTest):
         self.assertIn("[web] ", log)
         self.assert_nothing_in_the_cluster()
 
-    def test_run_completes_though_the_pod_of_its_driver_is_deleted(self):
+    def test_run_completes_though_its_driver_is_deleted_and_then_killed(self):
         steps = self.write_chain(4, 3)
         event = self.detached()
         self.assertTrue(event["driver"]["holder"].startswith(event["driver"]["job"]), event)
-        for step in ("s0", "s2"):
-            wait_until(lambda: self.steps()[step] == "running", f"{step} running")  # noqa: B023
-            (pod,) = self.driver_pods()
-            self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
-            self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
+        self.lose_driver_twice()
         self.wait_for("succeeded", 150)
         self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
         self.assert_each_step_had_one_pod(steps)
@@ -203,44 +214,20 @@ class GoesOnTest(GrowsAnywhere, DetachedTest):
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 
-    def test_run_completes_though_its_driver_is_killed(self):
-        steps = self.write_chain(3, 4)
-        self.detached()
-        wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
-        # The kubelet tells of it after it has begun.
-        containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
-        container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
-        subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
-        self.wait_for("succeeded", 150)
-        self.assert_each_step_had_one_pod(steps)
-        self.assert_nothing_in_the_cluster()
-
-    def test_log_is_followed_from_outside(self):
-        self.write_chain(2)
-        run = self.detached()["run"]
-        followed = self.pipe("logs", run, "s1", "-f", timeout=90)
-        self.assertEqual(followed.out, "began\nended\n")
-        self.wait_for("succeeded")
-
-    def test_files_are_those_that_the_run_was_begun_with(self):
+    def test_files_variables_and_secrets_are_those_that_the_run_was_begun_with_and_go_nowhere_else(self):
         self.write("say.sh", "echo first\n")
         self.write("lib/words.txt", "second\n")
-        self.pipeline({"wait": {"command": "sleep 2; echo > ${outputs.done}", "outputs": ["done"]},
-                       "say": {"command": "sh say.sh > ${outputs.said}; cat lib/words.txt >> ${outputs.said}", "inputs": {"done": "wait.done"},
+        self.write("password", "from-a-file\n")
+        self.pipeline({"show": {"command": 'echo "$COLOUR $(printf %s "$TOKEN$PASSWORD" | sha256sum)" > ${outputs.seen}; sleep 2',
+                                "environment": {"COLOUR": None}, "secrets": ["TOKEN", {"name": "PASSWORD", "file": "password"}], "outputs": ["seen"]},
+                       "say": {"command": "sh say.sh > ${outputs.said}; cat lib/words.txt >> ${outputs.said}", "inputs": {"seen": "show.seen"},
                                "outputs": ["said"]}})
-        self.detached()
+        self.detached(COLOUR="blue", TOKEN="hush-hush")
         self.write("say.sh", "echo other\n")
         (self.folder / "lib/words.txt").unlink()
         (self.folder / "pipeline.yaml").write_text("changed")
         self.wait_for("succeeded")
         self.assertEqual(self.artifact("say.said"), "first\nsecond\n")
-
-    def test_variables_and_secrets_of_the_caller_go_along_and_nowhere_else(self):
-        self.write("password", "from-a-file\n")
-        self.pipeline({"show": {"command": 'echo "$COLOUR $(printf %s "$TOKEN$PASSWORD" | sha256sum)" > ${outputs.seen}',
-                                "environment": {"COLOUR": None}, "secrets": ["TOKEN", {"name": "PASSWORD", "file": "password"}], "outputs": ["seen"]}})
-        self.detached(COLOUR="blue", TOKEN="hush-hush")
-        self.wait_for("succeeded")
         self.assertEqual(self.artifact("show.seen"), f"blue {hashlib.sha256(b'hush-hushfrom-a-file').hexdigest()}  -\n")
         told = [file for file in self.state.rglob("*") if file.is_file() for word in (b"hush-hush", b"from-a-file") if word in file.read_bytes()]
         self.assertEqual(told, [])

@@ -76,7 +76,7 @@ class Queued(gang_test.NodesTest):
 
     def tearDown(self):
         wait_until(lambda: not kubectl("get", "workloads.kueue.x-k8s.io", "-n", "default", "-o", "name"), "the end of the Workloads")
-        self.assertIn(2, self.pods_made().values(), "no Job had two pods")
+        self.assertGreaterEqual(max(self.pods_made().values()), 2, "each pod had a Job of its own")
         super().tearDown()
 
 

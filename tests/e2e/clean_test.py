@@ -94,6 +94,10 @@ class EnginePlayed(PipeTest):
         self.addCleanup(lambda: (engine.shutdown(), engine.server_close()))
         self.host = {"DOCKER_HOST": f"unix://{socket}"}
 
+    def environment(self, env: dict) -> dict:
+        """The user's cache is another: what is in it stays."""
+        return super().environment({"PIPE_CACHE_DIR": str(self.folder / "cache"), **env})
+
     def test_images_that_are_ours_go_and_the_bytes_are_those_that_nothing_shares(self):
         result = self.pipe("clean", "--images", "--output", "json", **self.host)
         self.assertEqual(result.code, 0, result)
@@ -121,7 +125,7 @@ class EnginePlayed(PipeTest):
 
     def kept_storage(self, size: str, **env) -> tuple[list[str], dict]:
         self.stored = STORED
-        result = self.pipe("clean", "--images", "--keep-storage", size, "--output", "json", **self.host, PIPE_CACHE_DIR=str(self.folder / "cache"), **env)
+        result = self.pipe("clean", "--images", "--keep-storage", size, "--output", "json", **self.host, **env)
         self.assertEqual(result.code, 0, result)
         return self.deleted, json.loads(result.out)
 
@@ -133,7 +137,7 @@ class EnginePlayed(PipeTest):
     def test_an_image_that_others_built_from_one_of_pipes_is_theirs(self):
         derived = {"Id": "sha256:env-newest", "RepoTags": ["theirs:derived"], "Created": 0, "Labels": {"pipe.digest": "newest"}}
         self.stored = [*STORED, derived]
-        self.pipe("clean", "--images", "--keep-storage", "1B", **self.host, PIPE_CACHE_DIR=str(self.folder / "cache"))
+        self.pipe("clean", "--images", "--keep-storage", "1B", **self.host)
         self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle"], "the newest one's layers are those of the other image, too")
 
     def test_an_image_in_use_lately_stays(self):

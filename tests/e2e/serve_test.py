@@ -268,6 +268,27 @@ class Pages(ServeTest):
         self.assertIn(run, self.browser.text())
         self.assert_nothing_refused()
 
+    def test_the_ranks_of_a_run_as_it_goes(self):
+        """While a step with nodes runs, the lines of one rank can be chosen; those of the rank that failed first say what failed."""
+        gate = self.folder / "gate"
+        command = f"echo begins; until test -e {gate}; do sleep 0.05; done; test $RANK != 1 || {{ echo breaks; exit 3; }}; sleep 60"
+        self.pipeline({"train": {"command": command, "nodes": 3}})
+        driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        run = json.loads(driver.stdout.readline())["run"]
+        lines = "[...document.querySelectorAll('.details pre')].map((one) => one.textContent).join()"
+        self.browser.open(self.serve().replace("/?", f"/run/{run}?step=train&"), lines + ".match(/begins/g)?.length === 3")
+        self.browser.js("(() => { const one = document.querySelector('.details select'); one.value = '1'; one.dispatchEvent(new Event('change')); return true; })()")
+        self.browser.wait(lines + " === '[1] begins\\n'")
+        gate.touch()
+        self.browser.wait("document.querySelector('#failed pre')?.textContent === '[1] begins\\n[1] breaks\\n'")
+        self.browser.wait("document.querySelector('.details summary')?.textContent === '3 ranks on 3 nodes; rank 1 failed first'")
+        self.assertEqual(self.browser.js("document.querySelector('.details select').value"), "1", "the choice stays")
+        self.assertEqual(self.finish(driver).code, 1)
+        self.browser.resize(390)
+        self.browser.js("document.querySelector('.details details').open = true")
+        self.assertLessEqual(self.browser.js("document.querySelector('.details pre').getBoundingClientRect().right"), 390, "only the table scrolls")
+        self.assert_nothing_refused()
+
     def test_a_driver_that_dies_is_seen(self):
         self.pipeline({"long": {"command": "sleep 60"}})
         driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")

@@ -72,6 +72,19 @@ class SeveralEngines(PipeTest):
         self.assert_nothing_left()
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
 
+    def test_one_of_them_over_tls(self):
+        """Its certificates are those of the profile: DOCKER_CERT_PATH, which is wrong here, does not count beside them."""
+        self.write("train.py", "print('trains')")
+        for certificates, code in ((VARIABLES["CERTIFICATES"], 0), (str(self.folder / "none"), 3)):
+            self.profile([FIRST, {"host": VARIABLES["TCP"], "certificates": certificates, "address": "127.0.0.1"}])
+            self.train()
+            result = self.run_pipe("--force", "train", code=code, DOCKER_CERT_PATH=str(self.folder))
+            if code:
+                self.assertIn(certificates + "/ca.pem", result.text)
+            else:
+                self.assertEqual(result.steps(), {"train": "succeeded"})
+            self.assert_nothing_left()
+
     def test_the_first_that_fails_ends_that_on_the_other_engine(self):
         self.profile([FIRST, {"host": VARIABLES["SSH"], "address": "127.0.0.1"}])
         self.write("train.py", FAIL.replace("N:", "1:"))

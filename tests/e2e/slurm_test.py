@@ -228,6 +228,17 @@ class ByAnotherMachine(OnSlurm):
         self.assertEqual((shell.code, shell.out), (7, "it's main\n"), shell)
         self.assert_nothing_left()
 
+    def test_doctor_looks_at_the_login_node(self):
+        self.profile()
+        checks = {check["name"]: check for check in json.loads(self.pipe("doctor", "--profile", "cluster", "--output", "json").out)["checks"]}
+        self.assertRegex(checks["cluster"]["found"], r"^slurm\S* \S+ on 127\.0\.0\.1, partitions: .*main")
+        self.assertEqual(checks["cluster"]["status"], "ok")
+        self.profile(host=self.login["SSH"].replace("root@", "nobody@"))
+        checks = {check["name"]: check for check in json.loads(self.pipe("doctor", "--profile", "cluster", "--output", "json").out)["checks"]}
+        self.assertEqual(checks["cluster"]["status"], "fail")
+        self.assertIn("Permission denied", checks["cluster"]["found"])
+        self.assertFalse((self.folder / ".pipe").exists())
+
     def test_a_host_that_cannot_be_reached_or_does_not_see_the_files_is_told(self):
         self.pipeline({"step": {"command": "true"}})
         for host, code, said in ((self.login["SSH"].replace("root@", "nobody@"), 3, "Permission denied"), ("ssh://-oProxyCommand=x", 2, "cannot be a host's name"),
@@ -395,6 +406,18 @@ class WhatSlurmDoes(OnSlurm):
         self.assertEqual(result.code, 0, result)
         self.assertIn("was preempted by a job of higher priority", result.text)
 
+    def test_a_requeue_by_hand_is_another_attempt(self):
+        process = self.start_slow(retry={"max_infrastructure_retries": 1})
+        job = self.jobs()[0]
+        slurm("scontrol", "update", f"jobid={job}", "requeue=1")
+        slurm("scontrol", "requeue", job)
+        wait_until(lambda: self.effects() == 2, "the second attempt", 120)
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(self.effects(), 2)
+        self.assert_nothing_left()
+
     def test_an_end_is_noticed_while_the_controller_is_down(self):
         process = self.start_slow()
         subprocess.run([BED, "controller", "down"], check=True)
@@ -464,11 +487,27 @@ class Images(OnSlurm):
         plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
         self.assertEqual(plan.code, 0, plan)
         self.assertNotIn('"action": "run"', plan.out)
-        # Half a file, as of a full disk, is made again: equal to the byte.
+        # Half a file, as of a full disk, and a changed one are made again: equal to the byte.
         name = self.cache / "squashfs" / next(iter(files))
-        os.truncate(name, name.stat().st_size // 2)
-        self.run_pipe("--force", "two")
-        self.assertEqual(self.image_files(), files)
+        size = name.stat().st_size
+        for damage in (lambda: os.truncate(name, size // 2), lambda: self.flip(name, size // 3)):
+            damage()
+            self.run_pipe("--force", "two")
+            self.assertEqual(self.image_files(), files)
+        removed = [item for item in json.loads(self.pipe("clean", "--images", "--dry-run", "--output", "json").out)["removed"] if item["kind"] == "image file"]
+        self.assertEqual([(item["name"], item["bytes"]) for item in removed], [(name.name, size)])
+        self.assertTrue(name.exists())
+        # A job that waits may need the file, also one of another state folder.
+        job = slurm("sbatch", "--parsable", "--hold", "--comment=pipe:other:run", "-o", "/dev/null", "--wrap", "true")
+        self.addCleanup(slurm, "scancel", job)
+        self.assertIn("jobs of yours that `pipe` has submitted may use them", self.pipe("clean", "--images", "--dry-run").text)
+
+    def flip(self, file: pathlib.Path, at: int):
+        with open(file, "r+b") as opened:
+            opened.seek(at)
+            byte = opened.read(1)
+            opened.seek(at)
+            opened.write(bytes([byte[0] ^ 1]))
 
     def test_ends_are_those_of_the_command(self):
         self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}, "killed": {"command": "kill -9 $$"}, "missing": {"command": ["no-such-program"]}})

@@ -215,6 +215,11 @@ PACKAGES = """
         assert isinstance(labels, pd.Series) and labels.name == "a" and labels.tolist() == [0, 1, 2]
         assert isinstance(large, np.memmap) and large.sum() == 1 << 19
         large[0] = 5  # in this process alone
+        import os, pipe_values, sys
+        opened = []
+        sys.addaudithook(lambda event, told: opened.append(str(told[0])) if event == "open" else None)
+        again = pipe_values.load(os.environ["PIPE_INPUT_TRAIN"], "pandas", None)
+        assert again.equals(train) and not [each for each in opened if "arquet" in each or "train" in each], "a Python file that threads of pyarrow hold may abort the process at its end"
         return {"C": model.C, "features": model.n_features_in_}
 
     @pl.step
@@ -222,7 +227,7 @@ PACKAGES = """
         import numpy as np
         return np.array([object()])
 
-    @pl.pipeline(docker={"requirements": ["numpy", "pandas", "pyarrow", "scikit-learn", "matplotlib"]})
+    @pl.pipeline(docker={"requirements": ["numpy", "pandas==2.3.3", "pyarrow", "scikit-learn", "matplotlib"]})
     def digits():
         data = arrays()
         train, labels = frame(data)

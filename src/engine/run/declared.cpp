@@ -1,18 +1,29 @@
 #include "engine/run/declared.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "model/instance.hpp"
 #include "model/step_needs.hpp"
+#include "orchestrators/nodes.hpp"
+#include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 std::string base_of(const StepSpec& step) { return step.instance ? step.instance->of : step.name; }
+
+/// Returns nothing for a step without nodes, and if it takes all GPUs, however many there are.
+std::optional<std::size_t> ranks_of(const StepSpec& step) {
+  if (!step.nodes) return std::nullopt;
+  const auto gpus = settings::gpu_request(step.settings->resources).count;
+  if (step.nodes.processes == per_gpu && gpus == 0) return std::nullopt;
+  return std::size_t{step.nodes.count} * orchestrators::processes_of(step.nodes, gpus);
+}
 
 }  // namespace
 
@@ -34,6 +45,7 @@ std::string declared(const std::vector<const StepSpec*>& steps,
     const auto& resources = step->settings->resources;
     if (resources.memory) entry["memory"] = *resources.memory;
     if (resources.cpu_count) entry["cpu_count"] = *resources.cpu_count;
+    if (const auto ranks = ranks_of(*step)) entry["ranks"] = *ranks;
   }
   for (const auto& [base, list] : needs) entries[base]["needs"] = list;
   for (std::size_t i = 0; i < headline.size(); ++i) {

@@ -76,7 +76,8 @@ async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
   if (!environment.ready) co_return environment;
   const auto image = co_await images_.image_of(step);
   const auto known = co_await look_up(image.id);
-  if (!is_whole_squashfs(known.file)) {
+  const bool is_made = co_await can_be_used(known.file);
+  if (!is_made) {
     environment.ready = false;
     environment.reason = "its SquashFS file for the nodes is made";
   }

@@ -31,6 +31,8 @@ constexpr auto shortest_look = 50ms, longest_look = 1000ms;  // At the log of a 
 constexpr auto longest_look_before_begin = 10s;
 constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
 constexpr auto longest_search = 10min;
+constexpr auto time_to_note = 30s;  // Until the log says that Slurm does not answer.
+constexpr const char* no_answer = "Slurm does not answer: ";
 /// Exit codes of an agent that starts the processes of a node.
 constexpr int meeting_failed = 125, not_executable = 126, not_executed = 127;
 
@@ -70,6 +72,7 @@ class JobRun {
   async::Task<> stop();
   async::Task<> explain_end(JobStatus status);
   void note_wait();
+  void note(std::string text);
   void begin();
   std::vector<std::string> last_lines() const;
   std::optional<Failure> judge(AttemptResult& result);
@@ -108,13 +111,15 @@ class JobRun {
 /// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
 async::Task<bool> JobRun::adopt() {
   job_ = recorded_job(job_paths_);
-  const auto deadline = Clock::now() + longest_search;
+  const auto began = Clock::now();
   for (bool is_known = !job_.id.empty(); !is_known;) {
     try {
       job_.id = co_await find_submitted(place_.client, job_paths_);
       is_known = true;
     } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
-      if (Clock::now() >= deadline || wanted() != core::StopLevel::none) throw;
+      const auto time = Clock::now() - began;
+      if (time >= longest_search || wanted() != core::StopLevel::none) throw;
+      if (time >= time_to_note) note(no_answer + std::string(error.what()));
     }
     if (!is_known) co_await async::sleep(2s);
   }
@@ -176,7 +181,8 @@ async::Task<> JobRun::submit(std::string script) {
       .paths = job_paths_,
       .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
       .script = std::move(script),
-      .is_stopped = [this] { return wanted() != core::StopLevel::none; }};
+      .is_stopped = [this] { return wanted() != core::StopLevel::none; },
+      .on_delay = [this](const std::string& why) { note("not submitted yet: " + why); }};
   try {
     job_ = co_await place_.submitter.submit(std::move(submission));
   } catch (const SlurmError& error) {
@@ -215,15 +221,19 @@ void JobRun::note_wait() {
   const auto& monitor = place_.monitor;
   const auto* state = find_state(entry_->state);
   std::string text;
-  if (!monitor.error().empty() && view().without_answer >= 30s)
-    text = "Slurm does not answer: " + monitor.error();
+  if (!monitor.error().empty() && view().without_answer >= time_to_note)
+    text = no_answer + monitor.error();
   else if (!entry_->has_begun && state && state->phase == JobPhase::waiting &&
            entry_->reason != "None" && !entry_->reason.empty())
     text = "waiting: " + entry_->state + ", " + entry_->reason;
   const bool tells = !gang_ || attempt_.process->node == 0;  // Once for all nodes.
-  if (text.empty() || text == noted_ || !tells) return;
-  noted_ = text;
-  attempt_.io.log.write(Stream::err, "[slurm] " + text + " (job " + job_.id + ")\n");
+  if (tells && !text.empty()) note(text + " (job " + job_.id + ")");
+}
+
+void JobRun::note(std::string text) {
+  if (text == noted_) return;
+  noted_ = std::move(text);
+  attempt_.io.log.write(Stream::err, "[slurm] " + noted_ + "\n");
 }
 
 /// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, and the
@@ -284,10 +294,11 @@ async::Task<> JobRun::watch() {
     co_await stop();
     const bool is_stopping = wanted() != core::StopLevel::none;
     if (is_stopping) place_.monitor.expect_news();
-    look = has_output || is_stopping
-               ? std::chrono::milliseconds(shortest_look)
-               : std::min<std::chrono::milliseconds>(
-                     look * 3 / 2, has_begun_ ? longest_look : longest_look_before_begin);
+    // Thousands that wait for their end would hold each other up.
+    look = has_output ? std::chrono::milliseconds(shortest_look)
+                      : std::min<std::chrono::milliseconds>(
+                            look * 3 / 2,
+                            has_begun_ || is_stopping ? longest_look : longest_look_before_begin);
     co_await changed_.wait(Clock::now() + look);
   }
 }

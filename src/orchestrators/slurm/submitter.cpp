@@ -102,12 +102,13 @@ struct Submitter::Batch {
   std::exception_ptr error;
 };
 
-Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const ArrayLimits& limits)
+Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const ArrayLimits& limits,
+                     std::chrono::milliseconds patience)
     : client_(client),
       folder_(std::move(folder)),
       agent_(std::move(agent)),
-      max_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))) {
-}
+      max_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
+      patience_(patience) {}
 
 async::Task<SubmittedJob> Submitter::submit(Submission submission) {
   auto& place = open_[submission.options];
@@ -195,7 +196,8 @@ async::Task<> Submitter::send(Batch& batch) {
 /// Returns the number that Slurm has given; empty if all jobs were stopped before.
 async::Task<std::string> Submitter::send_until_known(Batch& batch, std::vector<std::string> options,
                                                      std::string script) {
-  auto deadline = Clock::now() + longest_submission;
+  const auto began = Clock::now();
+  auto deadline = began + longest_submission;
   std::string trouble, id;
   for (auto pause = 1000ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 30s)) {
     if (batch.is_stopped() && trouble.empty()) break;
@@ -212,6 +214,8 @@ async::Task<std::string> Submitter::send_until_known(Batch& batch, std::vector<s
       trouble = error.what();
       if (!error.may_have_worked() || Clock::now() >= deadline) throw;
       if (error.is_full()) deadline = Clock::now() + longest_submission;
+      if (Clock::now() - began >= patience_)
+        for (const auto& [member, task] : batch.tasks) member->on_delay(trouble);
     }
     co_await async::sleep(pause);
   }

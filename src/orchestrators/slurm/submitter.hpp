@@ -3,6 +3,7 @@
 /// array.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -22,6 +23,8 @@ struct Submission {
   std::vector<std::string> options;
   std::string script;                ///< See job_script().
   std::function<bool()> is_stopped;  ///< The job is not wanted any more.
+  /// Is told why Slurm has not taken the job, when it has not for a while. May be called again.
+  std::function<void(const std::string&)> on_delay;
 };
 
 /// A job as Slurm knows it.
@@ -47,8 +50,10 @@ class Submitter {
  public:
   /// @param folder of the run's jobs
   /// @param agent the agent's program, on the nodes
+  /// @param patience how long a submission may fail before its jobs are told
   Submitter(Client& client, std::filesystem::path folder, std::filesystem::path agent,
-            const ArrayLimits& limits);
+            const ArrayLimits& limits,
+            std::chrono::milliseconds patience = std::chrono::seconds(30));
 
   /// Returns the job, which its files name from then on; without a number if it was stopped before.
   /// A submission whose answer was lost is looked for by its name before it is repeated. Throws
@@ -68,6 +73,7 @@ class Submitter {
   Client& client_;
   std::filesystem::path folder_, agent_;
   std::size_t max_tasks_;
+  std::chrono::milliseconds patience_;
   async::Semaphore free_{max_sending};
   std::map<std::vector<std::string>, std::shared_ptr<Batch>> open_;  ///< Keyed by their options.
 };

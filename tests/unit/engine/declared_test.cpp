@@ -21,5 +21,18 @@ TEST(Declared, has_a_step_that_a_condition_reads_among_the_needs) {
   EXPECT_FALSE(entries.contains("gone"));
 }
 
+TEST(Declared, has_the_number_of_ranks_of_a_step_with_nodes_if_it_is_known) {
+  StepSpec plain, train, all;
+  plain.name = "plain";
+  train.name = "train";
+  train.nodes = {.count = 4, .processes = 4};
+  all.name = "all";
+  all.nodes = {.count = 2, .processes = per_gpu};
+  const auto entries = nlohmann::json::parse(declared({&plain, &train, &all}, {}));
+  EXPECT_FALSE(entries["plain"].contains("ranks"));
+  EXPECT_EQ(entries["train"]["ranks"], 16);
+  EXPECT_FALSE(entries["all"].contains("ranks"));
+}
+
 }  // namespace
 }  // namespace pipeline::engine

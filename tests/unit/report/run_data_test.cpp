@@ -70,6 +70,8 @@ TEST_F(RunDataTest, an_attempt_with_nodes_has_its_processes) {
                 "[[0, 0, 0, 143, 7, 5, 6, []], [1, 1, null, null, null, null, null, [4]]]"));
   EXPECT_EQ(steps[0]["a"][0]["rf"], 1);
   EXPECT_FALSE(steps[1]["a"][0].contains("ra"));
+  const auto summary = RunData(store, artifacts, run, {.details = false}).all();
+  EXPECT_EQ(summary["failures"][0]["rf"], 1) << "the log of what failed shows its lines";
 }
 
 TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
