@@ -1,0 +1,62 @@
+"""A step with nodes is one job of the test bed's Slurm cluster, on as many of its nodes."""
+
+import os
+import re
+import signal
+import unittest
+
+from nodes_test import FAIL, WAIT, WRITE, ranks_of
+from support import wait_until
+from support_slurm import OnSlurm
+
+
+class Nodes(OnSlurm):
+    def test_they_find_each_other_and_give_one_result(self):
+        self.write("train.py", WRITE)
+        self.pipeline({"train": {"nodes": {"count": 2, "processes": 2}, "command": "echo on $SLURMD_NODENAME; python train.py", "code": ["train.py"],
+                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 1}}}})
+        self.run_pipe()
+        self.assertEqual(self.artifact("train.model"), "6 of 0\n")
+        self.pipe("artifacts", "latest", "train.shards", "--copy", "shards")
+        shards = self.folder / "shards"
+        self.assertEqual({str(file.relative_to(shards)): file.read_text() for file in shards.glob("*/*")}, {"0/0": "0", "0/1": "0", "1/2": "1", "1/3": "1"})
+        log = self.pipe("logs", "latest", "train").out
+        self.assertEqual(len(set(re.findall(r"on (node\d)", log))), 2, log)
+        self.assertEqual(ranks_of(self), [(0, 0, 0, False), (1, 0, 0, False), (2, 1, 0, False), (3, 1, 0, False)])
+        self.assert_nothing_left()
+
+    def test_the_first_failure_ends_all_after_its_restarts(self):
+        self.write("train.py", FAIL.replace("N:", "2:"))
+        self.pipeline({"train": {"nodes": {"count": 2, "processes": 2, "restarts": 1}, "command": ["python", "train.py"], "code": ["train.py"]}})
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.failure("train")["message"], "rank 2 of 4, on node 1, ended with exit code 3")
+        log = self.pipe("logs", "latest", "train").out
+        self.assertEqual([log.count(f"[{rank}] told to end") for rank in range(4)], [2, 2, 0, 2], log)
+        self.assertEqual(ranks_of(self), [(0, 0, 9, False), (1, 0, 9, False), (2, 1, 3, True), (3, 1, 9, False)])
+        self.assert_nothing_left()
+
+    def test_the_job_of_a_killed_driver_is_joined_and_a_stop_is_heard_once(self):
+        self.write("wait.py", WAIT)
+        self.pipeline({"slow": {"nodes": 2, "command": f"echo x >> {self.folder}/effects; exec python wait.py", "code": ["wait.py"]}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm")
+        self.wait_for_effect(2)
+        shell = self.pipe("shell", "latest", "slow", "--rank", "1", "--", "sh", "-c", "echo $RANK $SLURMD_NODENAME")
+        self.assertRegex(shell.out, r"^1 node\d\n$", shell)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        resumed = self.start("resume", "latest", "--output", "json")
+        log = lambda: self.pipe("logs", "latest", "slow").out
+        wait_until(lambda: log().count("waits") == 2, "the other driver")
+        resumed.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(resumed).code, 130)
+        self.assertEqual((self.effects(), log().count("told to end")), (2, 2), log())
+        self.assertEqual(self.jobs(), [])
+
+    def test_what_it_cannot_have_is_said(self):
+        self.pipeline({"train": {"nodes": 9, "command": "true"}})
+        result = self.run_pipe(code=2)
+        self.assertIn("'train' has 9 nodes", result.text)
+
+
+if __name__ == "__main__":
+    unittest.main()
