@@ -360,7 +360,7 @@ class WhatSlurmDoes(OnSlurm):
         job = self.jobs()[0]
         slurm("scontrol", "update", f"jobid={job}", "requeue=1")
         slurm("scontrol", "requeue", job)
-        wait_until(lambda: self.effects() == 2, "the second attempt", 120)
+        wait_until(lambda: self.effects() == 2, "the second attempt", 300)  # Slurm may start a requeued job only after 2 minutes.
         self.write("go", "")
         result = self.finish(process)
         self.assertEqual(result.code, 0, result)
