@@ -29,7 +29,8 @@ class IndexedJobsTest(gang_test.NodesTest):
 
     def tearDown(self):
         for job in self.server.made:
-            self.assertEqual((job["spec"]["completions"], job["spec"]["suspend"]), (2, True))
+            self.assertGreaterEqual(job["spec"]["completions"], 2)  # One Job for all nodes.
+            self.assertTrue(job["spec"]["suspend"])
         self.assertTrue(self.server.made)
         super().tearDown()
 
