@@ -77,8 +77,8 @@ AllocationClient::AllocationClient() : Client(""), job_(core::variable("SLURM_JO
 async::Task<std::string> AllocationClient::submit(std::vector<std::string> options,
                                                   std::string script) {
   const auto output = value_of(options, output_option);
-  // It has a session of its own, because the step goes on when this process is killed. The agent
-  // in the step tells the number.
+  // srun has a session of its own, so that the step survives this process. The agent in the step
+  // writes the number into its file.
   const auto start = "PIPE_SLURM_ID=$$ exec " +
                      core::joined(srun_command(options, script), " ", core::shell_quote);
   std::vector<std::string> command{"/bin/sh", "-c",

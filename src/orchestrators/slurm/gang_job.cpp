@@ -1,7 +1,5 @@
 #include "orchestrators/slurm/gang_job.hpp"
 
-#include <cmath>
-
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/random_name.hpp"
@@ -28,10 +26,8 @@ JobPaths node_paths(const JobPaths& job, unsigned node) {
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                         const AttemptSpec& attempt) {
   const auto nodes = std::to_string(attempt.process->nodes);
-  const auto& cpus = attempt.step.settings->resources.cpu_count;
   // srun of 22.05 and newer does not look at sbatch's number.
-  const auto own_cpus =
-      cpus ? " --cpus-per-task=" + std::to_string(static_cast<unsigned>(std::ceil(*cpus))) : "";
+  const auto cpus = cpus_option(attempt.step.settings->resources);
   const auto in_quotes = [](const std::filesystem::path& path) {
     return core::shell_quote(path.string());
   };
@@ -44,7 +40,7 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
       // The tasks get it as well, and end by it.
       "trap : TERM\n"
       "srun --nodes=" +
-      nodes + " --ntasks=" + nodes + " --ntasks-per-node=1" + own_cpus +
+      nodes + " --ntasks=" + nodes + " --ntasks-per-node=1" + (cpus ? " " + *cpus : "") +
       " --kill-on-bad-exit=0 --wait=0 --mpi=none --input=none --export=ALL /bin/sh -c " +
       core::shell_quote(
           "PIPE_NODE_MEETING=$SLURM_LAUNCH_NODE_IPADDR,$PIPE_NODE_MEETING; "

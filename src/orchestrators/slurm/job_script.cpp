@@ -128,14 +128,18 @@ std::optional<std::chrono::minutes> time_limit(const StepSpec& step) {
   return std::nullopt;
 }
 
+std::optional<std::string> cpus_option(const ResourceSettings& resources) {
+  if (!resources.cpu_count) return std::nullopt;
+  return "--cpus-per-task=" +
+         std::to_string(static_cast<unsigned>(std::ceil(*resources.cpu_count)));
+}
+
 std::vector<std::string> resource_options(const AttemptSpec& attempt, const StringMap& connection,
                                           const std::vector<std::string>& gres_types) {
   const auto& own = attempt.step.settings->slurm;
   auto options = chosen_options(own, connection);
   const auto& resources = attempt.step.settings->resources;
-  if (resources.cpu_count)
-    options.push_back("--cpus-per-task=" +
-                      std::to_string(static_cast<unsigned>(std::ceil(*resources.cpu_count))));
+  if (auto cpus = cpus_option(resources)) options.push_back(std::move(*cpus));
   if (resources.memory)
     options.push_back("--mem=" + std::to_string((*resources.memory + mebibyte - 1) / mebibyte) +
                       "M");

@@ -62,6 +62,10 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
 /// Returns Slurm's limit of the step's jobs; nothing: the partition's.
 std::optional<std::chrono::minutes> time_limit(const StepSpec& step);
 
+/// Returns the option of sbatch and srun for the CPUs of each task, rounded up; nothing if the step
+/// does not ask for any.
+std::optional<std::string> cpus_option(const ResourceSettings& resources);
+
 /// Returns the options of sbatch and srun that say what the job gets.
 /// @param connection fields of the profile, with sbatch's names
 /// @param gres_types the types of GPUs that the cluster has

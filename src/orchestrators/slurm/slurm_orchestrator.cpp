@@ -129,9 +129,8 @@ class SlurmOrchestrator : public Orchestrator {
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
-    const bool is_within = !connection_field(options_.connection, "within").empty();
     for (const auto* step : steps)
-      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within, found);
+      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within_, found);
     for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
@@ -253,8 +252,7 @@ class SlurmOrchestrator : public Orchestrator {
  private:
   /// A step of an allocation is no job, and has no number of one.
   async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
-    if (!connection_field(options_.connection, "within").empty())
-      co_return std::vector<std::string>();
+    if (is_within_) co_return std::vector<std::string>();
     auto folder = folder_of(process.run_id);
     co_return co_await command_beside(client_, agent(), std::move(folder), std::move(process),
                                       std::move(shell));
@@ -443,6 +441,8 @@ class SlurmOrchestrator : public Orchestrator {
   const std::string runtime_;         ///< Of containers; empty: no step runs in one.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
+  /// Steps run in the job that this process is in.
+  const bool is_within_ = !connection_field(options_.connection, "within").empty();
   const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
   Client& client_ = *owned_client_;
   Removals removals_;

@@ -23,7 +23,7 @@ struct Submission {
   std::vector<std::string> options;
   std::string script;                ///< See job_script().
   std::function<bool()> is_stopped;  ///< The job is not wanted any more.
-  /// Is told why Slurm has not taken the job, when it has not for a while. May be called again.
+  /// Called with the reason once Slurm has refused the job for a while; perhaps several times.
   std::function<void(const std::string&)> on_delay;
 };
 
@@ -50,7 +50,7 @@ class Submitter {
  public:
   /// @param folder of the run's jobs
   /// @param agent the agent's program, on the nodes
-  /// @param patience how long a submission may fail before its jobs are told
+  /// @param patience how long a submission may fail before `on_delay` is called
   Submitter(Client& client, std::filesystem::path folder, std::filesystem::path agent,
             const ArrayLimits& limits,
             std::chrono::milliseconds patience = std::chrono::seconds(30));
