@@ -239,6 +239,16 @@ async::Task<ActivityByRank> Gang::activity() const {
   co_return all;
 }
 
+RunningProcess Gang::process_of(unsigned rank) const {
+  const auto node = rank / processes_;
+  return {.run_id = attempt_.run_id,
+          .step = attempt_.step.name,
+          .number = attempt_.number,
+          .rank = rank,
+          .first_rank_of_node = node * processes_,
+          .node = node};
+}
+
 void Gang::make_members() {
   const auto ranks = spec_.count * processes_;
   const auto step = addresses_.has_agents ? processes_ : 1;
