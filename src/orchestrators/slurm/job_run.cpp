@@ -422,6 +422,8 @@ async::Task<AttemptResult> JobRun::run() {
     co_await explain_end(status);
   }
   result.node = !node_.empty() ? node_ : entry_->node;
+  if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
+    last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
   co_return result;
 }
