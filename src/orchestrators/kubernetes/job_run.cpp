@@ -51,7 +51,7 @@ class JobRun {
  public:
   JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
          const JobOptions& place, PodStaging* files, asio::any_io_executor executor,
-         PodReport& report)
+         AgentReport& report)
       : client_(client),
         attempt_(attempt),
         place_(place),
@@ -115,7 +115,7 @@ class JobRun {
   async::Change changed_;  ///< Of what view() returns.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
-  PodReport& report_;
+  AgentReport& report_;
   ServiceLogs services_;
   WaitReasons reasons_;
   std::string uid_, evicted_, first_errors_, shell_error_;
@@ -467,7 +467,7 @@ async::Task<AttemptResult> JobRun::run() {
 
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   PodStaging* files, Removals& removals, PodReport& report) {
+                                   PodStaging* files, Removals& removals, AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();

@@ -388,7 +388,7 @@ class GangOnServer : public testing::Test, public AttemptRunner {
   std::optional<kubernetes_api::Client> client;
   std::optional<JobInformer> informer;
   Removals removals;
-  PodReport reports[2];
+  AgentReport reports[2];
 };
 
 TEST_F(GangOnServer, succeeds_with_all_its_pods) {
