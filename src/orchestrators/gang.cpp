@@ -400,6 +400,7 @@ AttemptResult Gang::result() {
     if (result.ended) whole.ended = std::max(whole.ended.value_or(*result.ended), *result.ended);
     whole.moved_in = std::max(whole.moved_in, result.moved_in);
     whole.moved_out = std::max(whole.moved_out, result.moved_out);
+    whole.was_preempted |= result.was_preempted;
     if (result.cleanup) cleanups.push_back(std::move(result.cleanup));
     whole.gpus.insert(whole.gpus.end(), result.gpus.begin(), result.gpus.end());
   }

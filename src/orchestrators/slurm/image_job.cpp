@@ -36,7 +36,7 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
   if (attempt.shell) return text + "exec" + quoted_words(attempt.shell->words) + "\n";
   const auto ended = events_folder + ("/" + paths.ended().filename().string());
   return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
-         core::shell_quote(ended) + " " + job + "/stop" +
+         core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
          quoted_words(command_of(attempt, layout)) + "\n";
 }
 

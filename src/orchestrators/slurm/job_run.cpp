@@ -48,9 +48,11 @@ JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
 
 class JobRun {
  public:
-  JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
+  JobRun(JobPlace& place, const Attempt& attempt, AgentReport& report,
+         const asio::any_io_executor& executor)
       : place_(place),
         attempt_(attempt),
+        report_(report),
         job_paths_(job_paths_of(place, attempt)),
         paths_(attempt.process ? node_paths(job_paths_, attempt.process->node) : job_paths_),
         gang_(attempt.process ? &place.gangs.at(job_paths_.name) : nullptr),
@@ -90,6 +92,7 @@ class JobRun {
 
   JobPlace& place_;
   const Attempt& attempt_;
+  AgentReport& report_;
   const JobPaths job_paths_;  ///< Those of the whole job, of a step with nodes.
   const JobPaths paths_;
   GangJob* const gang_;  ///< Null: the job is this attempt's alone.
@@ -146,7 +149,8 @@ async::Task<std::string> JobRun::write_files() {
     const auto words = agent_words(attempt_, place_.agent.string());
     command.insert(command.begin(), words.begin(), words.end());
   }
-  co_return job_script(paths_, place_.agent, workspace.layout().code, command);
+  co_return job_script(paths_, place_.agent, stall_options(attempt_), workspace.layout().code,
+                       command);
 }
 
 /// Submits the job of all nodes, or takes that of a dead driver. The run of node 0 does it.
@@ -287,6 +291,7 @@ async::Task<> JobRun::watch() {
   for (;;) {
     if (entry_->has_begun) begin();
     const bool has_output = has_begun_ && log_.read();
+    report_ = log_.report();
     last_ = view();
     const auto action = next_action(last_);
     if (action != JobAction::wait) break;
@@ -456,7 +461,7 @@ async::Task<> end_jobs_of(Client& client, JobPaths paths) {
   }
 }
 
-async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
+async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none && !attempt.process) {
     result.failure = was_stopped();
@@ -464,7 +469,7 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
   }
   const auto paths = job_paths_of(place, attempt);
   const auto executor = co_await asio::this_coro::executor;
-  JobRun run(place, attempt, executor);
+  JobRun run(place, attempt, report, executor);
   std::exception_ptr error;
   try {
     result = co_await run.run();
