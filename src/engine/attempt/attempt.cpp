@@ -268,7 +268,7 @@ class AttemptRun {
       const bool is_stalled = co_await silence.stalled();
       if (!is_stalled) co_return;
       auto waits = co_await waits_of(attempt);
-      const bool ends = step_.retry.stalled == true;
+      const bool ends = step_.retry->stalled == true;
       auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
       log_.write(Stream::err, "pipe: stalled: " + text + "\n");
       for (const auto& line : waits) log_.write(Stream::err, "pipe: " + line + "\n");
