@@ -271,7 +271,7 @@ class AttemptRun {
       const auto secrets = secret_values();
       auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets);
       auto& waits = found.lines;
-      const bool ends = step_.retry.stalled == true;
+      const bool ends = step_.retry->stalled == true;
       auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
       log_.write(Stream::err, "pipe: stalled: " + text + "\n");
       for (const auto& line : waits) log_.write(Stream::err, "pipe: " + line + "\n");
