@@ -49,6 +49,7 @@ Capabilities capabilities_of_slurm() {
   capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
   capabilities.outlives_driver = capabilities.reports_begin = capabilities.shells = true;
   capabilities.infrastructure_retries = 3;
+  capabilities.open_files = 1;  // Its log: all else is opened for a moment.
   return capabilities;
 }
 
