@@ -13,6 +13,12 @@ namespace fs = std::filesystem;
 /// Folders of pipe's in the container, besides those of its layout.
 constexpr const char *job_folder = "/pipe/job", *events_folder = "/pipe/events",
                      *agent_file = "/pipe/agent";
+/// Variables that the runtimes add. Those of Apptainer's prompt are for shells.
+constexpr const char* runtime_variables =
+    "CH_RUNNING PROMPT_COMMAND PS1 USER_PATH"
+    " APPTAINER_APPNAME APPTAINER_BIND APPTAINER_COMMAND APPTAINER_CONTAINER"
+    " APPTAINER_ENVIRONMENT APPTAINER_NAME SINGULARITY_APPNAME SINGULARITY_BIND"
+    " SINGULARITY_COMMAND SINGULARITY_CONTAINER SINGULARITY_ENVIRONMENT SINGULARITY_NAME";
 
 std::string quoted_words(const std::vector<std::string>& words) {
   std::string text;
@@ -24,7 +30,7 @@ std::string quoted_words(const std::vector<std::string>& words) {
 /// process number: a runtime that got the signal would end the container at once.
 std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
   const std::string job = job_folder;
-  auto text = "unset CH_RUNNING ENROOT_RUNTIME_PATH ENROOT_DATA_PATH\n. " + job +
+  auto text = std::string("unset ") + runtime_variables + "\n. " + job +
               "/variables\n"
               // Apptainer's folder with the libraries of `--nv`.
               "if [ -d /.singularity.d/libs ]; then\n"
@@ -93,7 +99,7 @@ ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& imag
     start.binds.push_back({absolute(input.path), path_of(input, layout), true});
   make_mount_points(folder, start.binds);
   core::make_folders(folder / "inputs");
-  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder});
+  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder, true});
   start.command = {"/bin/sh", std::string(job_folder) + "/start"};
   core::write_file_atomically(paths.variables(), variables_text(image_variables(attempt, image)));
   core::write_file_atomically(paths.folder / "start", start_script(attempt, paths, layout));
