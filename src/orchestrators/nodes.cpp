@@ -62,7 +62,7 @@ bool are_free(unsigned first, unsigned count) {
 }
 
 constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
-                     *restart_mark = "{restart}", *gpus_mark = "{gpus}";
+                     *restart_mark = "{restart}";
 constexpr unsigned agent_wait_seconds = 300;
 
 /// @param rank number or mark of this process

@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import tempfile
 import unittest
 
+from nodes_test import WRITE
 from support import PARENT, wait_until
 from support_slurm import OnSlurm, slurm
 
@@ -127,6 +129,21 @@ class Images(OnSlurm):
             self.assertNotIn(other, text)
         self.assertTrue(text.endswith("/usr/bin/env\ntidied\n"), text)
         self.assertEqual(self.jobs(), [])
+
+    def test_a_step_with_nodes_is_one_job_whose_nodes_have_a_container_each(self):
+        self.write("train.py", WRITE)
+        for runtime in ("charliecloud", *[str(APPTAINER)] * APPTAINER.exists()):
+            self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "container_runtime": runtime}}))
+            self.pipeline({"train": {"nodes": {"count": 2, "processes": 2}, "command": "ls -d /root/* || echo $SLURMD_NODENAME; python train.py", "code": ["train.py"],
+                                     "outputs": ["model", {"name": "shards", "from": "all"}]}})
+            self.run_pipe("--force", "train")
+            self.assertEqual(self.artifact("train.model"), "6 of 0\n")
+            log = self.pipe("logs", "latest", "train").out
+            self.assertEqual(len(set(re.findall(r"node\d", log))), 2, log)
+            self.assertIn("'/root/*': No such file", log)
+            self.pipeline({"train": {"nodes": 2, "command": ["no-such-program"]}})
+            self.assertIn("its image has no program 'no-such-program'", self.run_pipe(code=1).failure("train")["message"])
+            self.assert_nothing_left()
 
     def test_what_is_missing_is_said(self):
         self.pipeline({"step": {"command": "true"}})

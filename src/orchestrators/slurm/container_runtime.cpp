@@ -62,7 +62,7 @@ constexpr const char* enroot_variables =
 std::string enroot_words(const ContainerStart& start) {
   return " start --env NVIDIA_VISIBLE_DEVICES=" + std::string(start.has_gpus ? "all" : "void") +
          (start.has_gpus ? " --env NVIDIA_DRIVER_CAPABILITIES=compute,utility" : "") +
-         " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\)[A-Z_0-9]*\\)=.*/--env \\1/p')" +
+         " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p')" +
          " --mount \"$temporary/tmp:/tmp:none:bind,rw\"" +
          binds_text(start, "--mount ", ":none:x-create=auto,bind,ro", ":none:x-create=auto,bind,rw",
                     fstab_field);

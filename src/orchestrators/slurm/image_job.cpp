@@ -3,6 +3,8 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/nodes.hpp"
+#include "orchestrators/slurm/gang_job.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -41,9 +43,13 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
               layout.code + " || exit 1\nunset OLDPWD\n";
   if (attempt.shell) return text + "exec" + quoted_words(attempt.shell->words) + "\n";
   const auto ended = events_folder + ("/" + paths.ended().filename().string());
+  auto command = command_of(attempt, layout);
+  if (attempt.process) {
+    const auto words = agent_words(attempt, agent_file);
+    command.insert(command.begin(), words.begin(), words.end());
+  }
   return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
-         core::shell_quote(ended) + " " + job + "/stop" +
-         quoted_words(command_of(attempt, layout)) + "\n";
+         core::shell_quote(ended) + " " + job + "/stop" + quoted_words(command) + "\n";
 }
 
 /// Makes the folder that stands at /pipe, with a mount point for each bind below it: what has no
@@ -69,6 +75,7 @@ StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image) {
     variables.try_emplace("TMPDIR", "/tmp");
   containers::add_defaults(variables, attempt, 0);
   for (const auto& [name, value] : image.variables) variables.try_emplace(name, value);
+  add_gang_variables(attempt, variables);
   if (!settings::gpu_request(attempt.step.settings->resources).wanted()) {
     variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
     variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");

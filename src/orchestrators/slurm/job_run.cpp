@@ -11,6 +11,7 @@
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
+#include "orchestrators/slurm/allocation.hpp"
 #include "orchestrators/slurm/job_files.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
@@ -80,6 +81,9 @@ class JobRun {
   void take_output(bool is_stderr, std::string_view bytes) {
     last_output_.add(bytes);
     attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
+  }
+  std::vector<std::string> own_options() const {
+    return job_options(attempt_, place_.owner, place_.connection, place_.gres_types);
   }
   core::StopLevel wanted() const { return attempt_.io.cancel.level(); }
   JobView view() const {
@@ -165,7 +169,13 @@ async::Task<> JobRun::submit_gang() {
     if (leads) {
       co_await gang_->are_ready.wait();
       make_private_folder(job_paths_.folder);
-      if (!gang_->has_error) co_await submit(gang_script(job_paths_, place_.agent, attempt_));
+      std::vector<std::string> step;
+      if (place_.connection.contains("within")) {
+        step = srun_words(own_options());
+        step.push_back("--job-name=" + job_paths_.name);
+      }
+      auto whole = gang_script(job_paths_, place_.agent, attempt_, step);
+      if (!gang_->has_error) co_await submit(std::move(whole));
       gang_->job = job_;
       gang_->refused = refused_;
       gang_->is_submitted.open();
@@ -179,7 +189,7 @@ async::Task<> JobRun::submit_gang() {
 async::Task<> JobRun::submit(std::string script) {
   Submission submission{
       .paths = job_paths_,
-      .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
+      .options = own_options(),
       .script = std::move(script),
       .is_stopped = [this] { return wanted() != core::StopLevel::none; },
       .on_delay = [this](const std::string& why) { note("not submitted yet: " + why); }};
@@ -325,7 +335,6 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
                    {}};
-  const bool is_in_image = place_.runs_in_image(attempt_.step);
   if (status.no_container)
     return Failure{FailureKind::environment,
                    "its container could not run" + (node_.empty() ? "" : " on " + node_),
@@ -333,14 +342,6 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                     "(docs/slurm.md)",
                     "without `container_runtime`, steps run in virtual environments"},
                    last_lines()};
-  if (is_in_image && (status.not_executed == ENOENT || status.not_executed == EACCES)) {
-    const auto command = command_of(attempt_, containers::container_layout());
-    return Failure{FailureKind::not_started,
-                   "could not start: its image has no program '" +
-                       (command.empty() ? "" : command.front()) + "'",
-                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
-                   {}};
-  }
   processes::ProcessEnd end;
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
@@ -355,7 +356,16 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
     if (end.code == not_executable && said.find("pipe-init: ") != said.npos)
       end.start_error = EACCES;
   }
-  if (end.start_error == ENOENT || end.start_error == EACCES) {
+  const bool is_missing = end.start_error == ENOENT || end.start_error == EACCES;
+  if (is_missing && place_.runs_in_image(attempt_.step)) {
+    const auto command = command_of(attempt_, containers::container_layout());
+    return Failure{FailureKind::not_started,
+                   "could not start: its image has no program '" +
+                       (command.empty() ? "" : command.front()) + "'",
+                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
+                   {}};
+  }
+  if (is_missing) {
     const auto path = processes::path_of(attempt_.step);
     const auto code = fs::absolute(attempt_.scratch) / "code";
     Layout places;
