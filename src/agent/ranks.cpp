@@ -33,6 +33,7 @@ struct RankOptions {
   bool first_is_enough = false;
   bool is_met_first = false;  ///< `addresses` are those of node 0 that may reach it.
   int begun_within_ms = 300'000;
+  long long addresses_within_ms = 0;  ///< Told by the driver, which may be dead; 0: no limit.
   std::string addresses, port, id;
   std::vector<std::string> filled;
   char** command = nullptr;
@@ -57,6 +58,7 @@ RankOptions read_options(char** words) {
     if (is("--restarts")) options.restarts = number_of(value);
     if (is("--begun-within")) options.begun_within_ms = static_cast<int>(number_of(value)) * 1000;
     if (is("--addresses")) options.addresses = value;
+    if (is("--addresses-within")) options.addresses_within_ms = number_of(value) * 1000LL;
     if (is("--port")) options.port = value;
     if (is("--id")) options.id = value;
     if (is("--fill")) options.filled = parts_of(value);
@@ -135,6 +137,7 @@ class RankNode {
  private:
   void read_addresses();
   void try_to_meet();
+  void give_up_without_addresses();
   void begin();
   pid_t start(unsigned local, int out, int err);
   [[noreturn]] void become(unsigned local);
@@ -185,6 +188,7 @@ int RankNode::run() {
   own_errors_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   while (!code_ || is_running()) {
     if (is_meeting_ && !reads_addresses_ && !meeting_.is_connected()) try_to_meet();
+    if (reads_addresses_) give_up_without_addresses();
     for (auto command = meeting_.next(); command != Meeting::Command::none;
          command = meeting_.next())
       obey(command);
@@ -232,6 +236,14 @@ void RankNode::read_addresses() {
   } else if (count <= 0 && (input.revents & (POLLIN | POLLHUP))) {
     usleep(look_again_ms * 1000);  // Nobody is connected at present.
   }
+}
+
+/// A node that nobody tells the others holds its GPUs in vain.
+void RankNode::give_up_without_addresses() {
+  const auto limit = options_.addresses_within_ms;
+  if (limit == 0 || now_ms() - began_ms_ < limit) return;
+  write_whole(STDERR_FILENO, "pipe: the driver has not told the addresses of the other nodes\n");
+  code_ = 125;
 }
 
 void RankNode::try_to_meet() {

@@ -54,6 +54,26 @@ class Nodes(OnSlurm):
         self.assertEqual((self.effects(), log().count("told to end")), (2, 2), log())
         self.assertEqual(self.jobs(), [])
 
+    def test_a_rank_that_works_in_silence_is_left_alone_until_it_is_stopped(self):
+        self.write("train.py", """
+import os, signal, time
+print("computes", flush=True)
+end = time.monotonic() + 4
+while os.environ["RANK"] != "1" or time.monotonic() < end:
+    sum(range(100_000))
+    time.sleep(0.02)
+os.kill(os.getpid(), signal.SIGSTOP)
+""")
+        self.pipeline({"train": {"nodes": 2, "command": ["python", "train.py"], "code": ["train.py"], "stalled_after": "2s", "retry": {"max_retries": 0, "stalled": True}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["kind"], "stalled", failure)
+        self.assertIn("rank 1 is stopped", failure["message"])
+        log = self.pipe("logs", "latest", "train").out
+        self.assertRegex(log, r"\[1\] \d+ python\S* train.py: is stopped")
+        self.assertIn("[1] Fatal Python error: Aborted", log)
+        self.assertIn("in <module>", log.split("Fatal Python error")[1], "where it was stopped")
+        self.assert_nothing_left()
+
     def test_what_it_cannot_have_is_said(self):
         self.pipeline({"train": {"nodes": 9, "command": "true"}})
         result = self.run_pipe(code=2)

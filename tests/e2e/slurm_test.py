@@ -9,7 +9,7 @@ import unittest
 
 from nodes_test import NCCLRAS, PATH_WITH_BIN
 from support import PIPE, wait_until
-from support_slurm import BED, CONF, FOLDER, OnSlurm, slurm
+from support_slurm import BED, CONF, FOLDER, OnSlurm, resume_drained_nodes, slurm
 
 
 class Results(OnSlurm):
@@ -307,6 +307,13 @@ class WhatSlurmDoes(OnSlurm):
         self.wait_for_effect()
         return process
 
+    def second_attempt(self, process: subprocess.Popen, seconds: float = 60):
+        wait_until(lambda: self.effects() == 2, "the second attempt", seconds)
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        return result
+
     def test_a_shell_and_ncclras_run_beside_the_step_in_its_job(self):
         self.write("bin/ncclras", NCCLRAS).chmod(0o755)
         self.pipeline({"slow": {"command": f"echo >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done", "code": ["bin"], "stalled_after": "1s",
@@ -330,37 +337,36 @@ class WhatSlurmDoes(OnSlurm):
         self.assertEqual(self.effects(), 1)
         self.assert_nothing_left()
 
+    def test_a_job_that_a_restarted_controller_has_started_twice_is_another_attempt(self):
+        """The controller ends both jobs with scancel's own request, and drains their node. By hand here: it has to be killed in the right half second otherwise."""
+        process = self.start_slow(retry={"max_infrastructure_retries": 1})
+        node = (self.folder / "effects").read_text().strip()
+        self.addCleanup(resume_drained_nodes)
+        slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=Duplicate jobid")
+        slurm("scancel", self.jobs()[0])
+        self.assertIn("whose restarted controller had started it twice", self.second_attempt(process).text)
+        self.assert_nothing_left()
+
     def test_a_lost_node_is_another_attempt(self):
         process = self.start_slow()
         node = (self.folder / "effects").read_text().strip()
         self.addCleanup(subprocess.run, ["scontrol", "update", f"nodename={node}", "state=resume"], env={**os.environ, "SLURM_CONF": CONF}, stderr=subprocess.DEVNULL)
         slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
-        wait_until(lambda: self.effects() == 2, "the second attempt")
-        self.write("go", "")
-        result = self.finish(process)
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("was lost with its node", result.text)
+        self.assertIn("was lost with its node", self.second_attempt(process).text)
 
     def test_a_preempted_job_is_another_attempt(self):
         process = self.start_slow("--partition", "spare", retry={"max_infrastructure_retries": 1})
         node = (self.folder / "effects").read_text().strip()
         other = slurm("sbatch", "--parsable", "-p", "main", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300")
         self.addCleanup(slurm, "scancel", other)
-        wait_until(lambda: self.effects() == 2, "the second attempt")
-        self.write("go", "")
-        result = self.finish(process)
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("was preempted by a job of higher priority", result.text)
+        self.assertIn("was preempted by a job of higher priority", self.second_attempt(process).text)
 
     def test_a_requeue_by_hand_is_another_attempt(self):
         process = self.start_slow(retry={"max_infrastructure_retries": 1})
         job = self.jobs()[0]
         slurm("scontrol", "update", f"jobid={job}", "requeue=1")
         slurm("scontrol", "requeue", job)
-        wait_until(lambda: self.effects() == 2, "the second attempt", 300)  # Slurm may start a requeued job only after 2 minutes.
-        self.write("go", "")
-        result = self.finish(process)
-        self.assertEqual(result.code, 0, result)
+        self.second_attempt(process, 300)  # Slurm may start a requeued job only after 2 minutes.
         self.assertEqual(self.effects(), 2)
         self.assert_nothing_left()
 

@@ -5,6 +5,7 @@
 #include "core/joined.hpp"
 #include "core/random_name.hpp"
 #include "orchestrators/nodes.hpp"
+#include "orchestrators/slurm/allocation.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "settings/accelerator.hpp"
 
@@ -23,6 +24,13 @@ void GangJob::fail() {
 
 JobPaths node_paths(const JobPaths& job, unsigned node) {
   return paths_of(job.events.parent_path(), job.name + node_separator + std::to_string(node));
+}
+
+std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt) {
+  if (!place.connection.contains("within")) return {};
+  auto words = srun_words(job_options(attempt, place.owner, place.connection, place.gres_types));
+  words.push_back("--job-name=" + name_of(attempt));
+  return words;
 }
 
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,

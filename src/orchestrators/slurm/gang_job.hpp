@@ -14,6 +14,8 @@
 
 namespace pipeline::orchestrators::slurm {
 
+struct JobPlace;
+
 /// Shared by the runs of an attempt's nodes. Each has files of its own, which srun's task on its
 /// node reads; that of node 0 looks for the job of a dead driver, or submits one once all have
 /// their files.
@@ -35,9 +37,12 @@ struct GangJob {
 /// Returns the files of a node's processes beside those of the job.
 JobPaths node_paths(const JobPaths& job, unsigned node);
 
+/// Returns srun and its options for a step of an allocation; nothing for a job of its own.
+std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt);
+
 /// Returns the script of the job, in which srun starts the script of each node on it. Node 0 is
 /// the one on which the job's script runs, but for a step of an allocation.
-/// @param step srun and its options, for a step of an allocation; or empty
+/// @param step of gang_step()
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                         const AttemptSpec& attempt, const std::vector<std::string>& step);
 

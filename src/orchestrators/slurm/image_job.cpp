@@ -49,7 +49,8 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
     command.insert(command.begin(), words.begin(), words.end());
   }
   return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
-         core::shell_quote(ended) + " " + job + "/stop" + quoted_words(command) + "\n";
+         core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
+         quoted_words(command) + "\n";
 }
 
 /// Makes the folder that stands at /pipe, with a mount point for each bind below it: what has no

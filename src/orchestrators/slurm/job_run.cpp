@@ -11,7 +11,6 @@
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/failure.hpp"
 #include "orchestrators/processes/step_variables.hpp"
-#include "orchestrators/slurm/allocation.hpp"
 #include "orchestrators/slurm/job_files.hpp"
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/stopped.hpp"
@@ -49,9 +48,11 @@ JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
 
 class JobRun {
  public:
-  JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
+  JobRun(JobPlace& place, const Attempt& attempt, AgentReport& report,
+         const asio::any_io_executor& executor)
       : place_(place),
         attempt_(attempt),
+        report_(report),
         job_paths_(job_paths_of(place, attempt)),
         paths_(attempt.process ? node_paths(job_paths_, attempt.process->node) : job_paths_),
         gang_(attempt.process ? &place.gangs.at(job_paths_.name) : nullptr),
@@ -82,9 +83,6 @@ class JobRun {
     last_output_.add(bytes);
     attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
   }
-  std::vector<std::string> own_options() const {
-    return job_options(attempt_, place_.owner, place_.connection, place_.gres_types);
-  }
   core::StopLevel wanted() const { return attempt_.io.cancel.level(); }
   JobView view() const {
     auto view = place_.monitor.view(*entry_);
@@ -94,6 +92,7 @@ class JobRun {
 
   JobPlace& place_;
   const Attempt& attempt_;
+  AgentReport& report_;
   const JobPaths job_paths_;  ///< Those of the whole job, of a step with nodes.
   const JobPaths paths_;
   GangJob* const gang_;  ///< Null: the job is this attempt's alone.
@@ -150,7 +149,8 @@ async::Task<std::string> JobRun::write_files() {
     const auto words = agent_words(attempt_, place_.agent.string());
     command.insert(command.begin(), words.begin(), words.end());
   }
-  co_return job_script(paths_, place_.agent, workspace.layout().code, command);
+  co_return job_script(paths_, place_.agent, stall_options(attempt_), workspace.layout().code,
+                       command);
 }
 
 /// Submits the job of all nodes, or takes that of a dead driver. The run of node 0 does it.
@@ -169,13 +169,9 @@ async::Task<> JobRun::submit_gang() {
     if (leads) {
       co_await gang_->are_ready.wait();
       make_private_folder(job_paths_.folder);
-      std::vector<std::string> step;
-      if (place_.connection.contains("within")) {
-        step = srun_words(own_options());
-        step.push_back("--job-name=" + job_paths_.name);
-      }
-      auto whole = gang_script(job_paths_, place_.agent, attempt_, step);
-      if (!gang_->has_error) co_await submit(std::move(whole));
+      auto script_of_all =
+          gang_script(job_paths_, place_.agent, attempt_, gang_step(place_, attempt_));
+      if (!gang_->has_error) co_await submit(std::move(script_of_all));
       gang_->job = job_;
       gang_->refused = refused_;
       gang_->is_submitted.open();
@@ -189,7 +185,7 @@ async::Task<> JobRun::submit_gang() {
 async::Task<> JobRun::submit(std::string script) {
   Submission submission{
       .paths = job_paths_,
-      .options = own_options(),
+      .options = job_options(attempt_, place_.owner, place_.connection, place_.gres_types),
       .script = std::move(script),
       .is_stopped = [this] { return wanted() != core::StopLevel::none; },
       .on_delay = [this](const std::string& why) { note("not submitted yet: " + why); }};
@@ -297,6 +293,7 @@ async::Task<> JobRun::watch() {
   for (;;) {
     if (entry_->has_begun) begin();
     const bool has_output = has_begun_ && log_.read();
+    report_ = log_.report();
     last_ = view();
     const auto action = next_action(last_);
     if (action != JobAction::wait) break;
@@ -432,6 +429,8 @@ async::Task<AttemptResult> JobRun::run() {
     co_await explain_end(status);
   }
   result.node = !node_.empty() ? node_ : entry_->node;
+  if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
+    last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
   co_return result;
 }
@@ -464,7 +463,7 @@ async::Task<> end_jobs_of(Client& client, JobPaths paths) {
   }
 }
 
-async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
+async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none && !attempt.process) {
     result.failure = was_stopped();
@@ -472,7 +471,7 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
   }
   const auto paths = job_paths_of(place, attempt);
   const auto executor = co_await asio::this_coro::executor;
-  JobRun run(place, attempt, executor);
+  JobRun run(place, attempt, report, executor);
   std::exception_ptr error;
   try {
     result = co_await run.run();

@@ -68,7 +68,7 @@ TEST_F(RunWithGpus, steps_hold_their_gpus_while_they_run_and_the_store_knows_whi
 
 TEST_F(RunWithGpus, a_retried_attempt_gets_gpus_again) {
   pipeline.steps = {on_gpus("a", 4)};
-  pipeline.steps[0].retry.max_retries = 1;
+  pipeline.steps[0].retry->max_retries = 1;
   std::vector<std::size_t> held;
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.size());
@@ -80,7 +80,7 @@ TEST_F(RunWithGpus, a_retried_attempt_gets_gpus_again) {
 
 TEST_F(RunWithGpus, a_retried_attempt_prefers_other_gpus_than_those_that_failed) {
   pipeline.steps = {on_gpus("a", 1)};
-  pipeline.steps[0].retry = {.max_retries = 4, .avoid_failed = true};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 4, .avoid_failed = true};
   std::vector<std::string> held;
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.at(0).uuid);
@@ -122,7 +122,7 @@ TEST_F(RunWithGpus, one_that_is_lost_during_the_run_is_given_to_no_further_attem
   ::setenv("PIPE_NVML_STAND_IN", (folder.path() / "gpus.json").c_str(), 1);
   pipeline.steps = {on_gpus("a", 1), on_gpus("both", 2)};
   pipeline.steps[1].after = {"a"};
-  pipeline.steps[0].retry.max_retries = 1;
+  pipeline.steps[0].retry->max_retries = 1;
   std::vector<std::string> held;
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.at(0).uuid);
@@ -181,7 +181,9 @@ TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
 }
 
 TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
-  auto& devices = orchestrator.gpus_elsewhere.emplace().devices;
+  auto& inventory = orchestrator.gpus_elsewhere.emplace();
+  inventory.machines = {"unix", "ssh://desk"};
+  auto& devices = inventory.devices;
   for (const auto& [uuid, machine, index] :
        {std::tuple("GPU-x", 0U, 0U), std::tuple("GPU-b", 1U, 0U), std::tuple("GPU-a", 1U, 1U)}) {
     auto& device = devices.emplace_back();
@@ -201,7 +203,7 @@ TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
     FAIL();
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("step 'b' asks for 3 GPUs, and no machine has so many"));
-    EXPECT_THAT(error.what(), HasSubstr("have 1, 2 of them, in the order of the profile"));
+    EXPECT_THAT(error.what(), HasSubstr("unix has 1, ssh://desk has 2 of them"));
   }
 }
 

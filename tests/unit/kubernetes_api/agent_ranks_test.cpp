@@ -222,6 +222,14 @@ TEST_F(AgentRanks, find_the_addresses_when_they_meet) {
   EXPECT_TRUE(other.get().has("[1] 127.0.0.2 unset"));
 }
 
+TEST_F(AgentRanks, give_up_once_no_driver_has_told_the_addresses) {
+  const auto said =
+      run(0, 2, "--processes 1 --addresses - --addresses-within 1", "echo begins", "sleep 1.5 | ");
+  EXPECT_EQ(said.code, 125);
+  EXPECT_TRUE(said.has("pipe: the driver has not told the addresses of the other nodes"));
+  EXPECT_FALSE(said.has("[0] begins"));
+}
+
 TEST_F(AgentRanks, read_the_addresses_that_are_told_later) {
   const auto said = run(0, 1, "--processes 1 --addresses -", "echo $MAIN; read line || echo none",
                         "(sleep 0.2; echo 10.0.0.7; sleep 0.2) | ");

@@ -92,8 +92,8 @@ TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
   EXPECT_EQ(load.environment.at("CUDA_VISIBLE_DEVICES"), std::nullopt);
   EXPECT_EQ(train.environment.at("CUDA_VISIBLE_DEVICES"), "0");
   EXPECT_EQ(train.environment.at("EMPTY"), std::nullopt);
-  EXPECT_EQ(train.retry.max_retries, 2u);
-  EXPECT_EQ(train.retry.delay, std::chrono::milliseconds(500));
+  EXPECT_EQ(train.retry->max_retries, 2u);
+  EXPECT_EQ(train.retry->delay, std::chrono::milliseconds(500));
   EXPECT_EQ(load.timeout, std::chrono::hours(1));
   EXPECT_TRUE(train.settings->docker.requirements.has_value());
   EXPECT_TRUE(train.settings->docker.requirements.items().empty());

@@ -111,6 +111,18 @@ TEST(JobStates, a_node_that_cancels_a_job_which_it_cannot_start_is_no_person) {
   EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
 }
 
+TEST(JobStates, a_controller_that_has_started_a_job_twice_is_no_person) {
+  auto view = in_state("CANCELLED");
+  view.node = "node7";
+  view.node_reason = "Duplicate jobid\n";
+  const auto failure = failure_of_job(view, "7");
+  EXPECT_EQ(failure.kind, FailureKind::infrastructure);
+  EXPECT_EQ(failure.message,
+            "was cancelled by Slurm, whose restarted controller had started it twice");
+  view.node_reason = "SlurmdSpoolDir is full\n";
+  EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
+}
+
 TEST(JobStates, each_end_is_the_failure_that_it_means) {
   const auto kind = [](const char* state) { return failure_of_job(in_state(state), "4711").kind; };
   EXPECT_EQ(kind("TIMEOUT"), FailureKind::timed_out);

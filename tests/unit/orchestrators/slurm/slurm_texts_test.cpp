@@ -178,6 +178,21 @@ TEST(SlurmTexts, a_log_is_read_whole_while_it_grows) {
   EXPECT_EQ(err, "\n");
 }
 
+TEST(SlurmTexts, a_log_has_what_a_stalled_step_waits_in_until_it_goes_on) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  JobLog log(file, [](bool, std::string_view) {});
+  EXPECT_FALSE(log.report().progressed);
+  std::ofstream(file, std::ios::app) << "w0 17 P7 sleep 5\tS1 nap\n";
+  log.read();
+  EXPECT_EQ(log.report().waits, "P7 sleep 5\tS1 nap");
+  EXPECT_FALSE(log.report().progressed);
+  std::ofstream(file, std::ios::app) << "a24 4 2000\n";
+  log.read();
+  EXPECT_EQ(log.report().waits, "");
+  EXPECT_LE(log.report().progressed, std::chrono::steady_clock::now() - std::chrono::seconds(2));
+}
+
 TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
   const core::TemporaryFolder folder;
   const auto file = folder.path() / "log";
