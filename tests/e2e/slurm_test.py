@@ -3,11 +3,12 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import unittest
 
-from nodes_test import NCCLRAS, PATH_WITH_BIN
+from nodes_test import NCCLRAS, PATH_WITH_BIN, WRITE
 from support import PIPE, wait_until
 from support_slurm import BED, CONF, FOLDER, OnSlurm, resume_drained_nodes, slurm
 
@@ -112,6 +113,16 @@ class WithinAnAllocation(OnSlurm):
         self.assertEqual({line.split()[0] for line in lines if " " in line}, {self.job})
         self.assertEqual(len({line for line in lines if " " in line}), 4)
         self.assertEqual(len({line for line in lines if line.startswith("node")}), 2)
+        self.assert_nothing_left()
+
+    def test_a_step_with_nodes_is_one_step_of_the_job(self):
+        self.write("train.py", WRITE)
+        out = self.start({"train": {"nodes": {"count": 2, "processes": 2}, "command": "echo on $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME; python train.py",
+                                    "code": ["train.py"], "outputs": ["model", {"name": "shards", "from": "all"}]}})
+        self.assertIn("1 succeeded", self.wait_for_end(out))
+        self.assertEqual(self.artifact("train.model"), "6 of 0\n")
+        places = {tuple(place.split()) for place in re.findall("on (.*)", self.pipe("logs", "latest", "train").out)}
+        self.assertEqual((len(places), {step for step, _ in places}), (2, {f"{self.job}.0"}), places)
         self.assert_nothing_left()
 
     def test_a_stop_ends_steps_and_a_killed_driver_is_joined(self):
