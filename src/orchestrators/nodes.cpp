@@ -62,7 +62,7 @@ bool are_free(unsigned first, unsigned count) {
 }
 
 constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
-                     *restart_mark = "{restart}", *gpus_mark = "{gpus}";
+                     *restart_mark = "{restart}";
 constexpr unsigned agent_wait_seconds = 300;
 /// A driver that lives gives everything back long before, or waits for machines to be made.
 constexpr unsigned wait_for_addresses_seconds = 3600;

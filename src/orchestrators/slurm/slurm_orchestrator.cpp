@@ -134,8 +134,6 @@ class SlurmOrchestrator : public Orchestrator {
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
     for (const auto* step : steps)
-      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within_, found);
-    for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
                          .message = "'" + step->name +
