@@ -3,6 +3,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/random_name.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "settings/accelerator.hpp"
 
@@ -69,7 +70,7 @@ void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
   const auto refuse = [&](const char* why, const char* suggestion) {
     found.push_back({.code = "slurm-resources",
                      .message = "'" + step.name + "' cannot run: " + why,
-                     .span = {.line = step.line},
+                     .span = model::span_of(step),
                      .suggestion = suggestion});
   };
   if (is_in_image)

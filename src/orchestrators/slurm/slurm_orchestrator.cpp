@@ -18,6 +18,7 @@
 #include "core/joined.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
@@ -137,7 +138,7 @@ class SlurmOrchestrator : public Orchestrator {
                          .message = "'" + step->name +
                                     "' cannot run: containers of Slurm's jobs have no "
                                     "`docker.volumes`",
-                         .span = {.line = step->line},
+                         .span = model::span_of(*step),
                          .suggestion = "make what it reads an input (docs/artifacts.md)"});
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
@@ -294,7 +295,7 @@ class SlurmOrchestrator : public Orchestrator {
       if (known->second.empty()) continue;
       core::Diagnostic diagnostic{.code = "slurm-resources",
                                   .message = "'" + step->name + "' cannot run: " + known->second,
-                                  .span = {.line = step->line},
+                                  .span = model::span_of(*step),
                                   .notes = {"its words for sbatch: " + core::joined(words, " ")}};
       if (names_association(known->second)) {
         if (!associations_) associations_ = co_await ask_for_associations();
