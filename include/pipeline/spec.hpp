@@ -244,12 +244,14 @@ struct StepSpec {
   bool checkpoint = false;
   /// Set if each attempt is several processes, on one node or more.
   NodesSpec nodes = {.count = 0};
-  /// Names under which outputs are published on success, keyed by output.
-  RareMap<StringMap> publish = {};
   /// Line of the source file, counted from 1; 0: unknown.
   unsigned line = 0;
+  /// Column of the step's name in that line, counted from 1; 0: unknown.
+  unsigned column = 0;
   /// The file that `line` counts in: 0 for PipelineSpec::file, n for the n-th of the included ones.
   unsigned file = 0;
+  /// Names under which outputs are published on success, keyed by output.
+  RareMap<StringMap> publish = {};
   /// The user's version of data that the step reads in other ways than as inputs, such as volumes;
   /// a part of the key.
   std::string version = {};

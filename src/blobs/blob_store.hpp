@@ -1,7 +1,7 @@
 /// @file
 /// The port to a remote store: blobs by key, of S3-compatible servers, of a shared folder, ... A
 /// new kind of store is a folder beside `s3/` with a class that implements BlobStore and a Kind
-/// (kind.hpp), and its row in registry.cpp. tests/support/blob_conformance.hpp is its test.
+/// (kind.hpp), and its name in src/CMakeLists.txt. tests/support/blob_conformance.hpp is its test.
 #pragma once
 
 #include <chrono>

@@ -182,6 +182,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   step.scope = &scope_;
   spec.name = key.scalar;
   spec.line = key.span.line;
+  spec.column = key.span.column;
   spec.file = key.span.file;
   if (root_ != pipeline_) spec.code_root = root_;
   if (!core::is_name(spec.name) || spec.name.find('.') != std::string::npos)

@@ -19,6 +19,7 @@
 #include "core/log.hpp"
 #include "core/scope_guard.hpp"
 #include "core/text.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/agent_reports.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
@@ -139,7 +140,7 @@ class SlurmOrchestrator : public Orchestrator {
                          .message = "'" + step->name +
                                     "' cannot run: containers of Slurm's jobs have no "
                                     "`docker.volumes`",
-                         .span = {.line = step->line},
+                         .span = model::span_of(*step),
                          .suggestion = "make what it reads an input (docs/artifacts.md)"});
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
@@ -306,7 +307,7 @@ class SlurmOrchestrator : public Orchestrator {
       if (known->second.empty()) continue;
       core::Diagnostic diagnostic{.code = "slurm-resources",
                                   .message = "'" + step->name + "' cannot run: " + known->second,
-                                  .span = {.line = step->line},
+                                  .span = model::span_of(*step),
                                   .notes = {"its words for sbatch: " + core::joined(words, " ")}};
       if (names_association(known->second)) {
         if (!associations_) associations_ = co_await ask_for_associations();

@@ -72,6 +72,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
   ASSERT_EQ(pipeline.steps.size(), 2u);
   const StepSpec& train = pipeline.steps[1];
   EXPECT_EQ(train.line, 15u);
+  EXPECT_EQ(train.column, 3u);
   EXPECT_TRUE(train.command.shell);
   EXPECT_EQ(train.inputs[0].sources.at(0).step, "load");
   EXPECT_EQ(train.outputs[0].file_name, "model");
