@@ -149,6 +149,7 @@ class SlurmOrchestrator : public Orchestrator {
     try {
       if (partitions_.empty()) co_await look_at_cluster();
       auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
+      const Use use(place);
       if (attempt.shell)
         result = co_await run_shell(place, attempt);
       else
@@ -223,7 +224,16 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> settle() override {
     co_await removals_.settle();
-    for (auto& [run, place] : places_) co_await place.monitor.settle();
+    for (auto& [run, place] : places_) {
+      const Use use(place.place);
+      co_await place.monitor.settle();
+    }
+    // A run is recorded as ended after this; a later command looks only into folders of others.
+    std::erase_if(places_, [](auto& each) {
+      const auto& place = each.second.place;
+      return place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
+             each.second.remove_folders();
+    });
   }
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
@@ -415,12 +425,17 @@ class SlurmOrchestrator : public Orchestrator {
       core::make_folders(of.folder_of(run) / "events");
       core::make_folders(of.folder_of(run) / "jobs");
     }
-    /// Removes the folders, unless they have files of attempts that a later driver may join.
-    ~RunPlace() {
+    ~RunPlace() { remove_folders(); }
+    /// Removes the folders, unless they have files of attempts that a later driver may join: then
+    /// it returns false. The folder `events`, by which remove_orphans() knows them, goes last.
+    bool remove_folders() {
       std::error_code error;
+      fs::remove(place.folder / "jobs", error);
+      if (fs::exists(place.folder / "jobs", error)) return false;
+      fs::remove_all(place.folder / "arrays", error);
       fs::remove(place.folder / "events", error);
-      if (fs::remove(place.folder / "jobs", error)) fs::remove_all(place.folder / "arrays", error);
       fs::remove(place.folder, error);
+      return true;
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
