@@ -83,6 +83,17 @@ void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
            "let each process take the GPU of its LOCAL_RANK");
 }
 
+std::set<std::string> gangs_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto* part : {"jobs", "events"})
+    for (const auto& path : core::entries_of(folder / part)) {
+      const auto file = path.filename().string();
+      if (const auto end = file.find(node_separator); end != file.npos)
+        names.insert(file.substr(0, end));
+    }
+  return names;
+}
+
 void remove_gang_files(const JobPaths& job) {
   const auto is_of_node = [&](const std::filesystem::path& path) {
     return path.filename().string().starts_with(job.name + node_separator);

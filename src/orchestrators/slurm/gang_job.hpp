@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,9 @@ void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses);
 /// Reports why a step with nodes cannot run. @param is_within as steps of an allocation
 void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
                 std::vector<core::Diagnostic>& found);
+
+/// Returns the names of jobs whose nodes have files in the folder of a run.
+std::set<std::string> gangs_in(const std::filesystem::path& folder);
 
 /// Removes the files of the job and of all its nodes.
 void remove_gang_files(const JobPaths& job);

@@ -240,7 +240,12 @@ class SlurmOrchestrator : public Orchestrator {
                                 unsigned number) override {
     const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
     co_await end_jobs_of(client_, paths);
-    remove_gang_files(paths);
+    const auto [gangs, is_new] = left_gangs_.try_emplace(run_id);
+    if (is_new) gangs->second = gangs_in(folder_of(run_id));
+    if (gangs->second.contains(paths.name))
+      remove_gang_files(paths);
+    else
+      remove_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -463,6 +468,8 @@ class SlurmOrchestrator : public Orchestrator {
   Client& client_ = *owned_client_;
   Removals removals_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
+  /// Of dead drivers, keyed by run: read once, because thousands of attempts may be discarded.
+  std::map<std::string, std::set<std::string>> left_gangs_;
   std::vector<Partition> partitions_;
   ArrayLimits limits_;
   std::optional<Associations> associations_;  ///< Set by ask_for_associations().
