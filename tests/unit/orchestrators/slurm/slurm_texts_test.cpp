@@ -1,9 +1,11 @@
 // The texts that Slurm's commands read and print, and the files of the agent.
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "core/file.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/gang_job.hpp"
 #include "orchestrators/slurm/job_script.hpp"
