@@ -99,6 +99,17 @@ void add_gang_variables(const AttemptSpec& attempt, StringMap& variables) {
   if (gpus != variables.end() && gpus->second == gpus_mark) variables.erase(gpus);
 }
 
+std::set<std::string> gangs_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto* part : {"jobs", "events"})
+    for (const auto& path : core::entries_of(folder / part)) {
+      const auto file = path.filename().string();
+      if (const auto end = file.find(node_separator); end != file.npos)
+        names.insert(file.substr(0, end));
+    }
+  return names;
+}
+
 void remove_gang_files(const JobPaths& job) {
   const auto is_of_node = [&](const std::filesystem::path& path) {
     return path.filename().string().starts_with(job.name + node_separator);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses);
 /// Adds what the agent of a node takes for itself, for an attempt with `nodes`. Slurm's
 /// CUDA_VISIBLE_DEVICES stands: of it the agent gives each process a part.
 void add_gang_variables(const AttemptSpec& attempt, StringMap& variables);
+
+/// Returns the names of jobs whose nodes have files in the folder of a run.
+std::set<std::string> gangs_in(const std::filesystem::path& folder);
 
 /// Removes the files of the job and of all its nodes.
 void remove_gang_files(const JobPaths& job);

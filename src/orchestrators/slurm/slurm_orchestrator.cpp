@@ -152,6 +152,7 @@ class SlurmOrchestrator : public Orchestrator {
     try {
       if (partitions_.empty()) co_await look_at_cluster();
       auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
+      const Use use(place);
       if (attempt.shell)
         result = co_await run_shell(place, attempt);
       else
@@ -235,14 +236,28 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> settle() override {
     co_await removals_.settle();
-    for (auto& [run, place] : places_) co_await place.monitor.settle();
+    for (auto& [run, place] : places_) {
+      const Use use(place.place);
+      co_await place.monitor.settle();
+    }
+    // A run is recorded as ended after this; a later command looks only into folders of others.
+    std::erase_if(places_, [](auto& each) {
+      const auto& place = each.second.place;
+      return place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
+             each.second.remove_folders();
+    });
   }
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
     const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
     co_await end_jobs_of(client_, paths);
-    remove_gang_files(paths);
+    const auto [gangs, is_new] = left_gangs_.try_emplace(run_id);
+    if (is_new) gangs->second = gangs_in(folder_of(run_id));
+    if (gangs->second.contains(paths.name))
+      remove_gang_files(paths);
+    else
+      remove_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -427,12 +442,17 @@ class SlurmOrchestrator : public Orchestrator {
       core::make_folders(of.folder_of(run) / "events");
       core::make_folders(of.folder_of(run) / "jobs");
     }
-    /// Removes the folders, unless they have files of attempts that a later driver may join.
-    ~RunPlace() {
+    ~RunPlace() { remove_folders(); }
+    /// Removes the folders, unless they have files of attempts that a later driver may join: then
+    /// it returns false. The folder `events`, by which remove_orphans() knows them, goes last.
+    bool remove_folders() {
       std::error_code error;
+      fs::remove(place.folder / "jobs", error);
+      if (fs::exists(place.folder / "jobs", error)) return false;
+      fs::remove_all(place.folder / "arrays", error);
       fs::remove(place.folder / "events", error);
-      if (fs::remove(place.folder / "jobs", error)) fs::remove_all(place.folder / "arrays", error);
       fs::remove(place.folder, error);
+      return true;
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
@@ -461,6 +481,8 @@ class SlurmOrchestrator : public Orchestrator {
   Removals removals_;
   AgentReports reports_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
+  /// Of dead drivers, keyed by run: read once, because thousands of attempts may be discarded.
+  std::map<std::string, std::set<std::string>> left_gangs_;
   std::vector<Partition> partitions_;
   ArrayLimits limits_;
   std::optional<Associations> associations_;  ///< Set by ask_for_associations().

@@ -1,9 +1,11 @@
 // The texts that Slurm's commands read and print, and the files of the agent.
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "core/file.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/gang_job.hpp"
@@ -130,19 +132,34 @@ TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
   attempt.shell->words = {"echo", "it's"};
   attempt.shell->has_terminal = true;
   attempt.shell->id = "s1";
-  const auto command = shell_command(attempt, "/s/variables", "/s/code", {{"qos", "high"}}, {});
+  const JobPaths paths{"/s/shell", "/s", "shell"};
+  const auto command = shell_command(attempt, "/state/agent", paths, {{"qos", "high"}}, {});
   EXPECT_EQ(command.front(), "srun");
   std::string text;
   for (const auto& word : command) text += word + "\n";
-  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n", "\n/bin/sh\n-c\n",
-                           "\n. /s/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
+  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n",
+                           "\n/state/agent\njob\n/s\n/s\nshell\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  const auto script = shell_script(paths, "/s/code", attempt.shell->words);
+  for (const auto* part : {"\n. /s/shell/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
+    EXPECT_NE(script.find(part), std::string::npos) << part << script;
   EXPECT_EQ(text.find("--time"), std::string::npos) << text;
 }
 
 TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
   EXPECT_EQ(variables_text({{"A", "it's $(id)\n`x`"}}), "export A='it'\\''s $(id)\n`x`'\n");
   EXPECT_EQ(variables_text({{"NOT A NAME", "x"}}), "");
+}
+
+TEST(SlurmTexts, jobs_whose_nodes_have_left_files_are_found) {
+  const core::TemporaryFolder folder;
+  EXPECT_TRUE(gangs_in(folder.path()).empty());
+  core::make_folders(folder.path() / "jobs/pipe-r-a-1+0");
+  core::make_folders(folder.path() / "jobs/pipe-r-c-1");
+  core::make_folders(folder.path() / "events");
+  core::write_file_atomically(folder.path() / "events/pipe-r-b-1+1.begun", "");
+  core::write_file_atomically(folder.path() / "events/pipe-r-c-1.begun", "");
+  EXPECT_EQ(gangs_in(folder.path()), (std::set<std::string>{"pipe-r-a-1", "pipe-r-b-1"}));
 }
 
 TEST(SlurmTexts, status_of_an_agent_is_read_and_nothing_else) {
