@@ -152,6 +152,8 @@ class Images(OnSlurm):
         failure = self.run_pipe("--profile", "other", code=3).failure("step")
         self.assertEqual(failure["kind"], "environment")
         self.assertIn("this node has no container runtime (/opt/apptainer)", str(failure["details"]))
+        failure = self.run_pipe("--profile", "other", code=3, DOCKER_HOST=f"unix://{self.folder}/none").failure("step")
+        self.assertIn("'step' runs in an image, which is made on an engine, and no Docker Engine answers", failure["message"])
         self.pipeline({"step": {"command": "true", "settings": {"docker": {"volumes": ["/etc:/data:ro"]}}}})
         self.assertIn("containers of Slurm's jobs have no `docker.volumes`", self.run_pipe("--profile", "other", code=2).text)
 
