@@ -39,6 +39,8 @@ class BucketServer {
       auto list = list_of(exchange.target);
       co_return co_await exchange.answer(200, std::move(list));
     }
+    if (refuses_checksums && !header(exchange, "x-amz-checksum-mode: ").empty())
+      co_return co_await exchange.answer(501, "");
     if (exchange.method == "GET" && exchange.target.ends_with("uploads="))
       co_return co_await exchange.answer(200, open_uploads);
     if (exchange.target.find("?uploads=") != std::string::npos ||
@@ -158,6 +160,7 @@ class BucketServer {
 
   asio::io_context& loop;
   bool refuses = false;                          ///< Refuses every request.
+  bool refuses_checksums = false;                ///< Knows no header that asks for them.
   bool loses_answer = false;                     ///< Writes the next object, and gives no answer.
   std::string open_uploads;                      ///< The response to a request for their list.
   std::map<int, std::string> parts;              ///< Parts of the current upload.

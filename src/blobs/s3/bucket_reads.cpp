@@ -34,11 +34,29 @@ async::Task<bool> Bucket::has(std::string key) {
   co_return response.status < 300;
 }
 
-async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
+async::Task<net::Response> Bucket::head_of(std::string key) {
   Call head("look for " + key + " in", "HEAD", key);
-  head.headers["x-amz-checksum-mode"] = "ENABLED";
+  const bool asks = knows_checksums_;
+  if (asks) head.headers["x-amz-checksum-mode"] = "ENABLED";
   head.may_be_missing = true;
-  const auto response = co_await call(std::move(head));
+  net::Response response;
+  bool is_refused = false;
+  try {
+    response = co_await call(std::move(head));
+  } catch (const S3Error& error) {
+    // s3proxy refuses headers that it does not know.
+    if (error.status() != 501 || !asks) throw;
+    is_refused = true;
+  }
+  if (is_refused) {
+    knows_checksums_ = false;
+    response = co_await head_of(std::move(key));
+  }
+  co_return response;
+}
+
+async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
+  const auto response = co_await head_of(std::move(key));
   std::optional<Attestation> found;
   if (response.status >= 300) co_return found;
   found.emplace();

@@ -411,8 +411,7 @@ class AttemptRun {
         const auto stored = co_await async::on_pool(
             context_.run.pool, [&] { return store_output(output, taken, others_may_join); });
         context_.checked.insert(stored.digest);
-        outcome_.outputs.push_back({output.name, output.file_name, stored.digest,
-                                    stored.is_directory, stored.bytes, output.temp});
+        add_stored(output, stored, outcome_);
       }
     } catch (const core::ContentError& error) {
       outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};

@@ -261,6 +261,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   record.node = outcome.result.node;
   if (!outcome.result.image.empty()) record.image = outcome.result.image;
   record.code = outcome.code;
+  record.stored = outcome.stored;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
