@@ -10,7 +10,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// What an agent has said of its running step.
+/// The last report of an agent about its running step.
 struct PodReport {
   std::string waits;  ///< Of a stalled step, for read_pod_waits(); empty: none.
   /// When the step has last printed something, or made progress in silence.
