@@ -1,5 +1,6 @@
 #include "agent/frames.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 
@@ -23,6 +24,14 @@ std::optional<Frame> frame_of(std::string_view line) {
   if (length.ec != std::errc() || length.ptr == end || *length.ptr != ' ') return std::nullopt;
   frame.text = line.substr(static_cast<std::size_t>(length.ptr + 1 - line.data()));
   return frame.text.size() == size ? std::optional(frame) : std::nullopt;
+}
+
+std::chrono::milliseconds age_of(const Frame& frame) {
+  constexpr unsigned max_age = 3'600'000;
+  unsigned age = 0;
+  if (frame.kind == 'a')
+    std::from_chars(frame.text.data(), frame.text.data() + frame.text.size(), age);
+  return std::chrono::milliseconds(std::min(age, max_age));
 }
 
 void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes) {

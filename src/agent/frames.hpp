@@ -7,6 +7,7 @@
 /// text.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,6 +26,8 @@ bool begins_as_frame(std::string_view line);
 /// Parses a line without its end; nothing if it is not a frame. A node that rotates a file in the
 /// middle of a line joins its beginning with a later line; the size is then wrong.
 std::optional<Frame> frame_of(std::string_view line);
+/// Returns how long ago a silent step has last made progress, as a frame says; 0 for other frames.
+std::chrono::milliseconds age_of(const Frame& frame);
 /// Passes the bytes of an output frame on; does nothing for others.
 /// @param on_bytes (is stderr, bytes)
 void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes);

@@ -33,6 +33,7 @@ struct RankOptions {
   bool first_is_enough = false;
   bool is_met_first = false;  ///< `addresses` are those of node 0 that may reach it.
   int begun_within_ms = 300'000;
+  long long addresses_within_ms = 0;  ///< Told by the driver, which may be dead; 0: no limit.
   std::string addresses, port, id;
   std::vector<std::string> filled;
   char** command = nullptr;
@@ -57,6 +58,7 @@ RankOptions read_options(char** words) {
     if (is("--restarts")) options.restarts = number_of(value);
     if (is("--begun-within")) options.begun_within_ms = static_cast<int>(number_of(value)) * 1000;
     if (is("--addresses")) options.addresses = value;
+    if (is("--addresses-within")) options.addresses_within_ms = number_of(value) * 1000LL;
     if (is("--port")) options.port = value;
     if (is("--id")) options.id = value;
     if (is("--fill")) options.filled = parts_of(value);
@@ -135,10 +137,12 @@ class RankNode {
  private:
   void read_addresses();
   void try_to_meet();
+  void give_up_without_addresses();
   void begin();
   pid_t start(unsigned local, int out, int err);
   [[noreturn]] void become(unsigned local);
   std::string filled(std::string value, unsigned local) const;
+  std::string own_gpus(const std::vector<std::string>& all, unsigned local) const;
   void wait_for_news();
   void pass_on(bool is_last);
   void reap();
@@ -184,6 +188,7 @@ int RankNode::run() {
   own_errors_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   while (!code_ || is_running()) {
     if (is_meeting_ && !reads_addresses_ && !meeting_.is_connected()) try_to_meet();
+    if (reads_addresses_) give_up_without_addresses();
     for (auto command = meeting_.next(); command != Meeting::Command::none;
          command = meeting_.next())
       obey(command);
@@ -233,6 +238,14 @@ void RankNode::read_addresses() {
   }
 }
 
+/// A node that nobody tells the others holds its GPUs in vain.
+void RankNode::give_up_without_addresses() {
+  const auto limit = options_.addresses_within_ms;
+  if (limit == 0 || now_ms() - began_ms_ < limit) return;
+  write_whole(STDERR_FILENO, "pipe: the driver has not told the addresses of the other nodes\n");
+  code_ = 125;
+}
+
 void RankNode::try_to_meet() {
   std::string main, why;
   for (std::size_t i = 0; i < (options_.is_met_first ? addresses_.size() : 1); ++i) {
@@ -265,21 +278,34 @@ std::string RankNode::filled(std::string value, unsigned local) const {
   replace_all(value, "{rank}", std::to_string(rank(local)));
   replace_all(value, "{local_rank}", std::to_string(local));
   replace_all(value, "{restart}", begun_ > 0 ? "-" + std::to_string(begun_) : "");
-  std::string gpus;
-  for (unsigned i = 0; i < options_.own_gpus; ++i)
-    gpus += (i > 0 ? "," : "") + std::to_string(local * options_.own_gpus + i);
-  replace_all(value, "{gpus}", gpus);
+  replace_all(value, "{gpus}", own_gpus({}, local));
   for (std::size_t node = 0; node < addresses_.size(); ++node)
     replace_all(value, "{node" + std::to_string(node) + "}", addresses_[node]);
   return value;
+}
+
+/// Returns the GPUs that a process has of those of its node.
+/// @param all of the node; empty: numbers are written
+std::string RankNode::own_gpus(const std::vector<std::string>& all, unsigned local) const {
+  std::string gpus;
+  for (unsigned i = 0; i < options_.own_gpus; ++i) {
+    const auto index = local * options_.own_gpus + i;
+    gpus += (i > 0 ? "," : "") + (index < all.size() ? all[index] : std::to_string(index));
+  }
+  return gpus;
 }
 
 void RankNode::become(unsigned local) {
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before_, nullptr);
   for (const auto& name : options_.filled)
-    if (const char* value = getenv(name.c_str()))
-      setenv(name.c_str(), filled(value, local).c_str(), 1);
+    if (const char* value = getenv(name.c_str())) {
+      // Slurm has written a list, and no mark.
+      const bool is_list =
+          options_.own_gpus > 0 && name == "CUDA_VISIBLE_DEVICES" && !strchr(value, '{');
+      const auto text = is_list ? own_gpus(parts_of(value), local) : filled(value, local);
+      setenv(name.c_str(), text.c_str(), 1);
+    }
   execvp(options_.command[0], options_.command);
   const int error = errno;
   // orchestrators/containers/container_end.cpp looks for this.

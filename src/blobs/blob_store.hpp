@@ -83,6 +83,12 @@ struct Attestation {
   std::string crc64nvme;  ///< Of the whole blob, in base64; empty if the server keeps none.
 };
 
+/// An upload in parts that was begun, and neither completed nor aborted.
+struct OpenUpload {
+  std::string key, id;
+  std::chrono::system_clock::time_point begun;  ///< By the clock of the store's machine.
+};
+
 /// How pods reach the store, which have no keys for it and see no files of this machine.
 class PodAccess {
  public:
@@ -120,6 +126,9 @@ class PodAccess {
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
   virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
+  /// Returns the open uploads of all keys; nothing if the server does not list them, or not for
+  /// these keys (s3:ListBucketMultipartUploads).
+  virtual async::Task<std::vector<OpenUpload>> open_uploads() = 0;
   /// Returns nothing if there is no such blob.
   virtual async::Task<std::optional<Attestation>> attest(std::string key) = 0;
 

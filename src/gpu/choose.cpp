@@ -32,13 +32,28 @@ bool meets(const settings::GpuRequest& request, const Unit& unit) {
   return !request.min_capability || unit.capability >= *request.min_capability;
 }
 
+/// Returns `this machine has`, or for several `the machines have`.
+std::string owner_has(const Inventory& inventory) {
+  return inventory.machines.empty() ? "this machine has" : "the machines have";
+}
+
+/// Returns the name of a unit on its machine.
+std::string own_name(const Unit& unit) {
+  return unit.slice ? "MIG device " + std::to_string(unit.index) + ":" + std::to_string(*unit.slice)
+                    : "GPU " + std::to_string(unit.index);
+}
+
 /// Lists the machine's GPUs for an error, one line each.
 std::vector<std::string> listed(const Inventory& inventory, const std::vector<Unit>& units) {
   std::vector<std::string> lines;
   if (!inventory.narrowed.empty()) lines.push_back(inventory.narrowed);
-  for (const auto& unit : units) lines.push_back("this machine has " + unit.description());
+  for (const auto& unit : units)
+    lines.push_back((unit.place.empty() ? "this machine" : unit.place) + " has " +
+                    unit.description());
   for (const auto& device : inventory.devices) {
-    const auto name = "GPU " + std::to_string(device.index);
+    const auto name =
+        "GPU " + std::to_string(device.index) +
+        (inventory.machines.empty() ? "" : " of " + inventory.machines.at(device.machine));
     if (!device.trouble.empty()) lines.push_back(name + " cannot be used: " + device.trouble);
     if (device.mode == ComputeMode::prohibited)
       lines.push_back(name + " is in prohibited compute mode; to allow it: nvidia-smi -i " +
@@ -85,9 +100,10 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
   }
   const auto* kind = !wanted.index ? "the GPU with the UUID " : wanted.mig ? "MIG device " : "GPU ";
   const bool there = device != inventory.devices.end() && !(wanted.mig && device->mig);
-  return Shortage{"gpu-unknown",
-                  "asks for " + (kind + text) +
-                      (there ? ", which cannot be used" : ", which this machine does not have"),
+  const auto* why = there                        ? "cannot be used"
+                    : inventory.machines.empty() ? "this machine does not have"
+                                                 : "none of the machines has";
+  return Shortage{"gpu-unknown", "asks for " + (kind + text) + ", which " + why,
                   listed(inventory, units), ""};
 }
 
@@ -102,7 +118,7 @@ Shortage no_gpu(const Inventory& inventory) {
                     {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
                     "",
                     true};
-  return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used",
+  return Shortage{"no-gpu", "asks for GPUs, and " + owner_has(inventory) + " none that can be used",
                   listed(inventory, {}), "`accelerator: auto` takes GPUs only where there are some",
                   true};
 }
@@ -117,8 +133,8 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
       devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
     if (request.count > units.size())
       return Shortage{"too-many-gpus",
-                      "asks for " + counted(request.count, "GPU") + ", and this machine has " +
-                          std::to_string(units.size()),
+                      "asks for " + counted(request.count, "GPU") + ", and " +
+                          owner_has(inventory) + " " + std::to_string(units.size()),
                       listed(inventory, units), ""};
   }
   Demand demand{.idle = request.auto_select};
@@ -158,26 +174,24 @@ std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
                      ? static_cast<unsigned>(demand.candidates.size())
                      : request.count;
   if (demand.candidates.empty())
-    return Shortage{"no-matching-gpu",
-                    "asks for GPUs" + conditions(request) + ", and this machine has none",
-                    listed(inventory, units), ""};
+    return Shortage{
+        "no-matching-gpu",
+        "asks for GPUs" + conditions(request) + ", and " + owner_has(inventory) + " none",
+        listed(inventory, units), ""};
   if (demand.count > demand.candidates.size())
     return Shortage{"too-many-gpus",
-                    "asks for " + counted(demand.count, "GPU") + conditions(request) +
-                        ", and this machine has " + std::to_string(demand.candidates.size()),
+                    "asks for " + counted(demand.count, "GPU") + conditions(request) + ", and " +
+                        owner_has(inventory) + " " + std::to_string(demand.candidates.size()),
                     listed(inventory, units), ""};
   return demand;
 }
 
 }  // namespace
 
-std::string Unit::name() const {
-  return slice ? "MIG device " + std::to_string(index) + ":" + std::to_string(*slice)
-               : "GPU " + std::to_string(index);
-}
+std::string Unit::name() const { return own_name(*this) + (place.empty() ? "" : " of " + place); }
 
 std::string Unit::description() const {
-  return name() + ": " + model + (profile.empty() ? "" : ", " + profile) + ", " +
+  return own_name(*this) + ": " + model + (profile.empty() ? "" : ", " + profile) + ", " +
          core::format_bytes(memory) + ", compute capability " + capability.text() + " (" + uuid +
          ")";
 }
@@ -194,6 +208,7 @@ std::vector<Unit> units_of(const Inventory& inventory) {
               .capability = device.capability,
               .mode = device.mode,
               .processes = device.processes};
+    if (!inventory.machines.empty()) unit.place = inventory.machines.at(device.machine);
     if (!device.mig) units.push_back(unit);
     for (const auto& slice : device.slices) {
       unit.uuid = slice.uuid;

@@ -64,6 +64,8 @@ struct Inventory {
   std::vector<Device> devices;
   std::string narrowed;  ///< A message if CUDA_VISIBLE_DEVICES hides some GPUs; otherwise empty.
   std::optional<Unavailable> unavailable;
+  /// Names of the machines by Device::machine, where attempts run on several; else empty.
+  std::vector<std::string> machines = {};
 };
 
 /// The current use of a GPU or a MIG slice.

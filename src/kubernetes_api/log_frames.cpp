@@ -1,7 +1,6 @@
 #include "kubernetes_api/log_frames.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "core/quantity.hpp"
@@ -14,14 +13,6 @@ using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t max_fetch = 1 << 20;
-
-/// Reads the frame of a step that makes progress: untrusted, as the whole log.
-std::chrono::milliseconds age_in(std::string_view text) {
-  constexpr unsigned max_age = 3'600'000;
-  unsigned age = 0;
-  std::from_chars(text.data(), text.data() + text.size(), age);
-  return std::chrono::milliseconds(std::min(age, max_age));
-}
 
 }  // namespace
 
@@ -65,7 +56,7 @@ void PodLogFrames::report(const Frame& frame, std::size_t size) {
     return;
   }
   waits_.clear();
-  progressed_ = SteadyClock::now() - (frame.kind == 'a' ? age_in(frame.text) : 0ms);
+  progressed_ = SteadyClock::now() - age_of(frame);
   pass_output(frame, on_bytes_);
 }
 

@@ -246,6 +246,8 @@ struct AttemptResult {
   int signal = 0;
   /// The ends of an attempt with nodes, by rank.
   std::vector<ProcessEnd> processes = {};
+  /// An infrastructure failure is that a queue gave its place to another: it waits there again.
+  bool was_preempted = false;
 };
 
 /// Used only from the loop's thread.

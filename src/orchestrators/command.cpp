@@ -244,6 +244,10 @@ StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
                       {"PIPE_STEP_NAME", attempt.step.name},
                       {"PIPE_PIPELINE", attempt.pipeline},
                       {"PIPE_ATTEMPT", std::to_string(attempt.number)}};
+  // Python prints its stack at the signal that ends a stalled step (engine/attempt/python_stacks).
+  constexpr const char* faulthandler = "PYTHONFAULTHANDLER";
+  const auto& of_image = attempt.step.settings->docker.environment;
+  if (attempt.step.stalled_after && !of_image.contains(faulthandler)) variables[faulthandler] = "1";
   if (!layout.scratch.empty()) {
     variables["PIPE_SCRATCH"] = layout.scratch;
     variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);

@@ -239,6 +239,16 @@ async::Task<ActivityByRank> Gang::activity() const {
   co_return all;
 }
 
+RunningProcess Gang::process_of(unsigned rank) const {
+  const auto node = rank / processes_;
+  return {.run_id = attempt_.run_id,
+          .step = attempt_.step.name,
+          .number = attempt_.number,
+          .rank = rank,
+          .first_rank_of_node = node * processes_,
+          .node = node};
+}
+
 void Gang::make_members() {
   const auto ranks = spec_.count * processes_;
   const auto step = addresses_.has_agents ? processes_ : 1;
@@ -390,6 +400,7 @@ AttemptResult Gang::result() {
     if (result.ended) whole.ended = std::max(whole.ended.value_or(*result.ended), *result.ended);
     whole.moved_in = std::max(whole.moved_in, result.moved_in);
     whole.moved_out = std::max(whole.moved_out, result.moved_out);
+    whole.was_preempted |= result.was_preempted;
     if (result.cleanup) cleanups.push_back(std::move(result.cleanup));
     whole.gpus.insert(whole.gpus.end(), result.gpus.begin(), result.gpus.end());
   }

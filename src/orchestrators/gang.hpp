@@ -61,6 +61,8 @@ class Gang {
   async::Task<std::vector<std::string>> waits() const;
   /// Returns what those that run have done; empty if that is not known of one of them.
   async::Task<ActivityByRank> activity() const;
+  /// Returns what names the rank for AttemptRunner::ask().
+  RunningProcess process_of(unsigned rank) const;
   /// The rank of the process that failed first.
   std::optional<unsigned> failed_rank() const { return failed_rank_; }
 

@@ -62,8 +62,10 @@ bool are_free(unsigned first, unsigned count) {
 }
 
 constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
-                     *restart_mark = "{restart}", *gpus_mark = "{gpus}";
+                     *restart_mark = "{restart}";
 constexpr unsigned agent_wait_seconds = 300;
+/// A driver that lives gives everything back long before, or waits for machines to be made.
+constexpr unsigned wait_for_addresses_seconds = 3600;
 
 /// @param rank number or mark of this process
 std::string tensorflow_config(const NodeProcess& process, const std::string& rank) {
@@ -172,6 +174,10 @@ std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::stri
                                  names,
                                  "--begun-within",
                                  std::to_string(agent_wait_seconds)};
+  if (are_told_later) {
+    words.emplace_back("--addresses-within");
+    words.push_back(std::to_string(wait_for_addresses_seconds));
+  }
   if (const auto gpus = own_gpus(attempt); gpus > 0) {
     words.emplace_back("--own-gpus");
     words.push_back(std::to_string(gpus));

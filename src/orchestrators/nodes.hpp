@@ -23,6 +23,8 @@ std::string node_text(const NodeProcess& process);
 /// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents
 /// they are those of all processes of the node, with marks that its agent fills in.
 StringMap node_variables(const AttemptSpec& attempt);
+/// The value of CUDA_VISIBLE_DEVICES in them for which an agent writes each process's own GPUs.
+inline constexpr const char* gpus_mark = "{gpus}";
 /// The variable with NodeAddresses::secret, which the agent (agent/ranks.cpp) takes for itself.
 inline constexpr const char* agent_secret_name = "PIPE_NODE_SECRET";
 /// Returns the words before the command of a node whose processes `agent` starts.

@@ -111,6 +111,7 @@ time.sleep(600)
         self.assertEqual(failure["kind"], "stalled")
         self.assertIn("rank 1 waits for something else than the 2 others", failure["message"])
         self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["details"])
+        self.assertTrue(any("Fatal Python error: Aborted" in line for line in failure["details"]), failure)
         self.assertEqual(self.jobs(), [])
 
     def test_ctrl_c_ends_all_pods(self):

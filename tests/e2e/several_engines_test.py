@@ -4,6 +4,8 @@ scripts/testbed/second-engine, which sees nothing of this machine's files."""
 import contextlib
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import unittest
@@ -13,6 +15,14 @@ from remote_engine_test import VARIABLES, second
 from support import PipeTest, docker, wait_until
 
 FIRST = "unix:///var/run/docker.sock"
+
+
+def variables_of(engine: str) -> dict:
+    file = pathlib.Path(f"/var/lib/pipe-{engine}-engine/environment")
+    return dict(line.split("=", 1) for line in file.read_text().split()) if file.exists() else {}
+
+
+GPU_ENGINES = [variables_of("gpus-a"), variables_of("gpus-b")]
 
 
 @unittest.skipUnless(VARIABLES, "no second engine: scripts/testbed/second-engine start, as root")
@@ -130,6 +140,38 @@ class SeveralEngines(PipeTest):
         self.pipeline({"train": {"command": "true", "nodes": 2}})
         refused = self.run_pipe(code=2)
         self.assertIn("has nodes on several engines, which have no network 'none' in common", refused.text)
+
+
+@unittest.skipUnless(all(GPU_ENGINES), "no two engines with GPUs: SECOND_ENGINE_GPUS=2 SECOND_ENGINE='gpus-a 3' scripts/testbed/second-engine start debian:bookworm-slim, and 'gpus-b 4'")
+class GpusOfSeveralEngines(PipeTest):
+    def environment(self, env: dict) -> dict:
+        return super().environment({"PIPE_PROFILE": "desks", "PIPE_GPU_LOCKS": str(self.folder / "locks"), **env})
+
+    def train(self, gpus: int, *names: str):
+        engines = [{"host": one["TCP"], "certificates": one["CERTIFICATES"], "address": "127.0.0.1"} for one in GPU_ENGINES]
+        self.write("profiles.yaml", json.dumps({"desks": {"orchestrator": "docker", "engines": engines}}))
+        step = {"command": "nvidia-smi -L; sleep 1", "nodes": 2, "settings": {"resources": {"gpu_count": gpus, "preflight": "off"}}}
+        self.pipeline({name: step for name in names}, {"network": "host", "parent_image": "debian:bookworm-slim", "skip_build": True})
+
+    def test_all_gpus_of_both_are_reserved_together(self):
+        """Of two gangs that want all, one waits with none; each node sees those of its own engine."""
+        self.train(2, "one", "other")
+        result = self.run_pipe("--jobs", "2")
+        waits = result.events("step_waits")
+        self.assertEqual(len(waits), 1, result)
+        for engine in GPU_ENGINES:
+            self.assertIn(f"GPU 1 of {engine['TCP']}", waits[0]["reason"])
+        self.assertEqual([len(event["gpus"]) for event in result.events("step_started")], [4, 4])
+        seen = {(event["step"], event["rank"], re.search(r"UUID: (GPU-\d+)", event["line"]).group(1)) for event in result.events("step_log")}
+        self.assertEqual(seen, {(step, rank, f"GPU-0000000{3 + rank}") for step in ("one", "other") for rank in (0, 1)})
+        kinds = [event["event"] for event in result.events() if event["event"] in ("step_started", "step_finished")]
+        self.assertEqual(kinds, ["step_started", "step_finished"] * 2, "never both at once")
+
+    def test_more_than_both_have_are_refused(self):
+        self.train(3, "train")
+        refused = self.run_pipe(code=2).text
+        self.assertIn("asks for 6 GPUs, and the machines have 4", refused)
+        self.assertIn(GPU_ENGINES[1]["TCP"] + " has GPU 0: Tesla V100", refused)
 
 
 if __name__ == "__main__":

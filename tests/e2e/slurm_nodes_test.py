@@ -13,8 +13,9 @@ from support_slurm import OnSlurm
 class Nodes(OnSlurm):
     def test_they_find_each_other_and_give_one_result(self):
         self.write("train.py", WRITE)
-        self.pipeline({"train": {"nodes": {"count": 2, "processes": 2}, "command": "echo on $SLURMD_NODENAME; python train.py", "code": ["train.py"],
-                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 1}}}})
+        self.pipeline({"train": {"nodes": {"count": 2, "processes": "gpus", "visible": "own"}, "code": ["train.py"],
+                                 "command": "echo on $SLURMD_NODENAME; echo GPU $RANK=$CUDA_VISIBLE_DEVICES; python train.py",
+                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 2}}}})
         self.run_pipe()
         self.assertEqual(self.artifact("train.model"), "6 of 0\n")
         self.pipe("artifacts", "latest", "train.shards", "--copy", "shards")
@@ -22,6 +23,7 @@ class Nodes(OnSlurm):
         self.assertEqual({str(file.relative_to(shards)): file.read_text() for file in shards.glob("*/*")}, {"0/0": "0", "0/1": "0", "1/2": "1", "1/3": "1"})
         log = self.pipe("logs", "latest", "train").out
         self.assertEqual(len(set(re.findall(r"on (node\d)", log))), 2, log)
+        self.assertEqual(sorted(re.findall(r"GPU (\d=.*)", log)), ["0=0", "1=1", "2=0", "3=1"])
         self.assertEqual(ranks_of(self), [(0, 0, 0, False), (1, 0, 0, False), (2, 1, 0, False), (3, 1, 0, False)])
         self.assert_nothing_left()
 
@@ -51,6 +53,26 @@ class Nodes(OnSlurm):
         self.assertEqual(self.finish(resumed).code, 130)
         self.assertEqual((self.effects(), log().count("told to end")), (2, 2), log())
         self.assertEqual(self.jobs(), [])
+
+    def test_a_rank_that_works_in_silence_is_left_alone_until_it_is_stopped(self):
+        self.write("train.py", """
+import os, signal, time
+print("computes", flush=True)
+end = time.monotonic() + 4
+while os.environ["RANK"] != "1" or time.monotonic() < end:
+    sum(range(100_000))
+    time.sleep(0.02)
+os.kill(os.getpid(), signal.SIGSTOP)
+""")
+        self.pipeline({"train": {"nodes": 2, "command": ["python", "train.py"], "code": ["train.py"], "stalled_after": "2s", "retry": {"max_retries": 0, "stalled": True}}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertEqual(failure["kind"], "stalled", failure)
+        self.assertIn("rank 1 is stopped", failure["message"])
+        log = self.pipe("logs", "latest", "train").out
+        self.assertRegex(log, r"\[1\] \d+ python\S* train.py: is stopped")
+        self.assertIn("[1] Fatal Python error: Aborted", log)
+        self.assertIn("in <module>", log.split("Fatal Python error")[1], "where it was stopped")
+        self.assert_nothing_left()
 
     def test_what_it_cannot_have_is_said(self):
         self.pipeline({"train": {"nodes": 9, "command": "true"}})

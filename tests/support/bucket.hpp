@@ -39,6 +39,8 @@ class BucketServer {
       auto list = list_of(exchange.target);
       co_return co_await exchange.answer(200, std::move(list));
     }
+    if (exchange.method == "GET" && exchange.target.ends_with("uploads="))
+      co_return co_await exchange.answer(200, open_uploads);
     if (exchange.target.find("?uploads=") != std::string::npos ||
         exchange.target.find("uploadId=") != std::string::npos)
       co_return co_await answer_upload(exchange);
@@ -157,6 +159,7 @@ class BucketServer {
   asio::io_context& loop;
   bool refuses = false;                          ///< Refuses every request.
   bool loses_answer = false;                     ///< Writes the next object, and gives no answer.
+  std::string open_uploads;                      ///< The response to a request for their list.
   std::map<int, std::string> parts;              ///< Parts of the current upload.
   std::map<std::string, std::string> objects;    ///< Keyed by path: `/team/pipe/KEY`.
   std::map<std::string, std::string> tags;       ///< ETags of some of them.

@@ -87,6 +87,7 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> complete_upload(std::string key, std::string upload,
                                 std::vector<std::string> tags) override;
   async::Task<> abort_upload(std::string key, std::string upload) override;
+  async::Task<std::vector<OpenUpload>> open_uploads() override;
   async::Task<std::optional<Attestation>> attest(std::string key) override;
   std::string authorities() const override { return ca_; }
   settings::RemoteStoreSettings settings_in_pod(

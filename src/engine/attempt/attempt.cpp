@@ -21,9 +21,10 @@
 #include "engine/attempt/failure_advice.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
-#include "engine/attempt/nccl_state.hpp"
+#include "engine/attempt/python_stacks.hpp"
 #include "engine/attempt/ranks.hpp"
 #include "engine/attempt/secret_mask.hpp"
+#include "engine/attempt/stall_findings.hpp"
 #include "engine/attempt/stall_watch.hpp"
 #include "engine/attempt/step_log.hpp"
 #include "engine/attempt/untrusted_files.hpp"
@@ -267,7 +268,9 @@ class AttemptRun {
     for (;;) {
       const bool is_stalled = co_await silence.stalled();
       if (!is_stalled) co_return;
-      auto waits = co_await waits_of(attempt);
+      const auto secrets = secret_values();
+      auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets);
+      auto& waits = found.lines;
       const bool ends = step_.retry->stalled == true;
       auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
       log_.write(Stream::err, "pipe: stalled: " + text + "\n");
@@ -279,32 +282,12 @@ class AttemptRun {
                            "was ended: it " + text,
                            {"raise `stalled_after:` if it works in silence for that long"},
                            std::move(waits)};
+        if (!found.has_stacks) co_await abort_python(orchestrator(), std::move(found.process));
         source.stop(core::StopLevel::graceful);
         co_return;
       }
       context_.run.events.emit(event::Notice{step_.name, "stalled: " + text});
     }
-  }
-
-  /// Returns the calls that the step's processes wait in, with secrets masked: the arguments of
-  /// processes may have some.
-  async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
-    std::vector<std::string> lines;
-    try {
-      auto waits = step_.nodes ? ranks_.waits() : orchestrator().waits_of(attempt);
-      lines = co_await std::move(waits);
-      auto nccl = co_await nccl_state(orchestrator(), attempt);
-      const bool has_odd_rank = !lines.empty() && lines.front().starts_with("rank ");
-      lines.insert(lines.begin() + (has_odd_rank ? 1 : 0), nccl.begin(), nccl.end());
-    } catch (const std::exception& error) {
-      core::log::info("cannot find out what '" + step_.name + "' waits for: " + error.what());
-    }
-    for (auto& line : lines) {
-      SecretMask mask(secret_values());
-      auto shown = mask.feed(line);
-      line = shown + mask.finish();
-    }
-    co_return lines;
   }
 
   std::vector<std::string> secret_values() const {

@@ -55,6 +55,12 @@ async::Task<std::vector<std::string>> Ranks::waits() const {
   co_return co_await running_->waits();
 }
 
+orchestrators::RunningProcess Ranks::process_of(unsigned rank,
+                                                const orchestrators::Attempt& attempt) const {
+  if (running_) return running_->process_of(rank);
+  return {attempt.run_id, attempt.step.name, attempt.number, rank};
+}
+
 void Ranks::take(event::StepLog& log) {
   const auto found = orchestrators::rank_of_line(log.line);
   if (!found) return;

@@ -22,6 +22,9 @@ class Ranks {
                                                 StallWatch& silence);
   /// Returns Gang::waits() while it runs.
   async::Task<std::vector<std::string>> waits() const;
+  /// Returns Gang::process_of() while it runs.
+  orchestrators::RunningProcess process_of(unsigned rank,
+                                           const orchestrators::Attempt& attempt) const;
   /// Takes the rank out of the line, and keeps the line as one of its last.
   void take(event::StepLog& log);
   /// Returns the last lines of the process that failed first; null if none did.

@@ -87,7 +87,8 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
   std::string counts;
   for (const auto& [machine, count] : by_machine) {
     nodes += count / demand.each;
-    counts += (counts.empty() ? "" : ", ") + std::to_string(count);
+    const auto& of_machine = *std::ranges::find(units_, machine, &gpu::Unit::machine);
+    counts += (counts.empty() ? "" : ", ") + of_machine.place + " has " + std::to_string(count);
   }
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{
@@ -96,7 +97,7 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
           (wanted > 1 ? " on each of " + std::to_string(wanted) +
                             " nodes, and the machines have them for " + std::to_string(nodes)
                       : ", and no machine has so many"),
-      {"the machines have " + counts + " of them, in the order of the profile"},
+      {counts + " of them"},
       ""};
 }
 

@@ -40,6 +40,10 @@ class Retries {
       ++counts.failures;
       return std::nullopt;
     }
+    // Queues do not count it either: the next attempt waits until there is room for it again.
+    if (failed_by == FailureKind::infrastructure && failed.result.was_preempted &&
+        infrastructure_ > 0)
+      return Retry{pause_after_preemption_};
     if (failed_by == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
       ++counts.interruptions;
       return Retry{
@@ -68,6 +72,7 @@ class Retries {
 
  private:
   static constexpr std::chrono::milliseconds max_pause_ = std::chrono::minutes(1);
+  static constexpr std::chrono::milliseconds pause_after_preemption_ = std::chrono::seconds(1);
   const RetrySettings& settings_;
   unsigned infrastructure_;
   std::chrono::milliseconds delay_;

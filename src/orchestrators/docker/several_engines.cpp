@@ -103,6 +103,7 @@ class SeveralEngines : public Orchestrator {
       }
       if (!all) {
         all.emplace();
+        for (const auto& [endpoint, address] : at_) all->machines.push_back(endpoint.url);
         all->driver = own->driver;
         all->cuda = own->cuda;
       }

@@ -51,7 +51,7 @@ class JobRun {
  public:
   JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
          const JobOptions& place, PodStaging* files, asio::any_io_executor executor,
-         PodReport& report)
+         AgentReport& report)
       : client_(client),
         attempt_(attempt),
         place_(place),
@@ -115,10 +115,11 @@ class JobRun {
   async::Change changed_;  ///< Of what view() returns.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
-  PodReport& report_;
+  AgentReport& report_;
   ServiceLogs services_;
   WaitReasons reasons_;
-  std::string uid_, evicted_, first_errors_, shell_error_;
+  std::string uid_, first_errors_, shell_error_;
+  Eviction evicted_;
   std::optional<async::JoinableTask> log_, help_, telling_;
   core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
@@ -398,9 +399,9 @@ async::Task<std::optional<Failure>> JobRun::judge() {
   if (watch_.stopping() != core::StopLevel::none || is_stopped_late) co_return was_stopped();
   if (entry_.pod.is_null()) co_return deleted_before_pod(pod_.job);
   if (auto late = past_deadline(entry_.job, entry_.pod)) co_return late;
-  if (at(entry_.job, "/spec/suspend") == true && evicted_.empty())
+  if (at(entry_.job, "/spec/suspend") == true && evicted_.why.empty())
     evicted_ = co_await reasons_.eviction(entry_);
-  if (auto evicted = suspended_again(entry_.job, entry_.pod, evicted_)) co_return evicted;
+  if (auto evicted = suspended_again(entry_.job, entry_.pod, evicted_.why)) co_return evicted;
   auto own = place_.gang_job ? place_.gang->own_end(*pod_.index, entry_.pod) : std::nullopt;
   const auto pod = own ? std::move(*own) : entry_.pod;
   auto failure = failure_of_pod(pod, attempt_, place_.image, {first_errors_, last_output_.text()});
@@ -455,6 +456,7 @@ async::Task<AttemptResult> JobRun::run() {
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
   result.failure = co_await judge();
+  result.was_preempted = evicted_.is_preemption;
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
   co_await take_files(result);
@@ -467,7 +469,7 @@ async::Task<AttemptResult> JobRun::run() {
 
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   PodStaging* files, Removals& removals, PodReport& report) {
+                                   PodStaging* files, Removals& removals, AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();

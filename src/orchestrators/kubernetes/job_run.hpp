@@ -3,10 +3,10 @@
 #pragma once
 
 #include "kubernetes_api/client.hpp"
+#include "orchestrators/agent_reports.hpp"
 #include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
-#include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/removals.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -18,6 +18,6 @@ namespace pipeline::orchestrators::kubernetes {
 /// @param report kept up to date with what the agent says of the step
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   PodStaging* files, Removals& removals, PodReport& report);
+                                   PodStaging* files, Removals& removals, AgentReport& report);
 
 }  // namespace pipeline::orchestrators::kubernetes

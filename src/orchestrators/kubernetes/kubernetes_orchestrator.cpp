@@ -15,6 +15,7 @@
 #include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
+#include "orchestrators/agent_reports.hpp"
 #include "orchestrators/kubernetes/gang_job.hpp"
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
@@ -23,9 +24,9 @@
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
-#include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/usage/agent_waits.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -124,31 +125,20 @@ class KubernetesOrchestrator : public Orchestrator {
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready(attempt.io.cancel);
-    const core::ScopeGuard has_ended([this, &attempt] { reports_.erase(&attempt); });
+    const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
     auto result = co_await run_job(client(), informer, attempt, place, files(), removals_,
-                                   reports_[&attempt]);
+                                   reports_.of(attempt));
     result.image = image.id;
     co_return result;
   }
 
-  /// The agent says it about when this is called, unless its step makes progress and others do not.
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
-    constexpr int most_looks = 30;
-    asio::steady_timer pause(loop_);
-    for (int look = 0; look < most_looks && reports_.contains(&attempt); ++look) {
-      const auto& report = reports_.at(&attempt);
-      if (!report.waits.empty()) co_return read_pod_waits(report.waits);
-      if (attempt.process && makes_progress(attempt.step, report)) break;
-      pause.expires_after(std::chrono::milliseconds(100));
-      co_await pause.async_wait(asio::use_awaitable);
-    }
-    co_return std::vector<std::string>{};
+    const auto waits = co_await reports_.waits_of(attempt);
+    co_return usage::read_agent_waits(waits);
   }
 
   async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
-    const auto found = reports_.find(&attempt);
-    if (found == reports_.end() || !found->second.progressed) co_return std::nullopt;
-    co_return core::Activity{.progressed = found->second.progressed};
+    co_return reports_.activity_of(attempt);
   }
 
   async::Task<std::optional<int>> join(RunningProcess process, ShellRequest shell) override {
@@ -235,12 +225,6 @@ class KubernetesOrchestrator : public Orchestrator {
     if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
     const auto version = co_await client().version();
     co_return has_indexed_jobs(version);
-  }
-
-  static bool makes_progress(const StepSpec& step, const PodReport& report) {
-    return step.stalled_after && report.progressed &&
-           std::chrono::steady_clock::now() - *report.progressed <
-               std::chrono::milliseconds(*step.stalled_after);
   }
 
   SharedClaim claim() const {
@@ -335,7 +319,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
-  std::map<const Attempt*, PodReport> reports_;  ///< Of running agents.
+  AgentReports reports_;
   std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
   std::optional<std::string> pod_groups_;     ///< find_pod_groups(), once it was asked.

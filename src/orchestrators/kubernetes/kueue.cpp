@@ -41,9 +41,10 @@ std::string wait_in_queue(const json& workload) {
   return said_by(workload, "Admitted", "False");
 }
 
-std::string eviction_from_queue(const json& workload) {
-  auto said = said_by(workload, "Preempted", "True");
-  return said.empty() ? said_by(workload, "Evicted", "True") : said;
+Eviction eviction_from_queue(const json& workload) {
+  if (auto said = said_by(workload, "Preempted", "True"); !said.empty())
+    return {.why = std::move(said), .is_preemption = true};
+  return {.why = said_by(workload, "Evicted", "True")};
 }
 
 async::Task<json> Kueue::workload_of(std::string job_uid) {

@@ -17,8 +17,12 @@ void add_topology(nlohmann::json& metadata, const StepSpec& step);
 
 /// Returns why Kueue does not let a Workload run; empty: it does, or has not said.
 std::string wait_in_queue(const nlohmann::json& workload);
-/// Returns why Kueue has ended a Workload that ran; empty: it has not.
-std::string eviction_from_queue(const nlohmann::json& workload);
+/// Why Kueue has ended a Workload that ran.
+struct Eviction {
+  std::string why = {};        ///< Empty: it has not, or does not say.
+  bool is_preemption = false;  ///< Another Workload has taken its place.
+};
+Eviction eviction_from_queue(const nlohmann::json& workload);
 
 /// Reads the Workloads of Jobs, where the cluster has them and this user may.
 class Kueue {

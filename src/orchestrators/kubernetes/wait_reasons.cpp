@@ -55,7 +55,7 @@ async::Task<> WaitReasons::look_at_job(const JobInformer::Entry& entry) {
     may_ask_again_ = co_await ask_for_pod(client_, pod_.job);
 }
 
-async::Task<std::string> WaitReasons::eviction(const JobInformer::Entry& entry) {
+async::Task<Eviction> WaitReasons::eviction(const JobInformer::Entry& entry) {
   const auto workload =
       co_await kueue_.workload_of(kubernetes_api::text_at(entry.job, "/metadata/uid"));
   co_return eviction_from_queue(workload);

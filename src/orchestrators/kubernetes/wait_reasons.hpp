@@ -34,8 +34,8 @@ class WaitReasons {
   Room room = Room::not_looked;
   std::string refused, queued;  ///< See JobView.
 
-  /// Returns why Kueue has ended the Job's pods; empty: it does not say.
-  async::Task<std::string> eviction(const JobInformer::Entry& entry);
+  /// Returns why Kueue has ended the Job's pods.
+  async::Task<Eviction> eviction(const JobInformer::Entry& entry);
 
  private:
   async::Task<> look_at_nodes(const JobInformer::Entry& entry);

@@ -48,9 +48,11 @@ JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
 
 class JobRun {
  public:
-  JobRun(JobPlace& place, const Attempt& attempt, const asio::any_io_executor& executor)
+  JobRun(JobPlace& place, const Attempt& attempt, AgentReport& report,
+         const asio::any_io_executor& executor)
       : place_(place),
         attempt_(attempt),
+        report_(report),
         job_paths_(job_paths_of(place, attempt)),
         paths_(attempt.process ? node_paths(job_paths_, attempt.process->node) : job_paths_),
         gang_(attempt.process ? &place.gangs.at(job_paths_.name) : nullptr),
@@ -90,6 +92,7 @@ class JobRun {
 
   JobPlace& place_;
   const Attempt& attempt_;
+  AgentReport& report_;
   const JobPaths job_paths_;  ///< Those of the whole job, of a step with nodes.
   const JobPaths paths_;
   GangJob* const gang_;  ///< Null: the job is this attempt's alone.
@@ -146,7 +149,8 @@ async::Task<std::string> JobRun::write_files() {
     const auto words = agent_words(attempt_, place_.agent.string());
     command.insert(command.begin(), words.begin(), words.end());
   }
-  co_return job_script(paths_, place_.agent, workspace.layout().code, command);
+  co_return job_script(paths_, place_.agent, stall_options(attempt_), workspace.layout().code,
+                       command);
 }
 
 /// Submits the job of all nodes, or takes that of a dead driver. The run of node 0 does it.
@@ -165,7 +169,9 @@ async::Task<> JobRun::submit_gang() {
     if (leads) {
       co_await gang_->are_ready.wait();
       make_private_folder(job_paths_.folder);
-      if (!gang_->has_error) co_await submit(gang_script(job_paths_, place_.agent, attempt_));
+      auto script_of_all =
+          gang_script(job_paths_, place_.agent, attempt_, gang_step(place_, attempt_));
+      if (!gang_->has_error) co_await submit(std::move(script_of_all));
       gang_->job = job_;
       gang_->refused = refused_;
       gang_->is_submitted.open();
@@ -287,6 +293,7 @@ async::Task<> JobRun::watch() {
   for (;;) {
     if (entry_->has_begun) begin();
     const bool has_output = has_begun_ && log_.read();
+    report_ = log_.report();
     last_ = view();
     const auto action = next_action(last_);
     if (action != JobAction::wait) break;
@@ -325,7 +332,6 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
                    {}};
-  const bool is_in_image = place_.runs_in_image(attempt_.step);
   if (status.no_container)
     return Failure{FailureKind::environment,
                    "its container could not run" + (node_.empty() ? "" : " on " + node_),
@@ -333,14 +339,6 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                     "(docs/slurm.md)",
                     "without `container_runtime`, steps run in virtual environments"},
                    last_lines()};
-  if (is_in_image && (status.not_executed == ENOENT || status.not_executed == EACCES)) {
-    const auto command = command_of(attempt_, containers::container_layout());
-    return Failure{FailureKind::not_started,
-                   "could not start: its image has no program '" +
-                       (command.empty() ? "" : command.front()) + "'",
-                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
-                   {}};
-  }
   processes::ProcessEnd end;
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
@@ -355,7 +353,16 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
     if (end.code == not_executable && said.find("pipe-init: ") != said.npos)
       end.start_error = EACCES;
   }
-  if (end.start_error == ENOENT || end.start_error == EACCES) {
+  const bool is_missing = end.start_error == ENOENT || end.start_error == EACCES;
+  if (is_missing && place_.runs_in_image(attempt_.step)) {
+    const auto command = command_of(attempt_, containers::container_layout());
+    return Failure{FailureKind::not_started,
+                   "could not start: its image has no program '" +
+                       (command.empty() ? "" : command.front()) + "'",
+                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
+                   {}};
+  }
+  if (is_missing) {
     const auto path = processes::path_of(attempt_.step);
     const auto code = fs::absolute(attempt_.scratch) / "code";
     Layout places;
@@ -422,6 +429,8 @@ async::Task<AttemptResult> JobRun::run() {
     co_await explain_end(status);
   }
   result.node = !node_.empty() ? node_ : entry_->node;
+  if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
+    last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
   co_return result;
 }
@@ -454,7 +463,7 @@ async::Task<> end_jobs_of(Client& client, JobPaths paths) {
   }
 }
 
-async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
+async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none && !attempt.process) {
     result.failure = was_stopped();
@@ -462,7 +471,7 @@ async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt) {
   }
   const auto paths = job_paths_of(place, attempt);
   const auto executor = co_await asio::this_coro::executor;
-  JobRun run(place, attempt, executor);
+  JobRun run(place, attempt, report, executor);
   std::exception_ptr error;
   try {
     result = co_await run.run();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "orchestrators/agent_reports.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
@@ -42,7 +43,8 @@ struct JobPlace {
 JobPaths paths_of(const std::filesystem::path& folder, const std::string& name);
 
 /// Runs the attempt to its end, or joins the job that a dead driver has submitted for it.
-async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt);
+/// @param report kept up to date with what the agent says of the step
+async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report);
 
 /// Runs the attempt's shell as a job of its own, with the streams of this process.
 async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);

@@ -217,11 +217,20 @@ std::vector<std::string> shell_job(const AttemptSpec& attempt, const StringMap& 
 
 }  // namespace
 
+std::vector<std::string> stall_options(const AttemptSpec& attempt) {
+  if (!attempt.step.stalled_after) return {};
+  std::vector<std::string> options{"--stalled-after",
+                                   std::to_string(attempt.step.stalled_after->count())};
+  if (attempt.process) options.emplace_back("--progress");
+  return options;
+}
+
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
-                       const std::string& folder, const std::vector<std::string>& command) {
+                       const std::vector<std::string>& agent_options, const std::string& folder,
+                       const std::vector<std::string>& command) {
   return std::string(script_beginning) + preparation(paths.variables(), folder) + quoted(agent) +
-         " --status " + quoted(paths.ended()) + " " + quoted(paths.folder / "stop") +
-         words_text(command) + " >" + quoted(paths.log()) +
+         " --status " + quoted(paths.ended()) + words_text(agent_options) + " " +
+         quoted(paths.folder / "stop") + words_text(command) + " >" + quoted(paths.log()) +
          " </dev/null &\n"
          "agent=$!\n"
          "trap 'kill -TERM \"$agent\"' TERM\n"

@@ -91,9 +91,13 @@ std::optional<std::string> gres_type_of(const std::string& model,
 /// Returns the shell commands that set the variables, whose values may be secrets.
 std::string variables_text(const StringMap& variables);
 
+/// Returns the options of the agent of a step that can stall; none for others.
+std::vector<std::string> stall_options(const AttemptSpec& attempt);
+
 /// Returns the script of a job, which starts the command below the agent. batch_script() begins it.
 std::string job_script(const JobPaths& paths, const std::filesystem::path& agent,
-                       const std::string& folder, const std::vector<std::string>& command);
+                       const std::vector<std::string>& agent_options, const std::string& folder,
+                       const std::vector<std::string>& command);
 
 /// Likewise, which runs the container, whose command is the agent.
 std::string container_script(const JobPaths& paths, const ContainerStart& start);

@@ -61,12 +61,16 @@ bool JobLog::read() {
 void JobLog::take_line(std::string_view line) {
   if (is_broken_) return;
   const auto frame = kubernetes_api::frame_of(line);
-  if (!frame || frame->text.size() > max_frame)
+  if (!frame || frame->text.size() > max_frame) {
     is_broken_ = true;  // The step has written to its agent's file.
-  else if (frame->kind == '.')
+  } else if (frame->kind == '.') {
     ended_ = true;
-  else
+  } else if (frame->kind == 'w') {
+    report_.waits = frame->text;
+  } else if (frame->kind != 'u') {
+    report_ = {.progressed = std::chrono::steady_clock::now() - kubernetes_api::age_of(*frame)};
     kubernetes_api::pass_output(*frame, on_bytes_);
+  }
 }
 
 }  // namespace pipeline::orchestrators::slurm

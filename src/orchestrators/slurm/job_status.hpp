@@ -11,6 +11,7 @@
 
 #include "core/lines.hpp"
 #include "core/usage.hpp"
+#include "orchestrators/agent_reports.hpp"
 
 namespace pipeline::orchestrators::slurm {
 
@@ -37,6 +38,8 @@ class JobLog {
   bool read();
   /// Returns true if the agent has marked the end of the output.
   bool ended() const { return ended_; }
+  /// Returns what the agent has said of the step. Its waits are cleared by output or progress.
+  const AgentReport& report() const { return report_; }
 
  private:
   void take_line(std::string_view line);
@@ -46,6 +49,7 @@ class JobLog {
   std::uint64_t offset_ = 0;
   core::Lines lines_;
   bool ended_ = false, is_broken_ = false;
+  AgentReport report_;
 };
 
 }  // namespace pipeline::orchestrators::slurm

@@ -17,8 +17,10 @@
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/log.hpp"
+#include "core/scope_guard.hpp"
 #include "core/text.hpp"
 #include "model/step_span.hpp"
+#include "orchestrators/agent_reports.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/host_environments.hpp"
@@ -29,6 +31,7 @@
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
+#include "orchestrators/usage/agent_waits.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -47,6 +50,7 @@ Capabilities capabilities_of_slurm() {
   capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
   capabilities.outlives_driver = capabilities.reports_begin = capabilities.shells = true;
   capabilities.infrastructure_retries = 3;
+  capabilities.open_files = 1;  // Its log: all else is opened for a moment.
   return capabilities;
 }
 
@@ -131,8 +135,6 @@ class SlurmOrchestrator : public Orchestrator {
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
     for (const auto* step : steps)
-      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within_, found);
-    for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
                          .message = "'" + step->name +
@@ -146,13 +148,14 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
     AttemptResult result;
+    const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
     try {
       if (partitions_.empty()) co_await look_at_cluster();
       auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
       if (attempt.shell)
         result = co_await run_shell(place, attempt);
       else
-        result = co_await run_job(place, attempt);
+        result = co_await run_job(place, attempt, reports_.of(attempt));
     } catch (const SlurmError& error) {
       result.failure = Failure{FailureKind::infrastructure, error.what(), error.advice(), {}};
     } catch (const core::EnvironmentError& error) {
@@ -160,6 +163,15 @@ class SlurmOrchestrator : public Orchestrator {
     }
     result.image = (co_await provider_of(attempt.step).environment(attempt.step)).description;
     co_return result;
+  }
+
+  async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
+    const auto waits = co_await reports_.waits_of(attempt);
+    co_return usage::read_agent_waits(waits);
+  }
+
+  async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) override {
+    co_return reports_.activity_of(attempt);
   }
 
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
@@ -447,6 +459,7 @@ class SlurmOrchestrator : public Orchestrator {
   const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
   Client& client_ = *owned_client_;
   Removals removals_;
+  AgentReports reports_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
   std::vector<Partition> partitions_;
   ArrayLimits limits_;

@@ -181,7 +181,9 @@ TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
 }
 
 TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
-  auto& devices = orchestrator.gpus_elsewhere.emplace().devices;
+  auto& inventory = orchestrator.gpus_elsewhere.emplace();
+  inventory.machines = {"unix", "ssh://desk"};
+  auto& devices = inventory.devices;
   for (const auto& [uuid, machine, index] :
        {std::tuple("GPU-x", 0U, 0U), std::tuple("GPU-b", 1U, 0U), std::tuple("GPU-a", 1U, 1U)}) {
     auto& device = devices.emplace_back();
@@ -201,7 +203,7 @@ TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
     FAIL();
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("step 'b' asks for 3 GPUs, and no machine has so many"));
-    EXPECT_THAT(error.what(), HasSubstr("have 1, 2 of them, in the order of the profile"));
+    EXPECT_THAT(error.what(), HasSubstr("unix has 1, ssh://desk has 2 of them"));
   }
 }
 

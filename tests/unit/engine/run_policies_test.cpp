@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/run/retries.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -77,6 +78,23 @@ TEST_F(RunPolicies, never_wins_over_all_other_retries) {
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(orchestrator.started["two"], 1);
   EXPECT_EQ(orchestrator.started["lost"], 1);
+}
+
+TEST(Retries, of_attempts_that_a_queue_has_preempted_are_not_counted) {
+  const Failure failure{FailureKind::infrastructure, "Kueue has evicted it"};
+  orchestrators::AttemptResult result;
+  result.was_preempted = true;
+  const FailedAttempt failed{failure, result, {}, {}};
+  const RetrySettings once{.max_infrastructure_retries = 1};
+  Retries retries(once, 0);
+  AttemptCounts counts;
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(retries.after(failed, counts).has_value());
+  EXPECT_EQ(counts.interruptions, 0u);
+  const RetrySettings never{.max_infrastructure_retries = 0};
+  EXPECT_FALSE(Retries(never, 3).after(failed, counts).has_value());
+  result.was_preempted = false;
+  EXPECT_TRUE(retries.after(failed, counts).has_value());
+  EXPECT_FALSE(retries.after(failed, counts).has_value());
 }
 
 TEST_F(RunPolicies, a_retry_avoids_the_nodes_of_failed_attempts) {

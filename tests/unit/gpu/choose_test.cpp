@@ -109,6 +109,16 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+TEST(GpuUnits, of_several_machines_have_their_names) {
+  auto inventory = machine();
+  inventory.machines = {"unix", "ssh://desk"};
+  inventory.devices[0].machine = 1;
+  EXPECT_EQ(units_of(inventory).front().name(), "GPU 0 of ssh://desk");
+  const auto shortage = std::get<Shortage>(demand_of(count(4), inventory));
+  EXPECT_EQ(shortage.message, "asks for 4 GPUs, and the machines have 3");
+  EXPECT_THAT(shortage.notes.front(), HasSubstr("ssh://desk has GPU 0: Tesla"));
+}
+
 struct Wrong {
   const char* name;
   settings::GpuRequest request;

@@ -308,6 +308,18 @@ TEST(command, later_variables_win) {
   EXPECT_EQ(variables["C"], "secret");
 }
 
+TEST(command, python_says_where_it_is_when_a_step_that_can_stall_is_aborted) {
+  AttemptBuilder step(program({"true"}));
+  EXPECT_FALSE(variables_of(step.attempt(), layout).contains("PYTHONFAULTHANDLER"));
+  step.step.stalled_after = std::chrono::seconds(1);
+  EXPECT_EQ(variables_of(step.attempt(), layout)["PYTHONFAULTHANDLER"], "1");
+  step.environment = {{"PYTHONFAULTHANDLER", ""}};
+  EXPECT_EQ(variables_of(step.attempt(), layout)["PYTHONFAULTHANDLER"], "");
+  step.environment = {};
+  step.step.settings->docker.environment = {{"PYTHONFAULTHANDLER", "of the image"}};
+  EXPECT_FALSE(variables_of(step.attempt(), layout).contains("PYTHONFAULTHANDLER"));
+}
+
 }  // namespace
 }  // namespace test
 }  // namespace pipeline

@@ -75,7 +75,7 @@ class ClusterSecrets : public testing::Test {
                                         const JobOptions& place, Removals& removals) {
     JobInformer informer(who, "x");
     co_await informer.ready(attempt.io.cancel);
-    PodReport report;
+    AgentReport report;
     auto result = co_await run_job(who, informer, attempt, place, nullptr, removals, report);
     co_return result;
   }

@@ -217,9 +217,13 @@ TEST(KueueWorkload, says_why_it_waits_and_why_it_was_ended) {
   EXPECT_EQ(wait_in_queue(with("QuotaReserved", "True", "Quota reserved")), "");
   EXPECT_EQ(wait_in_queue(with("Admitted", "False", "")), "R");
   EXPECT_EQ(wait_in_queue(nullptr), "");
-  EXPECT_EQ(eviction_from_queue(with("Evicted", "True", "Preempted to make room")),
-            "Preempted to make room");
-  EXPECT_EQ(eviction_from_queue(with("Evicted", "False", "x")), "");
+  const auto evicted = eviction_from_queue(with("Evicted", "True", "The pods were not ready"));
+  EXPECT_EQ(evicted.why, "The pods were not ready");
+  EXPECT_FALSE(evicted.is_preemption);
+  EXPECT_EQ(eviction_from_queue(with("Evicted", "False", "x")).why, "");
+  const auto preempted = eviction_from_queue(with("Preempted", "True", "to make room"));
+  EXPECT_EQ(preempted.why, "to make room");
+  EXPECT_TRUE(preempted.is_preemption);
 }
 
 struct PodGroupCase {
@@ -388,7 +392,7 @@ class GangOnServer : public testing::Test, public AttemptRunner {
   std::optional<kubernetes_api::Client> client;
   std::optional<JobInformer> informer;
   Removals removals;
-  PodReport reports[2];
+  AgentReport reports[2];
 };
 
 TEST_F(GangOnServer, succeeds_with_all_its_pods) {
@@ -426,10 +430,11 @@ TEST_F(GangOnServer, is_retried_after_an_eviction_with_the_words_of_the_queue) {
                 pod_of(0, "Running", {}, true), pod_of(1, "Running", {}, true),
                 pod_of(1, "Failed", 143, true), pod_of(0, "Failed", 143, true)};
   workload["status"]["conditions"][0] = {
-      {"type", "Evicted"}, {"status", "True"}, {"message", "Preempted to make room"}};
+      {"type", "Preempted"}, {"status", "True"}, {"message", "Preempted to make room"}};
   const auto whole = result();
   ASSERT_TRUE(whole.failure);
   EXPECT_EQ(whole.failure->kind, FailureKind::infrastructure);
+  EXPECT_TRUE(whole.was_preempted);
   EXPECT_THAT(
       whole.failure->message,
       HasSubstr("was ended because its Job was suspended: Kueue has evicted it: Preempted"));

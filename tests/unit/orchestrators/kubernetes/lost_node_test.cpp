@@ -68,7 +68,7 @@ class LostNode : public testing::Test {
       builder.cancel.stop(core::StopLevel::immediate);
     };
     Removals removals;
-    PodReport report;
+    AgentReport report;
     auto result = co_await run_job(client, informer, attempt, place, nullptr, removals, report);
     co_return result;
   }

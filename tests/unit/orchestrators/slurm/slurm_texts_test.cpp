@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orchestrators/nodes.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/gang_job.hpp"
 #include "orchestrators/slurm/job_script.hpp"
@@ -177,6 +178,21 @@ TEST(SlurmTexts, a_log_is_read_whole_while_it_grows) {
   EXPECT_EQ(err, "\n");
 }
 
+TEST(SlurmTexts, a_log_has_what_a_stalled_step_waits_in_until_it_goes_on) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  JobLog log(file, [](bool, std::string_view) {});
+  EXPECT_FALSE(log.report().progressed);
+  std::ofstream(file, std::ios::app) << "w0 17 P7 sleep 5\tS1 nap\n";
+  log.read();
+  EXPECT_EQ(log.report().waits, "P7 sleep 5\tS1 nap");
+  EXPECT_FALSE(log.report().progressed);
+  std::ofstream(file, std::ios::app) << "a24 4 2000\n";
+  log.read();
+  EXPECT_EQ(log.report().waits, "");
+  EXPECT_LE(log.report().progressed, std::chrono::steady_clock::now() - std::chrono::seconds(2));
+}
+
 TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
   const core::TemporaryFolder folder;
   const auto file = folder.path() / "log";
@@ -272,22 +288,31 @@ TEST(SlurmTexts, a_step_with_nodes_is_one_job_with_a_task_on_each) {
     EXPECT_EQ(std::ranges::count(options, option), 1) << option;
   const JobPaths job{"/s/jobs/j", "/s/events", "j"};
   EXPECT_EQ(node_paths(job, 1).ended(), "/s/events/j+1.ended");
-  const auto script = gang_script(job, "/s/agent", attempt);
+  const auto script = gang_script(job, "/s/agent", attempt, {});
   for (const auto* part : {"srun --nodes=3 --ntasks=3 --ntasks-per-node=1 --cpus-per-task=2 ",
                            " /s/agent /s/jobs /s/events j+ &\n"})
     EXPECT_NE(script.find(part), std::string::npos) << part << script;
+  const auto within = gang_script(job, "/s/agent", attempt, {"srun", "--exact", "--nodes=3"});
+  for (const auto* part : {"export PIPE_SLURM_ID=$$\nexec srun --exact --nodes=3 --kill-on-bad",
+                           " /s/agent /s/jobs /s/events j+ /s/jobs/j/addresses\n"})
+    EXPECT_NE(within.find(part), std::string::npos) << part << within;
 }
 
-TEST(SlurmTexts, a_step_with_nodes_says_what_slurm_does_not_do_for_it) {
+TEST(SlurmTexts, processes_share_the_gpus_that_slurm_has_given_their_node) {
   AttemptBuilder step(program({"true"}));
-  step.step.nodes = {.count = 2, .visible = VisibleGpus::own};
-  std::vector<core::Diagnostic> found;
-  check_gang(step.step, true, true, found);
-  EXPECT_EQ(found.size(), 3u);
-  step.step.nodes.visible = VisibleGpus::node;
-  found.clear();
-  check_gang(step.step, false, false, found);
-  EXPECT_TRUE(found.empty());
+  auto attempt = step.attempt();
+  NodeAddresses addresses{{"{node0}", "{node1}"}, 12000};
+  attempt.process = NodeProcess{.node = 1, .nodes = 2, .addresses = &addresses};
+  StringMap variables{{"CUDA_VISIBLE_DEVICES", gpus_mark}};
+  add_gang_variables(attempt, variables);
+  EXPECT_EQ(variables.size(), 1u) << "it has no agents";
+  addresses.has_agents = true;
+  addresses.secret = "s";
+  add_gang_variables(attempt, variables);
+  EXPECT_EQ(variables, (StringMap{{agent_secret_name, "s"}}));
+  variables["CUDA_VISIBLE_DEVICES"] = "3";
+  add_gang_variables(attempt, variables);
+  EXPECT_EQ(variables.at("CUDA_VISIBLE_DEVICES"), "3") << "the step's own value stays";
 }
 
 TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) {

@@ -1,15 +1,15 @@
-#include "orchestrators/kubernetes/pod_waits.hpp"
+#include "orchestrators/usage/agent_waits.hpp"
 
 #include <algorithm>
 #include <charconv>
 
 #include "orchestrators/usage/process_waits.hpp"
 
-namespace pipeline::orchestrators::kubernetes {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 /// Reads `S63 futex_wait_queue`.
-void add_pod_wait(std::string_view text, usage::ProcessWaits& waits) {
+void add_agent_wait(std::string_view text, ProcessWaits& waits) {
   std::size_t threads = 0;
   const char* const end = text.data() + text.size();
   const auto count = std::from_chars(text.data() + 1, end, threads);
@@ -20,12 +20,12 @@ void add_pod_wait(std::string_view text, usage::ProcessWaits& waits) {
 
 }  // namespace
 
-std::vector<std::string> read_pod_waits(std::string_view text) {
+std::vector<std::string> read_agent_waits(std::string_view text) {
   std::vector<std::string> lines;
   std::string process;
-  usage::ProcessWaits waits;
+  ProcessWaits waits;
   const auto finish = [&] {
-    if (!process.empty() && !waits.empty()) lines.push_back(usage::wait_line(process, waits));
+    if (!process.empty() && !waits.empty()) lines.push_back(wait_line(process, waits));
     waits.clear();
   };
   while (!text.empty()) {
@@ -34,7 +34,7 @@ std::vector<std::string> read_pod_waits(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (part.size() < 2) continue;
     if (part.front() != 'P') {
-      add_pod_wait(part, waits);
+      add_agent_wait(part, waits);
       continue;
     }
     finish();
@@ -47,4 +47,4 @@ std::vector<std::string> read_pod_waits(std::string_view text) {
   return lines;
 }
 
-}  // namespace pipeline::orchestrators::kubernetes
+}  // namespace pipeline::orchestrators::usage
