@@ -76,7 +76,7 @@ struct Entry {
   std::chrono::system_clock::time_point modified;  ///< By the clock of the store's machine.
 };
 
-/// What the store's server says of a blob without a transfer of it.
+/// A blob's description by the store's server, without a transfer of the blob.
 struct Attestation {
   std::uint64_t size = 0;
   std::string tag;        ///< The ETag, without quotes.

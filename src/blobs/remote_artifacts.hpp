@@ -71,7 +71,7 @@ class RemoteArtifacts {
   }
   /// Returns the store's settings as text, for model::Elsewhere.
   std::string place() const;
-  /// What a pod reports of a blob that it has sent.
+  /// The report of a pod about a blob that it has sent.
   struct Sent {
     std::uint64_t bytes = 0;
     std::vector<std::string> tags;  ///< See PodAccess::complete_upload().

@@ -59,7 +59,7 @@ struct RankEnd {
 /// Returns nothing for a line that is another one.
 std::optional<RankEnd> rank_end_of(std::string_view line);
 
-/// What the processes of each rank wait in, as AttemptRunner::waits_of() has it.
+/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them.
 using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
 /// Returns `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
 /// alike`: that rank is what the others wait for. Empty if there is no such rank.
