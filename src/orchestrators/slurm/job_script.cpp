@@ -236,9 +236,8 @@ std::string container_script(const JobPaths& paths, const ContainerStart& start)
 }
 
 std::string container_shell_script(const ContainerStart& start) {
-  return std::string(script_beginning) + "without_container() {\n  " + removal +
-         "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" + removal +
-         "exit $code\n";
+  return std::string(script_beginning) + "without_container() {\n  " + removal + "  exit 1\n}\n" +
+         container_commands(start) + "\"$@\"\ncode=$?\n" + removal + "exit $code\n";
 }
 
 std::string shell_script(const JobPaths& paths, const std::string& folder,

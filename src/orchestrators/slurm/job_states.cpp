@@ -102,9 +102,9 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
       view.node_reason.find("Duplicate jobid") != std::string::npos)
     return {infrastructure,
             "was cancelled by Slurm, whose restarted controller had started it twice",
-            {std::string(is_retried),
-             "Slurm has drained " + view.node + ": `scontrol update nodename=" + view.node +
-                 " state=resume` gives it back"},
+            {std::string(is_retried), "Slurm has drained " + view.node +
+                                          ": `scontrol update nodename=" + view.node +
+                                          " state=resume` gives it back"},
             {}};
   if (state && state->phase == ended) {
     Failure failure{state->kind, std::string(state->message), {}, {}};

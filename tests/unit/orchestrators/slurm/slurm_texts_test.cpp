@@ -137,8 +137,8 @@ TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
   EXPECT_EQ(command.front(), "srun");
   std::string text;
   for (const auto& word : command) text += word + "\n";
-  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n",
-                           "\n/state/agent\njob\n/s\n/s\nshell\n"})
+  for (const auto* part :
+       {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n", "\n/state/agent\njob\n/s\n/s\nshell\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
   const auto script = shell_script(paths, "/s/code", attempt.shell->words);
   for (const auto* part : {"\n. /s/shell/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
