@@ -1,4 +1,4 @@
-"""A step on a cluster writes a large file, the next one reads it, with `verify: consumer` of a bucket: the bytes that the driver receives of the bucket, and
+"""A step on a cluster writes a large file, the next one reads it, outputs staying in a bucket: the bytes that the driver receives of the bucket, and
 the wall time of the two transfers beside s5cmd's on the same server. Needs `scripts/testbed/kubernetes up` and `scripts/testbed/s3 start`.
 Usage: consumer.py [--mebibytes 4096] [--verify consumer|driver] [--rounds 1]; PIPE names the command. Prints a line of JSON for each round."""
 

@@ -1,9 +1,12 @@
 /// @file
-/// An optional member that few objects have.
+/// Members that few objects have: an optional value, a list, and a map.
 #pragma once
 
+#include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace pipeline {
 
@@ -36,6 +39,100 @@ class Rare {
 
  private:
   std::unique_ptr<T> value_;
+};
+
+/// A list that takes only a pointer while nothing has been added to it. Reads like a vector.
+template <class T>
+class RareList {
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  RareList() = default;
+  RareList(std::vector<T> items) {
+    if (!items.empty()) items_ = std::make_unique<std::vector<T>>(std::move(items));
+  }
+  RareList(std::initializer_list<T> items) : RareList(std::vector<T>(items)) {}
+  RareList(const RareList& other)
+      : items_(other.empty() ? nullptr : std::make_unique<std::vector<T>>(*other.items_)) {}
+  RareList(RareList&&) noexcept = default;
+  RareList& operator=(RareList other) noexcept {
+    items_ = std::move(other.items_);
+    return *this;
+  }
+  ~RareList() = default;
+
+  T* begin() { return items_ ? items_->data() : nullptr; }
+  T* end() { return begin() + size(); }
+  const T* begin() const { return items_ ? items_->data() : nullptr; }
+  const T* end() const { return begin() + size(); }
+  std::size_t size() const { return items_ ? items_->size() : 0; }
+  bool empty() const { return size() == 0; }
+  T& operator[](std::size_t i) { return (*items_)[i]; }
+  const T& operator[](std::size_t i) const { return (*items_)[i]; }
+  T& front() { return items_->front(); }
+  const T& front() const { return items_->front(); }
+  T& back() { return items_->back(); }
+  const T& back() const { return items_->back(); }
+
+  /// Returns the list for changes that need a vector.
+  std::vector<T>& vector() {
+    if (!items_) items_ = std::make_unique<std::vector<T>>();
+    return *items_;
+  }
+  void push_back(T item) { vector().push_back(std::move(item)); }
+  template <class... Arguments>
+  T& emplace_back(Arguments&&... arguments) {
+    return vector().emplace_back(std::forward<Arguments>(arguments)...);
+  }
+  void shrink_to_fit() {
+    if (items_) items_->shrink_to_fit();
+  }
+  void clear() { items_.reset(); }
+
+ private:
+  std::unique_ptr<std::vector<T>> items_;
+};
+
+/// A map that takes only a pointer while nothing has been written to it. Reads like the map `M`.
+template <class M>
+class RareMap {
+ public:
+  using key_type = typename M::key_type;
+  using mapped_type = typename M::mapped_type;
+  using value_type = typename M::value_type;
+  using iterator = typename M::const_iterator;
+  using const_iterator = typename M::const_iterator;
+
+  RareMap() = default;
+  RareMap(M map) {
+    if (!map.empty()) map_ = std::move(map);
+  }
+  RareMap(std::initializer_list<value_type> values) : RareMap(M(values)) {}
+
+  const M& operator*() const {
+    static const M none;
+    return map_ ? *map_ : none;
+  }
+  operator const M&() const { return **this; }
+  const_iterator begin() const { return (**this).begin(); }
+  const_iterator end() const { return (**this).end(); }
+  const_iterator find(const key_type& key) const { return (**this).find(key); }
+  std::size_t size() const { return (**this).size(); }
+  bool empty() const { return (**this).empty(); }
+  bool contains(const key_type& key) const { return (**this).contains(key); }
+  const mapped_type& at(const key_type& key) const { return (**this).at(key); }
+
+  mapped_type& operator[](const key_type& key) {
+    if (!map_) map_.emplace();
+    return (*map_)[key];
+  }
+  void clear() { map_.reset(); }
+  friend bool operator==(const RareMap& a, const RareMap& b) { return *a == *b; }
+
+ private:
+  Rare<M> map_;
 };
 
 }  // namespace pipeline

@@ -88,9 +88,9 @@ struct InputSpec {
   /// Set if sources of a gathered input may be missing: how many there must be. The `file` of a
   /// missing one is null in `index.json`.
   std::optional<unsigned> at_least = {};
-  std::optional<DataSpec> data = {};
+  Rare<DataSpec> data = {};
   /// In a repeated step: the output of the round before, which rounds after the first take instead.
-  std::optional<SourceSpec> then = {};
+  Rare<SourceSpec> then = {};
 };
 
 /// A value that a condition takes from the JSON output of another step.
@@ -180,7 +180,7 @@ struct RepeatSpec {
 struct StepSpec {
   /// Letters, digits, `_`, `-`, `.`; begins with a letter or digit. With a `.`: an instance.
   std::string name = {};
-  std::optional<InstanceSpec> instance = {};
+  Rare<InstanceSpec> instance = {};
   /// Set if the run makes the step's instances. An input from a step with the same matrix takes the
   /// output of the instance with the same values; a gathered input, those of all.
   Rare<MatrixSpec> matrix = {};
@@ -209,8 +209,8 @@ struct StepSpec {
   /// included file; empty: PipelineSpec::root.
   std::filesystem::path code_root = {};
   /// Further files of the step's code, content by name.
-  StringMap files = {};
-  StepEnvironment environment = {};
+  RareMap<StringMap> files = {};
+  RareMap<StepEnvironment> environment = {};
   std::vector<SecretSpec> secrets = {};
   /// Values from `.env` beside the file, for `environment` without values and for `secrets`, where
   /// the user's environment lacks a variable. Holds secrets: must not be shown or stored.
@@ -219,7 +219,8 @@ struct StepSpec {
   CopyOnWrite<Settings> settings = {};
   /// `local`, `docker`, `kubernetes` or `slurm`. Empty: the run's.
   std::string orchestrator = {};
-  RetrySettings retry = {};
+  /// Shared like `settings`.
+  CopyOnWrite<RetrySettings> retry = {};
   /// Limit for one attempt.
   std::optional<Duration> timeout = {};
   /// Time without output after which a running attempt is reported as stalled.
@@ -234,21 +235,23 @@ struct StepSpec {
   /// Maximum number of the step's instances that run at the same time; 0: no limit.
   unsigned max_parallel = 0;
   /// Units of the machine's named limits that an attempt holds.
-  std::map<std::string, unsigned> uses = {};
+  RareMap<std::map<std::string, unsigned>> uses = {};
   /// Containers that run beside each attempt, by the name under which the step reaches them.
-  std::map<std::string, ServiceSpec> services = {};
+  RareMap<std::map<std::string, ServiceSpec>> services = {};
   /// Absolute path of the folder that receives copies of the outputs on success; empty: none.
   std::filesystem::path publish_to = {};
   /// Whether the step has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
   /// Set if each attempt is several processes, on one node or more.
   NodesSpec nodes = {.count = 0};
-  /// Names under which outputs are published on success, keyed by output.
-  StringMap publish = {};
   /// Line of the source file, counted from 1; 0: unknown.
   unsigned line = 0;
+  /// Column of the step's name in that line, counted from 1; 0: unknown.
+  unsigned column = 0;
   /// The file that `line` counts in: 0 for PipelineSpec::file, n for the n-th of the included ones.
   unsigned file = 0;
+  /// Names under which outputs are published on success, keyed by output.
+  RareMap<StringMap> publish = {};
   /// The user's version of data that the step reads in other ways than as inputs, such as volumes;
   /// a part of the key.
   std::string version = {};

@@ -35,7 +35,7 @@ class JobFolder {
       return missing_ == looks;
     looked_ = now.tv_sec;
     struct stat status {};
-    // One that is mounted in a container keeps its name there, and has no link any more.
+    // A folder that is mounted in a container keeps its name there, and has no link any more.
     const bool is_there = stat(folder_, &status) == 0 ? !counts_links_ || status.st_nlink > 0
                                                       : errno != ENOENT && errno != ESTALE;
     missing_ = is_there ? 0 : missing_ + 1;

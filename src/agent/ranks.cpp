@@ -142,6 +142,7 @@ class RankNode {
   pid_t start(unsigned local, int out, int err);
   [[noreturn]] void become(unsigned local);
   std::string filled(std::string value, unsigned local) const;
+  std::string own_gpus(const std::vector<std::string>& all, unsigned local) const;
   void wait_for_news();
   void pass_on(bool is_last);
   void reap();
@@ -277,21 +278,34 @@ std::string RankNode::filled(std::string value, unsigned local) const {
   replace_all(value, "{rank}", std::to_string(rank(local)));
   replace_all(value, "{local_rank}", std::to_string(local));
   replace_all(value, "{restart}", begun_ > 0 ? "-" + std::to_string(begun_) : "");
-  std::string gpus;
-  for (unsigned i = 0; i < options_.own_gpus; ++i)
-    gpus += (i > 0 ? "," : "") + std::to_string(local * options_.own_gpus + i);
-  replace_all(value, "{gpus}", gpus);
+  replace_all(value, "{gpus}", own_gpus({}, local));
   for (std::size_t node = 0; node < addresses_.size(); ++node)
     replace_all(value, "{node" + std::to_string(node) + "}", addresses_[node]);
   return value;
+}
+
+/// Returns the GPUs that a process has of those of its node.
+/// @param all of the node; empty: numbers are written
+std::string RankNode::own_gpus(const std::vector<std::string>& all, unsigned local) const {
+  std::string gpus;
+  for (unsigned i = 0; i < options_.own_gpus; ++i) {
+    const auto index = local * options_.own_gpus + i;
+    gpus += (i > 0 ? "," : "") + (index < all.size() ? all[index] : std::to_string(index));
+  }
+  return gpus;
 }
 
 void RankNode::become(unsigned local) {
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before_, nullptr);
   for (const auto& name : options_.filled)
-    if (const char* value = getenv(name.c_str()))
-      setenv(name.c_str(), filled(value, local).c_str(), 1);
+    if (const char* value = getenv(name.c_str())) {
+      // Slurm has written a list, and no mark.
+      const bool is_list =
+          options_.own_gpus > 0 && name == "CUDA_VISIBLE_DEVICES" && !strchr(value, '{');
+      const auto text = is_list ? own_gpus(parts_of(value), local) : filled(value, local);
+      setenv(name.c_str(), text.c_str(), 1);
+    }
   execvp(options_.command[0], options_.command);
   const int error = errno;
   // orchestrators/containers/container_end.cpp looks for this.

@@ -19,7 +19,8 @@ namespace pipeline::kubernetes_api {
 ///     --fill NAME,...       variables in whose values marks are filled in: {rank}, {local_rank},
 ///                           {gpus}, {restart} (empty, later -1, -2, ...), and {node0}, {node1},
 ///                           ...
-///     --own-gpus COUNT      number of GPUs of each process, for {gpus}
+///     --own-gpus COUNT      number of GPUs of each process, for {gpus} and for what Slurm has
+///                           written to CUDA_VISIBLE_DEVICES
 ///     --restarts COUNT      how often all processes of all nodes begin again after a failure
 ///     --first               the success of rank 0 ends the others of its node
 ///     --begun-within S      seconds within which node 0's agent must answer

@@ -1,7 +1,7 @@
 /// @file
 /// The port to a remote store: blobs by key, of S3-compatible servers, of a shared folder, ... A
 /// new kind of store is a folder beside `s3/` with a class that implements BlobStore and a Kind
-/// (kind.hpp), and its row in registry.cpp. tests/support/blob_conformance.hpp is its test.
+/// (kind.hpp), and its name in src/CMakeLists.txt. tests/support/blob_conformance.hpp is its test.
 #pragma once
 
 #include <chrono>
@@ -76,11 +76,17 @@ struct Entry {
   std::chrono::system_clock::time_point modified;  ///< By the clock of the store's machine.
 };
 
-/// What the store's server says of a blob without a transfer of it.
+/// A blob's description by the store's server, without a transfer of the blob.
 struct Attestation {
   std::uint64_t size = 0;
   std::string tag;        ///< The ETag, without quotes.
   std::string crc64nvme;  ///< Of the whole blob, in base64; empty if the server keeps none.
+};
+
+/// An upload in parts that was begun, and neither completed nor aborted.
+struct OpenUpload {
+  std::string key, id;
+  std::chrono::system_clock::time_point begun;  ///< By the clock of the store's machine.
 };
 
 /// How pods reach the store, which have no keys for it and see no files of this machine.
@@ -120,6 +126,9 @@ class PodAccess {
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
   virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
+  /// Returns the open uploads of all keys; nothing if the server does not list them, or not for
+  /// these keys (s3:ListBucketMultipartUploads).
+  virtual async::Task<std::vector<OpenUpload>> open_uploads() = 0;
   /// Returns nothing if there is no such blob.
   virtual async::Task<std::optional<Attestation>> attest(std::string key) = 0;
 

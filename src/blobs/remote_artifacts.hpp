@@ -62,11 +62,16 @@ class RemoteArtifacts {
   /// the artifact is then uploaded when it is needed.
   async::Task<> adopt(std::string key, std::string digest, bool is_tree, std::uint64_t bytes);
   /// Returns true if a folder or file that a pod has sent is not compared here with its digest, but
-  /// by all who take it: the option `verify: consumer`.
-  bool is_verified_by_consumers() const { return settings_.option("verify") == "consumer"; }
+  /// by all who take it: unless the option is `verify: driver`.
+  bool is_verified_by_consumers() const { return settings_.option("verify") != "driver"; }
+  /// Returns true if a result of another machine stays in the store until its content is needed:
+  /// by default that of a step which runs elsewhere, with `verify: consumer` any.
+  bool keeps_results(bool of_elsewhere) const {
+    return of_elsewhere ? is_verified_by_consumers() : settings_.option("verify") == "consumer";
+  }
   /// Returns the store's settings as text, for model::Elsewhere.
   std::string place() const;
-  /// What a pod reports of a blob that it has sent.
+  /// The report of a pod about a blob that it has sent.
   struct Sent {
     std::uint64_t bytes = 0;
     std::vector<std::string> tags;  ///< See PodAccess::complete_upload().

@@ -185,7 +185,15 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
     auto attempts = store.attempts().list(step.run, step.name);
     if (!attempts.empty()) rows.push_back({step.name, std::move(attempts.back())});
   }
-  return rows.empty() ? "" : "\n" + wide_table("STEP", rows).render(paint);
+  if (rows.empty()) return {};
+  Table ways;
+  for (const auto& [name, attempt] : rows) {
+    if (attempt.stored.empty()) continue;
+    if (ways.empty()) ways.add({"STEP", "OUTPUTS"});
+    ways.add({name, for_terminal(attempt.stored, false)});
+  }
+  return "\n" + wide_table("STEP", rows).render(paint) +
+         (ways.empty() ? "" : "\n" + ways.render(paint));
 }
 
 /// Shows one step with all of its attempts: their ends, phases and usage, each on 80 columns.

@@ -1,5 +1,5 @@
 /// @file
-/// What processes have done so far.
+/// The activity of processes so far.
 #pragma once
 
 #include <chrono>

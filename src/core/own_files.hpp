@@ -1,5 +1,6 @@
 /// @file
-/// What `pipe` itself writes into folders of the user's: no code, build context or key has it.
+/// Files that `pipe` itself writes into folders of the user's: no code, build context or key has
+/// them.
 #pragma once
 
 #include <filesystem>

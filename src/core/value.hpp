@@ -4,7 +4,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include <pipeline/rare.hpp>
 
 #include "core/diagnostic.hpp"
 
@@ -13,12 +14,11 @@ namespace pipeline::core {
 struct Value {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  bool quoted = false;       ///< Quoted scalars are strings, also `"5"` and `"true"`.
-  std::string scalar;        ///< The text as written, with quotes and escapes resolved.
-  std::vector<Value> items;  ///< Items of a list.
+  bool quoted = false;    ///< Quoted scalars are strings, also `"5"` and `"true"`.
+  std::string scalar;     ///< The text as written, with quotes and escapes resolved.
+  RareList<Value> items;  ///< Items of a list.
   struct Member;
-  std::vector<Member>
-      members;  ///< Members of a map in the author's order; keys are unique scalars.
+  RareList<Member> members;  ///< Members of a map in the author's order; keys are unique scalars.
   Span span;
   /// Returns the member called `key`, or null.
   const Value* find(std::string_view key) const;

@@ -177,7 +177,7 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
         throw net::TransportError(
             lost->curl_code(),
             error.what());  // The engine responded before, so it may come back.
-      throw core::EnvironmentError(error);
+      throw UnreachableEngine(error);
     }
     co_await async::sleep(std::chrono::milliseconds(50 * tries));
   }

@@ -204,7 +204,7 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& why) {
+UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why) {
   const auto is = [&](std::string_view prefix) { return endpoint.url.starts_with(prefix); };
   std::vector<std::string> advice;
   std::string reason = why;
@@ -235,7 +235,7 @@ core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& 
     advice.emplace_back("the endpoint comes from " + endpoint.origin +
                         ": change that if it is the wrong one");
   advice.emplace_back("or run the steps as plain processes: `--orchestrator local`");
-  return core::EnvironmentError(
+  return UnreachableEngine(
       "no Docker Engine answers at " + endpoint.url + " (" + endpoint.origin + "): " + reason,
       std::move(advice));
 }

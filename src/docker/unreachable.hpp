@@ -8,7 +8,13 @@
 
 namespace pipeline::docker {
 
+/// No engine answers.
+class UnreachableEngine : public core::EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
 /// @param why the transport's message: from curl, or from ssh and the remote command
-[[nodiscard]] core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& why);
+[[nodiscard]] UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why);
 
 }  // namespace pipeline::docker

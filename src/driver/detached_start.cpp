@@ -20,6 +20,7 @@
 #include "engine/cache/cache_key.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/run/refusal.hpp"
+#include "model/step_span.hpp"
 #include "notify/webhook.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
@@ -46,7 +47,7 @@ void refuse_other_orchestrators(Session& session) {
     core::Diagnostic diagnostic;
     diagnostic.code = "not-detached";
     diagnostic.message = std::move(message);
-    diagnostic.span = core::Span{step.line, 0, 1, step.file};
+    diagnostic.span = model::span_of(step);
     diagnostic.suggestion = std::move(suggestion);
     wrong.push_back(std::move(diagnostic));
   };

@@ -86,6 +86,14 @@ Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
   return life;
 }
 
+bool Drivers::goes_on(store::RunRecord& run) {
+  if (run.status != RunStatus::running) return false;
+  if (liveness_of(run) != Liveness::dead) return run.status == RunStatus::running;
+  // The driver may have recorded the run's end since this record was read.
+  run = store_.runs().find(run.id).value_or(run);
+  return false;
+}
+
 /// @param is_gone the driver is dead; the replica has everything that it could save
 void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   auto& elsewhere = elsewhere_of(run);

@@ -32,11 +32,9 @@ class Drivers {
   /// once in a few seconds; if it does not answer, it is not queried again for the same time. First
   /// downloads what the driver has saved to the replica; afterwards the run may have ended.
   Liveness liveness_of(store::RunRecord& run);
-  /// Returns true if the run has a living driver, or one of unknown liveness.
-  bool goes_on(store::RunRecord& run) {
-    return run.status == RunStatus::running && liveness_of(run) != Liveness::dead &&
-           run.status == RunStatus::running;
-  }
+  /// Returns true if the run has a living driver, or one of unknown liveness. Otherwise the record
+  /// is as the driver has left it.
+  bool goes_on(store::RunRecord& run);
   /// Returns `the Job x in the namespace y of context z: its pod w`, with the reason why the pod
   /// does not start, or its result.
   std::string described(store::RunRecord& run);

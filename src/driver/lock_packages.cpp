@@ -11,6 +11,7 @@
 #include "engine/data/download.hpp"
 #include "engine/data/pinned_data.hpp"
 #include "engine/run/refusal.hpp"
+#include "model/step_span.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::driver {
@@ -32,7 +33,7 @@ async::Task<> lock_environments(Session& session, RunObserver& observer,
       if (!error.file().empty()) throw;
       refused_settings.insert(settings);
       for (auto each : error.diagnostics()) {
-        each.span = {step->line, 0, 1, step->file};
+        each.span = model::span_of(*step);
         const auto is_file = [&](const auto& other) { return other.message == each.message; };
         if (!each.notes.empty() || std::ranges::none_of(refused, is_file))
           refused.push_back(std::move(each));

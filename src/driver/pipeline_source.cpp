@@ -77,7 +77,7 @@ const std::vector<store::TreeEntry>& PipelineSource::files_of(
   StepErrors errors;
   errors.attempt(step, [&] { set = &resolver().code_of(step); });
   errors.report(pipeline());
-  const auto [tree, is_new] = trees_.try_emplace({set, step.files});
+  const auto [tree, is_new] = trees_.try_emplace({set, *step.files});
   if (is_new) {
     for (const auto& found : set->files)
       tree->second.push_back({found.relative_path, found.source});

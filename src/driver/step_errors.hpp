@@ -10,6 +10,7 @@
 
 #include "core/diagnostic.hpp"
 #include "engine/run/refusal.hpp"
+#include "model/step_span.hpp"
 
 namespace pipeline::driver {
 
@@ -23,7 +24,7 @@ class StepErrors {
     } catch (const core::InputError& error) {
       if (!error.file().empty()) throw;  // The error has positions of its own.
       for (auto diagnostic : error.diagnostics()) {
-        if (diagnostic.span.line == 0) diagnostic.span = {step.line, 0, 1, step.file};
+        if (diagnostic.span.line == 0) diagnostic.span = model::span_of(step);
         if (seen_.insert(diagnostic.message + std::to_string(diagnostic.span.line)).second)
           found_.push_back(std::move(diagnostic));
       }

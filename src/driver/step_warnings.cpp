@@ -17,6 +17,7 @@
 #include "engine/run/refusal.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/step_checks.hpp"
+#include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
 #include "spec/host_file.hpp"
@@ -151,11 +152,8 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
     const auto demand = gpu::demand_of(request, inventory);
     const auto* shortage = std::get_if<gpu::Shortage>(&demand);
     if (!shortage) continue;
-    core::Diagnostic warning{shortage->code,
-                             "step '" + step->name + "' " + shortage->message,
-                             {.line = step->line, .column = 1, .file = step->file},
-                             shortage->notes,
-                             shortage->suggestion};
+    core::Diagnostic warning{shortage->code, "step '" + step->name + "' " + shortage->message,
+                             model::span_of(*step), shortage->notes, shortage->suggestion};
     warning.severity = core::Severity::warning;
     found.push_back(std::move(warning));
   }

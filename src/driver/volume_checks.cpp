@@ -1,5 +1,6 @@
 #include "driver/volume_checks.hpp"
 
+#include "model/step_span.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 
 namespace pipeline::driver {
@@ -16,7 +17,7 @@ std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps
     names += (names.empty() ? "'" : ", '") + step->name + "'";
     if (++count > 1) continue;
     setting = own;
-    warning.span.line = step->line;
+    warning.span = model::span_of(*step);
   }
   if (count == 0) return {};
   warning.severity = core::Severity::warning;

@@ -58,8 +58,9 @@ void ContainerReader::read_command(const core::Value& container, core::Value& st
       for (const std::string& word :
            {std::string("sh"), std::string("-c"), std::string(R"(cd -- "$0" && exec "$@")"), *path})
         before.push_back(model::text_value(literal(word), folder->span));
-      command.items.insert(command.items.begin(), std::make_move_iterator(before.begin()),
-                           std::make_move_iterator(before.end()));
+      auto& all = command.items.vector();
+      all.insert(all.begin(), std::make_move_iterator(before.begin()),
+                 std::make_move_iterator(before.end()));
     }
   if (!command.items.empty()) model::set(step, "command", std::move(command));
 }

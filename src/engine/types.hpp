@@ -59,6 +59,7 @@ struct AttemptOutcome {
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
   std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.
+  std::string stored = {};                       ///< As in AttemptRecord.
   store::AttemptRecord record;                   ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are

@@ -216,7 +216,8 @@ void hash_tree(const fs::path& root, std::vector<TreeNode>& nodes) {
   }
 }
 
-void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::path& target) {
+void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::path& target,
+               std::uint64_t* copied) {
   for (auto& node : nodes) {
     const auto to = target / node.path;
     switch (node.kind) {
@@ -229,7 +230,8 @@ void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::pat
           throw core::system_error("cannot make the link " + to.string(), errno);
         break;
       case TreeNode::Kind::file:
-        node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes);
+        node.digest =
+            copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes, copied);
         break;
     }
   }
@@ -252,7 +254,7 @@ std::optional<std::uint64_t> share_blocks(int from, int to) {
 }  // namespace
 
 core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode,
-                       std::uint64_t* bytes) {
+                       std::uint64_t* bytes, std::uint64_t* copied) {
   const core::Descriptor from(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
   if (!from) throw core::system_error("cannot read " + source.string(), errno);
   const core::Descriptor to(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -276,6 +278,7 @@ core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned 
     core::write_fully(to.get(), rest, target);
   }
   if (bytes) *bytes = total;
+  if (copied) *copied += total;
   return hasher.finish();
 }
 

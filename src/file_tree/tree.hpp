@@ -67,12 +67,15 @@ void hash_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes);
 
 /// Copies the nodes from `root` into the empty folder `target` and fills their digests with those
 /// of the copied bytes.
+/// @param copied is raised by the bytes that were copied, because the files share no blocks
 void copy_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes,
-               const std::filesystem::path& target);
+               const std::filesystem::path& target, std::uint64_t* copied = nullptr);
 
 /// Copies a file and returns the digest of the copied bytes. The target must not exist.
 /// @param mode mode of the new file, less the umask
+/// @param copied same as for copy_tree()
 core::Digest copy_file(const std::filesystem::path& source, const std::filesystem::path& target,
-                       unsigned mode, std::uint64_t* bytes = nullptr);
+                       unsigned mode, std::uint64_t* bytes = nullptr,
+                       std::uint64_t* copied = nullptr);
 
 }  // namespace pipeline::file_tree

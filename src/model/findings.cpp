@@ -1,4 +1,5 @@
 #include "model/findings.hpp"
+#include "model/step_span.hpp"
 
 #include <algorithm>
 #include <string>
@@ -40,7 +41,7 @@ std::vector<core::Diagnostic> Findings::all() const {
   for (const auto& [finding, steps] : found_) {
     all.push_back(finding);
     all.back().message = names_of(steps) + ": " + finding.message;
-    all.back().span = core::Span{steps.front()->line, 0, 1, steps.front()->file};
+    all.back().span = span_of(*steps.front());
   }
   return all;
 }

@@ -244,7 +244,7 @@ struct AttemptResult {
   std::map<std::string, std::pair<std::string, model::Elsewhere>> elsewhere = {};
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
-  /// By rank, of an attempt with nodes.
+  /// The ends of an attempt with nodes, by rank.
   std::vector<ProcessEnd> processes = {};
   /// An infrastructure failure is that a queue gave its place to another: it waits there again.
   bool was_preempted = false;

@@ -41,7 +41,7 @@ class RankLog final : public LogSink {
   core::Lines lines_[2];
 };
 
-/// What each rank has done, or with agents each node, by its first rank.
+/// The activity of each rank, or with agents of each node, by its first rank.
 using ActivityByRank = std::vector<std::pair<unsigned, core::Activity>>;
 
 /// All processes of an attempt start together. The first failure ends the others: SIGTERM, the

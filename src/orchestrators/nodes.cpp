@@ -62,7 +62,7 @@ bool are_free(unsigned first, unsigned count) {
 }
 
 constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
-                     *restart_mark = "{restart}", *gpus_mark = "{gpus}";
+                     *restart_mark = "{restart}";
 constexpr unsigned agent_wait_seconds = 300;
 /// A driver that lives gives everything back long before, or waits for machines to be made.
 constexpr unsigned wait_for_addresses_seconds = 3600;
@@ -208,7 +208,7 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   const auto age =
       std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);
   end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
-  // What is larger is not the agent's, and would not be read back from the store.
+  // Larger numbers are not the agent's, and would not be read back from the store.
   constexpr std::int64_t max_cpu = std::int64_t{1} << 49, max_memory = std::int64_t{1} << 40;
   std::int64_t cpu = -1, memory = -1;
   if (words >> cpu >> memory && cpu >= 0 && cpu <= max_cpu && memory >= 0 && memory <= max_memory) {

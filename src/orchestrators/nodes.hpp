@@ -23,6 +23,8 @@ std::string node_text(const NodeProcess& process);
 /// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents
 /// they are those of all processes of the node, with marks that its agent fills in.
 StringMap node_variables(const AttemptSpec& attempt);
+/// The value of CUDA_VISIBLE_DEVICES in them for which an agent writes each process's own GPUs.
+inline constexpr const char* gpus_mark = "{gpus}";
 /// The variable with NodeAddresses::secret, which the agent (agent/ranks.cpp) takes for itself.
 inline constexpr const char* agent_secret_name = "PIPE_NODE_SECRET";
 /// Returns the words before the command of a node whose processes `agent` starts.
@@ -57,7 +59,7 @@ struct RankEnd {
 /// Returns nothing for a line that is another one.
 std::optional<RankEnd> rank_end_of(std::string_view line);
 
-/// What the processes of each rank wait in, as AttemptRunner::waits_of() has it.
+/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them.
 using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
 /// Returns `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
 /// alike`: that rank is what the others wait for. Empty if there is no such rank.

@@ -38,6 +38,7 @@ struct Capabilities {
   bool protects_inputs = false;    ///< No step can write to its inputs, whatever user it runs as.
   bool fetches_addresses = false;  ///< AttemptInput::remote is honoured.
   bool takes_elsewhere = false;    ///< AttemptInput::elsewhere is honoured.
+  unsigned open_files = 8;         ///< That an attempt keeps open in this process, about.
   bool on_this_machine = true;     ///< Attempts use this machine's CPUs: by default, as many run
                                    ///< concurrently as there are CPUs.
   /// Names of the folders that the orchestrator creates in Attempt::scratch. When an attempt

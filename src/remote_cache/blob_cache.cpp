@@ -72,8 +72,8 @@ class BlobCache final : public engine::RemoteCache {
                               " is of no use: " + trouble);
   }
 
-  std::string place() const override {
-    return remote_.is_verified_by_consumers() ? remote_.place() : std::string();
+  std::string place(bool runs_elsewhere) const override {
+    return remote_.keeps_results(runs_elsewhere) ? remote_.place() : std::string();
   }
 
   void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }

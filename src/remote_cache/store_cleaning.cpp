@@ -68,6 +68,7 @@ class StoreCleaner {
   async::Task<Keys> needed_by_others(const std::string& id);
   async::Task<> remove_left();
   async::Task<> remove_folders(std::string prefix, std::chrono::seconds min_age, const char* kind);
+  async::Task<> abort_uploads();
   async::Task<> remove_dead_cleanings();
 
   void check_stop() const {
@@ -335,6 +336,31 @@ async::Task<> StoreCleaner::remove_left() {
   if (policy_.older_than)
     co_await remove_folders("checkpoints/", std::max(*policy_.older_than, policy_.min_age),
                             "checkpoint");
+  co_await abort_uploads();
+}
+
+/// Aborts uploads in parts that drivers and pods had begun before they were killed. Their parts are
+/// in no list of objects, and are paid for. A pod may continue for as long as its addresses are
+/// valid, and for as long as its driver holds a lease.
+async::Task<> StoreCleaner::abort_uploads() {
+  auto* uploads = store_.pod_access();
+  if (!uploads) co_return;
+  auto left = co_await uploads->open_uploads();
+  const auto held = co_await blobs::find_leases(store_);
+  const auto is_dead = [&](const blobs::OpenUpload& upload) {
+    const bool is_of_driver = upload.key.starts_with("artifacts/");
+    const auto age = is_of_driver ? policy_.min_age : std::max(staging_lifetime, policy_.min_age);
+    return upload.begun < now_ - age && std::ranges::none_of(held, [&](const auto& lease) {
+             return upload.key.starts_with("runs/" + lease.second.owner + "/");
+           });
+  };
+  std::erase_if(left, [&](const blobs::OpenUpload& upload) { return !is_dead(upload); });
+  const auto abort_one = [&](const blobs::OpenUpload& upload) -> async::Task<> {
+    check_stop();
+    co_await uploads->abort_upload(upload.key, upload.id);
+  };
+  if (!policy_.is_dry_run) co_await async::for_each(left, max_requests, abort_one);
+  if (!left.empty()) removed("uploads", core::counted(left.size(), "unfinished upload"), 0);
 }
 
 /// Removes the folders below the prefix in which nothing is younger, and that no run has leased.

@@ -90,6 +90,7 @@ json leaderboard_of_runs(store::RunStore& store, const std::string& pipeline,
     RunValues values(store, run);
     if (!filter.accepts(values)) continue;
     rows.push_back({{"run", run.id},
+                    {"b", run.pipeline},
                     {"s", to_string(run.status)},
                     {"p", short_values(values.parameters())},
                     {"m", metrics_of(values, store.metrics().list(run.id))}});

@@ -67,7 +67,7 @@ class ConditionReader {
   /// @param key     `when` or `until`
   /// @param outputs the outputs that the condition depends on are added to them
   void read(const char* key, const core::Value& value, Rare<Condition>& condition_read,
-            std::vector<ReadStep::ConditionValue>& outputs) {
+            RareList<ReadStep::ConditionValue>& outputs) {
     if (value.kind != core::Value::Kind::scalar)
       return settings::report_type(
           diagnostics_, key, "an expression, such as `${evaluate.metrics.accuracy} > 0.9`", value);
@@ -93,7 +93,7 @@ class ConditionReader {
 
  private:
   void add(const core::Expression::Variable& variable, const core::Value& written,
-           Condition& condition, std::vector<ReadStep::ConditionValue>& outputs) {
+           Condition& condition, RareList<ReadStep::ConditionValue>& outputs) {
     const auto span = places_.find(written, variable.offset, variable.length);
     constexpr std::string_view prefix = "params.";
     if (variable.name.starts_with(prefix)) {

@@ -351,7 +351,7 @@ class Expansion {
       else
         add_input(step, i, add);
     const auto add_values = [&](std::vector<std::optional<Connection>>& list,
-                                const std::vector<ReadStep::ConditionValue>& values,
+                                const RareList<ReadStep::ConditionValue>& values,
                                 const Rare<Condition>& condition) {
       for (const auto& value : values) {
         add(list, value.selector, "." + condition->outputs.at(value.name).source.output,
@@ -460,7 +460,7 @@ class Expansion {
 
   void connect_values(const ReadStep& step, const Row* row, std::size_t k,
                       std::vector<std::optional<Connection>>& connections,
-                      const std::vector<ReadStep::ConditionValue>& values,
+                      const RareList<ReadStep::ConditionValue>& values,
                       Rare<Condition>& condition) {
     for (std::size_t i = 0; i < connections.size(); ++i)
       if (const auto* sources =

@@ -55,7 +55,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       step.input_spans.push_back(member.span);
     } else if (is_data(member)) {
       if (auto data = read_data(name.scalar, member, root_, diagnostics_)) {
-        step.spec.inputs.push_back({.name = name.scalar, .data = std::move(data)});
+        step.spec.inputs.push_back({.name = name.scalar, .data = std::move(*data)});
         step.input_selectors.emplace_back();
         step.input_spans.push_back(member.span);
       }

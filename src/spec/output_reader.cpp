@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "model/step_span.hpp"
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
 
@@ -131,8 +132,8 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
 void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics) {
   std::unordered_map<std::string, const StepSpec*> makers;
   const auto refuse = [&](const StepSpec& step, std::string message) {
-    settings::report(diagnostics, "contradiction", std::move(message), {step.line, 1, 1, step.file},
-                     {}, "name a parameter in it: `publish_to: ./results/${params.X}`");
+    settings::report(diagnostics, "contradiction", std::move(message), model::span_of(step), {},
+                     "name a parameter in it: `publish_to: ./results/${params.X}`");
   };
   const StepSpec* refused = nullptr;
   for (const auto& step : steps) {
@@ -157,7 +158,7 @@ void check_temporary(const std::vector<StepSpec>& steps, settings::Diagnostics& 
   const auto refuse = [&](const StepSpec& step, const std::string& output, const std::string& why) {
     settings::report(diagnostics, "contradiction",
                      "the output '" + output + "' of '" + step.name + "' is `temp`, " + why,
-                     {step.line, 1, 1, step.file}, {},
+                     model::span_of(step), {},
                      "leave `temp: true` out, or let the step make a second, small output");
   };
   for (const auto& step : steps)

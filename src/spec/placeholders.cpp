@@ -208,7 +208,7 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
                        {"with `${params.X}`, an input is data from outside of the pipeline: "
                         "`./data/${params.X}`"});
     else if (auto data = read_data(input.name, source, root_, diagnostics_))
-      input.data = std::move(data);
+      input.data = std::move(*data);
   }
 }
 

@@ -28,7 +28,8 @@ struct Defaults {
   StringList code;
   CopyOnWrite<Settings> settings;
   bool has_settings = false;
-  RetrySettings retry;
+  CopyOnWrite<RetrySettings> retry;
+  bool has_retry = false;
   std::optional<Duration> timeout, stalled_after;
   std::optional<bool> cache;
   std::optional<Duration> cache_max_age;  ///< With `cache`, as `cache_until`.
@@ -63,7 +64,7 @@ struct ReadStep {
     model::Selector selector;
     core::Span span;
   };
-  std::vector<ThenSource> then_sources;
+  RareList<ThenSource> then_sources;
   const core::Value *when = nullptr, *publish = nullptr, *repeat = nullptr, *until = nullptr;
   /// An output that a condition depends on.
   struct ConditionValue {
@@ -71,18 +72,18 @@ struct ReadStep {
     model::Selector selector;
     core::Span span;
   };
-  std::vector<ConditionValue> condition_values, until_values;  ///< For `when`; for `until`.
+  RareList<ConditionValue> condition_values, until_values;  ///< For `when`; for `until`.
   Rare<Matrix> matrix;
   Rare<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;
   /// Keys of the step, and indexes of its inputs, whose texts name parameters: they are read for
   /// each instance, with the values of `filled_from` and of its matrix.
-  std::vector<std::string> filled_keys;
-  std::vector<std::size_t> filled_inputs;
-  std::map<std::string, Json> filled_from;
+  RareList<std::string> filled_keys;
+  RareList<std::size_t> filled_inputs;
+  RareMap<std::map<std::string, Json>> filled_from;
   bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
-  std::vector<std::filesystem::path> files;  ///< Those that its matrix was read from.
+  RareList<std::filesystem::path> files;  ///< Those that its matrix was read from.
 };
 
 }  // namespace pipeline::spec

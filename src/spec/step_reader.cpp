@@ -95,6 +95,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     else if (key.scalar == "retry") {
       retry = &value;
       defaults.retry = settings::decode_retry(value, diagnostics_);
+      defaults.has_retry = true;
       if (value.kind == core::Value::Kind::scalar)
         diagnostics_.back().suggestion =
             "did you mean `retry: {max_retries: " + value.scalar + "}`?";
@@ -181,6 +182,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   step.scope = &scope_;
   spec.name = key.scalar;
   spec.line = key.span.line;
+  spec.column = key.span.column;
   spec.file = key.span.file;
   if (root_ != pipeline_) spec.code_root = root_;
   if (!core::is_name(spec.name) || spec.name.find('.') != std::string::npos)
@@ -303,7 +305,11 @@ void inherit(Defaults& own, const Defaults& from) {
   else
     own.settings = from.settings;
   own.has_settings |= from.has_settings;
-  own.retry = settings::merge(from.retry, own.retry);
+  if (own.has_retry)
+    own.retry = settings::merge(from.retry, own.retry);
+  else
+    own.retry = from.retry;
+  own.has_retry |= from.has_retry;
   if (!own.timeout) own.timeout = from.timeout;
   if (!own.stalled_after) own.stalled_after = from.stalled_after;
   if (!own.cache) {

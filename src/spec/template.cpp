@@ -135,6 +135,7 @@ Template parse_template(std::string_view text, const TemplateNames& names,
     }
   }
   flush();
+  result.parts.shrink_to_fit();  // Each step of a large pipeline has some.
   return result;
 }
 

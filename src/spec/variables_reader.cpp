@@ -67,7 +67,7 @@ void read_parameters(const core::Value& value, Defaults& defaults, const Default
                        "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
                        name.span, {std::string("it must be ") + slot_name.expected});
     } else {
-      // One that is wrong is there for references to it, which are not errors, too.
+      // A wrong parameter is declared all the same, so that references to it are no further errors.
       auto json = read_parameter(name.scalar, member, diagnostics);
       defaults.parameters.emplace(name.scalar, json ? std::move(*json) : Json(""));
     }

@@ -23,7 +23,7 @@ using blobs::part_size;
 /// Returns the URLs of parts, in order, from `{"before", "after", "signatures"}`.
 std::vector<std::string> part_urls(const nlohmann::json& signed_parts);
 
-/// What was sent, in parts of equal size.
+/// The content that was sent, in parts of equal size.
 struct SentParts {
   core::Digest digest;  ///< SHA-256 of the whole content.
   nlohmann::json tags = nlohmann::json::array();

@@ -77,6 +77,13 @@ bool is_ours_alone(const fs::path& root, const std::vector<TreeNode>& nodes) {
                                    [&](const TreeNode& node) { return ours(root / node.path); });
 }
 
+constexpr const char* other_file_system = "it is on another file system";
+
+/// @param copied bytes that share no blocks with the original
+std::string way_of_copy(std::uint64_t bytes, std::uint64_t copied, const char* why) {
+  return std::string(2 * copied < bytes ? "blocks shared" : "copied") + ", because " + why;
+}
+
 /// Removes the source of a copy or a duplicate; without permission it stays, which loses nothing.
 void discard(const fs::path& path) {
   try {
@@ -131,22 +138,28 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
     core::sync_to_disk(file);
   };
+  const auto* why = status.st_uid == ::geteuid() ? "it has a second name" : "another user owns it";
   if (is_ours_alone(status)) {
+    why = other_file_system;
     freeze(source, executable ? 0555 : 0444);
     const EarlyWriting writing(source);
     artifact.digest = core::sha256_file(source);
     on_known(artifact);
     check_frozen(source, artifact.bytes);
+    artifact.way = "in the store before";
     if (looks_whole(artifact.digest)) {
       if (executable) set_mode(path(artifact.digest), 0555);
       discard(source);
       return artifact;
     }
     seal(source);
+    artifact.way = "moved";
     if (publish(source, artifact.digest)) return artifact;
   }
   const Staging staging(folder_);
-  artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes);
+  std::uint64_t copied = 0;
+  artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes, &copied);
+  artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal(staging.content());
   publish(staging.content(), artifact.digest);
   on_known(artifact);
@@ -160,7 +173,9 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   if (!other_name.empty()) names.push_back(other_name);
   auto nodes = scan_tree(source, names);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
+  const auto* why = "another user owns a file of it, or one has a second name";
   if (is_ours_alone(source, nodes)) {
+    why = other_file_system;
     file_tree::rewrite_links(source, nodes);
     freeze(source, nodes);
     const EarlyWriting writing(source, nodes);
@@ -168,19 +183,23 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
     artifact.digest = tree_digest(nodes);
     on_known(artifact);
     check_frozen(source, nodes);
+    artifact.way = "in the store before";
     if (looks_whole(artifact.digest)) {
       discard(source);
       return artifact;
     }
     seal_contents(source, nodes, artifact.digest);
     sync_contents(source, nodes);
+    artifact.way = "moved";
     if (publish(source, artifact.digest)) return artifact;
   }
   const Staging staging(folder_);
   core::make_folders(staging.content());
-  copy_tree(source, nodes, staging.content());
+  std::uint64_t copied = 0;
+  copy_tree(source, nodes, staging.content(), &copied);
   artifact.digest = tree_digest(nodes);
   artifact.bytes = total_bytes(nodes);
+  artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal_contents(staging.content(), nodes, artifact.digest);
   sync_contents(staging.content(), nodes);
   publish(staging.content(), artifact.digest);

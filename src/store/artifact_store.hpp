@@ -22,6 +22,9 @@ struct StoredArtifact {
   core::Digest digest;
   bool is_directory = false;
   std::uint64_t bytes = 0;
+  /// The way of an output into the store, for people: `moved`, or `copied, because ...`; empty if
+  /// it is not known.
+  std::string way = {};
 };
 
 /// Returns true if code or inputs of this size are read as a whole before a step uses them, which

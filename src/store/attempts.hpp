@@ -29,9 +29,10 @@ struct AttemptRecord {
   std::vector<event::Gpu> gpus;             ///< GPUs that the attempt held.
   core::Usage usage;
   core::Phases phases;
-  std::string code;   ///< Digest of the tree of the step's code, hex; empty if unknown.
-  std::string node;   ///< Name of the machine that ran it; empty if unknown.
-  std::string image;  ///< Id of the image, or the interpreter, that ran it; empty if unknown.
+  std::string code;         ///< Digest of the tree of the step's code, hex; empty if unknown.
+  std::string node;         ///< Name of the machine that ran it; empty if unknown.
+  std::string image;        ///< Id of the image, or the interpreter, that ran it; empty if unknown.
+  std::string stored = {};  ///< The way of each output into the store, for people.
 };
 
 /// A process, container or pod of an attempt.

@@ -54,6 +54,7 @@ void visit_texts(Attempt& attempt, Visit visit) {
   visit("code", attempt.code);
   visit("node", attempt.node);
   visit("image", attempt.image);
+  visit("stored", attempt.stored);
 }
 
 nlohmann::json write_gpu_usage(const std::vector<core::GpuUsage>& gpus) {

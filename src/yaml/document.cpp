@@ -204,6 +204,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (done.value.kind == core::Value::Kind::map) check_keys(done.value);
     // Room for members that never come would be a fifth of a large pipeline.
     done.value.members.shrink_to_fit();
+    done.value.items.shrink_to_fit();
     add(std::move(done.value), done.anchor, done.cost, done.depth);
   }
 

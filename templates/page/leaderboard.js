@@ -15,7 +15,7 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   const page = 25, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
   if (query) Object.assign(state, { step: query.get("of") || "", sort: query.get("sort") || "", order: query.get("order") || "", mean: query.get("over") === "nothing" ? "" : query.get("over"), chart: query.get("draw") || "", axes: query.getAll("axis") });
   const select = (id) => el("select", { id }), step = select("leaderboard-step"), mean = select("leaderboard-mean"), drawing = select("leaderboard-chart"), axisX = select("leaderboard-x"), axisY = select("leaderboard-y");
-  const stepLabel = el("label", {}, "Step", step), meanLabel = el("label", {}, "Averaged over", mean), drawingLabel = el("label", {}, "Drawing", drawing), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
+  const stepWord = el("span", {}), stepLabel = el("label", {}, stepWord, step), meanLabel = el("label", {}, "Averaged over", mean), drawingLabel = el("label", {}, "Drawing", drawing), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
   const equal = el("p", { class: "dim" }), chart = el("div", {}), head = el("thead", {}), body = el("tbody", {}), said = el("p", { class: "dim", role: "status" }), more = el("button", { class: "more", type: "button" }, "Show more rows");
   const table = scroller("Table of the leaderboard", el("table", { class: "leaderboard" }, head, body));
   table.classList.add("tall");
@@ -32,11 +32,12 @@ function leaderboardView(into, { query = null, href = null, open = null, linkTo 
   };
 
   const isFailed = (row) => row.s === "failed" && !!row.step, hasFailed = (row) => row.all.every(isFailed);
-  /// Rows of one step; those that differ only in the parameter to average over are one.
+  /// Rows of one step, or runs of one pipeline; those that differ only in the parameter to average over are one.
   const chosenRows = () => {
     const bases = [...new Set(rows.map((row) => row.b || ""))], sizes = new Map(bases.map((one) => [one, rows.filter((row) => (row.b || "") === one).length]));
     const largest = [...bases].sort((a, b) => sizes.get(b) - sizes.get(a))[0];
     stepLabel.hidden = bases.length < 2;
+    stepWord.textContent = rows.some((row) => row.step) ? "Step" : "Pipeline";
     state.step = fillSelect(step, bases.map((one) => [one, clean(one) + " (" + sizes.get(one) + ")"]), bases.includes(state.step) ? state.step : largest);
     const mine = rows.filter((row) => (row.b || "") === state.step), parameters = varying(mine);
     if (state.mean === null) state.mean = parameters.find((key) => foldNames.test(key)) || "";

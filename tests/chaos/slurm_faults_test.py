@@ -13,12 +13,16 @@ import time
 import unittest
 
 from support_chaos import NOWHERE, SCALE, ChaosTest, Watched, figure, in_words, rounds, wait_until
-from support_slurm import BED, CONF, FOLDER, OnSlurm, slurm
+from support_slurm import BED, CONF, FOLDER, OnSlurm, resume_drained_nodes, slurm
 
 PARTS = 6
 
 
 class SlurmFaults(OnSlurm, ChaosTest):
+    def setUp(self):
+        super().setUp()
+        self.killed = 0  # attempts, by Slurm; their temporary folders stay
+
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
@@ -28,6 +32,9 @@ class SlurmFaults(OnSlurm, ChaosTest):
     def controller_up(self):
         self.bed("controller", "up")
         wait_until(lambda: subprocess.run(["scontrol", "ping"], env=self.environment({}), stdout=subprocess.DEVNULL).returncode == 0, "the controller's start")
+
+    def wait_for_node(self, node: str, states: str):
+        wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-t", states, "-o", "%D"), f"{node} being {states}", 300)
 
     def write_pipeline(self, pause: float = 0.3):
         """A step, an array that reads what it has made, and a step that reads all of the array. Each success is one line."""
@@ -54,17 +61,20 @@ class SlurmFaults(OnSlurm, ChaosTest):
         return Watched(self, "resume", "latest", "--output", "json")
 
     def assert_one_effect_each(self, number: int, result):
-        """The result is right, and each step has had its effect once."""
+        """The result is right, and each step has had its effect once, or again in the place of an attempt that Slurm has killed between its effect and its end."""
         self.assertEqual(result.code, 0, result)
         effects = collections.Counter(line.rsplit("-", 1)[0] for line in (self.folder / "effects").read_text().splitlines())
-        self.assertEqual((len(effects), set(effects.values())), (PARTS + 2, {1}), (effects, result))
+        killed = sum(event["failure"]["kind"] == "infrastructure" for event in result.events("step_retried"))
+        self.killed += killed
+        self.assertEqual(len(effects), PARTS + 2, (effects, result))
+        self.assertLessEqual(effects.total(), PARTS + 2 + killed, (effects, result))
         expected = "".join(f"{i} of {number}\n" for i in range(PARTS))
         self.assertEqual(self.artifact("all.z")[:len(expected)], expected)
 
     def assert_none_left(self):
         self.assert_nothing_left()
         temporary = {line for line in (self.folder / "temporary").read_text().splitlines()}
-        wait_until(lambda: not [folder for folder in temporary if os.path.exists(folder)], f"the removal of the steps' temporary folders {temporary}")
+        wait_until(lambda: sum(map(os.path.exists, temporary)) <= self.killed, f"the removal of the steps' temporary folders {temporary}")
 
     def test_a_driver_is_killed_beside_arrays(self):
         self.write_pipeline()
@@ -114,6 +124,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 times.append(time.monotonic() - began)
                 self.assert_one_effect_each(number, result)
                 self.assert_none_left()
+                resume_drained_nodes()
         figure("slurm_faults", f"a controller killed {len(times)} times during a run, for 1 to 30 s: the run ended {in_words(times)} after its start")
 
     def test_a_controller_is_killed_for_ever(self):
@@ -122,7 +133,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
             self.addCleanup(self.controller_up)
             self.pipeline({"runs": {"command": f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo y > ${{outputs.o}}", "outputs": ["o"],
                                     "settings": {"resources": {"cpu_count": 8}}},
-                           "waits": {"command": "true", "settings": {"resources": {"cpu_count": 8}, "slurm": {"extra_args": ["--begin=now+3600"]}}, "retry": {"max_infrastructure_retries": 0}},
+                           "waits": {"command": f"echo waits >> {self.folder}/effects", "settings": {"resources": {"cpu_count": 8}, "slurm": {"extra_args": ["--begin=now+3600"]}}, "retry": {"max_infrastructure_retries": 0}},
                            "next": {"command": "cat ${inputs.o}", "inputs": {"o": "runs.o"}, "retry": {"max_infrastructure_retries": 0}}})
             process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
             self.wait_for_effect()
@@ -140,7 +151,11 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.assertEqual(result.failure(step)["kind"], "infrastructure", result)
                 self.assertIn("scontrol ping", str(result.failure(step)))
             self.controller_up()
-            wait_until(lambda: not self.jobs("PENDING", "RUNNING"), "an end of all jobs")
+            here = lambda *words: [line.split()[0] for line in slurm("squeue", "-h", "-o", "%i %Z", *words).splitlines() if str(self.folder) in line]  # noqa: E731
+            for job in here("--states=PENDING"):  # the run has given it up, and nobody could cancel it
+                slurm("scontrol", "update", f"jobid={job}", "starttime=now")
+            wait_until(lambda: not here(), "an end of all jobs", 300)
+            self.assertNotIn("waits", (self.folder / "effects").read_text())
             figure("slurm_faults", f"with a controller that was killed for ever, the run ended after {took:.0f} s")
 
     def test_a_node_is_killed_beneath_its_job(self):
@@ -158,7 +173,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 node, first = begun()[0]
                 self.addCleanup(self.bed, "node", "up", node)
                 self.bed("node", "down", node)
-                wait_until(lambda: len(begun()) == 2, "the second attempt", 180)
+                wait_until(lambda: len(begun()) >= 2, "the second attempt", 300)
                 self.assertNotEqual(begun()[1][0], node)
                 wait_until(lambda: not os.path.exists(f"/proc/{first}"), "the end of the first attempt, whose node is given up", 30)
                 self.write("go", "")
@@ -167,7 +182,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.assertEqual(self.effects(), 1)
                 self.assertEqual(self.artifact("slow.o"), f"{number}\n")
                 self.bed("node", "up", node)
-                wait_until(lambda: slurm("sinfo", "-h", "-n", node, "-t", "idle", "-o", "%D") != "", "the node's return", 120)
+                self.wait_for_node(node, "idle,mixed,allocated")  # others may use the bed
                 self.assert_nothing_left()
 
     def test_the_shared_file_system_is_full(self):
@@ -196,6 +211,8 @@ class SlurmFaults(OnSlurm, ChaosTest):
         for number, _ in rounds(3):
             with self.subTest(round=number):
                 spool = FOLDER / "spool.node1"
+                # A job whose end a killed controller has not heard of has a node's memory for two minutes.
+                self.wait_for_node("node1", "idle")
                 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", spool], check=True)
                 unmount = ["umount", "-l", spool]
                 self.addCleanup(subprocess.run, unmount, stderr=subprocess.DEVNULL)
@@ -209,7 +226,8 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.assertIn("before its script began on node1", result.failure("step")["message"], result)
                 self.assert_nothing_left()
                 subprocess.run(unmount, check=True)
-                slurm("scontrol", "update", "nodename=node1", "state=resume")
+                self.wait_for_node("node1", "drain")
+                resume_drained_nodes()
                 before = self.effects()
                 self.assertEqual(self.run_pipe().steps(), {"step": "succeeded"})
                 self.assertEqual(self.effects(), before + 1)

@@ -240,6 +240,11 @@ if rate > 0.2: raise ValueError('diverged')
         self.serve()
         self.browser.open(self.address.replace("/?", "/leaderboard?"), "document.querySelectorAll('table.leaderboard tbody tr').length === 2")
         self.assertEqual({row[0] for row in self.rows()}, set(runs) if not self.rows()[0][0].isdigit() else {"1", "2"})
+        self.pipeline({"other": {"command": "echo '@pipe {\"metric\": \"loss\", \"value\": 1}'"}}, name="other")
+        self.run_pipe()
+        self.browser.open(self.address.replace("/?", "/leaderboard?"), "document.querySelector('#leaderboard-step').options.length === 2")
+        self.assertEqual(len(self.rows()), 2, "runs of other pipelines are not among these")
+        self.assertEqual(self.browser.js("document.querySelector('#leaderboard-step').closest('label').querySelector('span').textContent"), "Pipeline")
         self.browser.open(self.address.replace("/?", f"/leaderboard?run={runs[0]}&run={runs[1]}&over=nothing&"), "document.querySelectorAll('table.leaderboard tbody tr').length === 18")
 
     def test_the_timeline_has_names_order_waits_and_the_critical_path(self):

@@ -161,7 +161,8 @@ class Measured(PipeTest):
 
     def test_time_and_usage_are_columns(self):
         self.write("burn.py", BURN % (MEBIBYTE, 0.3))
-        self.pipeline({"burn": {"command": ["python3", "burn.py"]}, "fails": {"command": "exit 3", "retry": {"max_retries": 1, "delay": "0s"}}})
+        self.pipeline({"burn": {"command": ["python3", "burn.py"]}, "fails": {"command": "exit 3", "after": ["pair"], "retry": {"max_retries": 1, "delay": "0s"}},
+                       "pair": {"command": "echo 1 > ${outputs.one}; echo 2 > ${outputs.two}; ln ${outputs.two} ${outputs.two}.second", "outputs": ["one", "two"]}})
         self.run_pipe(code=1)
         headings = ["WAITING", "PREPARING", "TRANSFERS", "RUNNING", "STORING", "CPU", "MEMORY", "READ", "WRITTEN", "NODE"]
         self.assertNotIn("PREPARING", self.pipe("show").out)
@@ -170,6 +171,7 @@ class Measured(PipeTest):
             self.assertIn(heading, wide)
         (row,) = [line for line in wide[wide.index("WAITING"):].splitlines() if line.startswith("burn ")]
         self.assertIn(socket.gethostname(), row)
+        self.assertIn("one: moved; two: copied, because it has a second name", wide)
         one = self.pipe("show", "latest", "fails").out
         for heading in headings:
             self.assertIn(heading, one)

@@ -13,8 +13,9 @@ from support_slurm import OnSlurm
 class Nodes(OnSlurm):
     def test_they_find_each_other_and_give_one_result(self):
         self.write("train.py", WRITE)
-        self.pipeline({"train": {"nodes": {"count": 2, "processes": 2}, "command": "echo on $SLURMD_NODENAME; python train.py", "code": ["train.py"],
-                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 1}}}})
+        self.pipeline({"train": {"nodes": {"count": 2, "processes": "gpus", "visible": "own"}, "code": ["train.py"],
+                                 "command": "echo on $SLURMD_NODENAME; echo GPU $RANK=$CUDA_VISIBLE_DEVICES; python train.py",
+                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 2}}}})
         self.run_pipe()
         self.assertEqual(self.artifact("train.model"), "6 of 0\n")
         self.pipe("artifacts", "latest", "train.shards", "--copy", "shards")
@@ -22,6 +23,7 @@ class Nodes(OnSlurm):
         self.assertEqual({str(file.relative_to(shards)): file.read_text() for file in shards.glob("*/*")}, {"0/0": "0", "0/1": "0", "1/2": "1", "1/3": "1"})
         log = self.pipe("logs", "latest", "train").out
         self.assertEqual(len(set(re.findall(r"on (node\d)", log))), 2, log)
+        self.assertEqual(sorted(re.findall(r"GPU (\d=.*)", log)), ["0=0", "1=1", "2=0", "3=1"])
         self.assertEqual(ranks_of(self), [(0, 0, 0, False), (1, 0, 0, False), (2, 1, 0, False), (3, 1, 0, False)])
         self.assert_nothing_left()
 

@@ -1,18 +1,16 @@
 """Steps as jobs of the test bed's Slurm cluster: results, stops, dead drivers, and everything that Slurm does to jobs by itself."""
 
-import hashlib
 import json
 import os
 import pathlib
-import shutil
+import re
 import signal
 import subprocess
-import tempfile
 import unittest
 
-from nodes_test import NCCLRAS, PATH_WITH_BIN
-from support import PARENT, PIPE, wait_until
-from support_slurm import BED, CONF, FOLDER, OnSlurm, slurm
+from nodes_test import NCCLRAS, PATH_WITH_BIN, WRITE
+from support import PIPE, wait_until
+from support_slurm import BED, CONF, FOLDER, OnSlurm, resume_drained_nodes, slurm
 
 
 class Results(OnSlurm):
@@ -115,6 +113,16 @@ class WithinAnAllocation(OnSlurm):
         self.assertEqual({line.split()[0] for line in lines if " " in line}, {self.job})
         self.assertEqual(len({line for line in lines if " " in line}), 4)
         self.assertEqual(len({line for line in lines if line.startswith("node")}), 2)
+        self.assert_nothing_left()
+
+    def test_a_step_with_nodes_is_one_step_of_the_job(self):
+        self.write("train.py", WRITE)
+        out = self.start({"train": {"nodes": {"count": 2, "processes": 2}, "command": "echo on $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME; python train.py",
+                                    "code": ["train.py"], "outputs": ["model", {"name": "shards", "from": "all"}]}})
+        self.assertIn("1 succeeded", self.wait_for_end(out))
+        self.assertEqual(self.artifact("train.model"), "6 of 0\n")
+        places = {tuple(place.split()) for place in re.findall("on (.*)", self.pipe("logs", "latest", "train").out)}
+        self.assertEqual((len(places), {step for step, _ in places}), (2, {f"{self.job}.0"}), places)
         self.assert_nothing_left()
 
     def test_a_stop_ends_steps_and_a_killed_driver_is_joined(self):
@@ -310,6 +318,13 @@ class WhatSlurmDoes(OnSlurm):
         self.wait_for_effect()
         return process
 
+    def second_attempt(self, process: subprocess.Popen, seconds: float = 60):
+        wait_until(lambda: self.effects() == 2, "the second attempt", seconds)
+        self.write("go", "")
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        return result
+
     def test_a_shell_and_ncclras_run_beside_the_step_in_its_job(self):
         self.write("bin/ncclras", NCCLRAS).chmod(0o755)
         self.pipeline({"slow": {"command": f"echo >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done", "code": ["bin"], "stalled_after": "1s",
@@ -333,37 +348,36 @@ class WhatSlurmDoes(OnSlurm):
         self.assertEqual(self.effects(), 1)
         self.assert_nothing_left()
 
+    def test_a_job_that_a_restarted_controller_has_started_twice_is_another_attempt(self):
+        """The controller ends both jobs with scancel's own request, and drains their node. By hand here: it has to be killed in the right half second otherwise."""
+        process = self.start_slow(retry={"max_infrastructure_retries": 1})
+        node = (self.folder / "effects").read_text().strip()
+        self.addCleanup(resume_drained_nodes)
+        slurm("scontrol", "update", f"nodename={node}", "state=drain", "reason=Duplicate jobid")
+        slurm("scancel", self.jobs()[0])
+        self.assertIn("whose restarted controller had started it twice", self.second_attempt(process).text)
+        self.assert_nothing_left()
+
     def test_a_lost_node_is_another_attempt(self):
         process = self.start_slow()
         node = (self.folder / "effects").read_text().strip()
         self.addCleanup(subprocess.run, ["scontrol", "update", f"nodename={node}", "state=resume"], env={**os.environ, "SLURM_CONF": CONF}, stderr=subprocess.DEVNULL)
         slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
-        wait_until(lambda: self.effects() == 2, "the second attempt")
-        self.write("go", "")
-        result = self.finish(process)
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("was lost with its node", result.text)
+        self.assertIn("was lost with its node", self.second_attempt(process).text)
 
     def test_a_preempted_job_is_another_attempt(self):
         process = self.start_slow("--partition", "spare", retry={"max_infrastructure_retries": 1})
         node = (self.folder / "effects").read_text().strip()
         other = slurm("sbatch", "--parsable", "-p", "main", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300")
         self.addCleanup(slurm, "scancel", other)
-        wait_until(lambda: self.effects() == 2, "the second attempt")
-        self.write("go", "")
-        result = self.finish(process)
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("was preempted by a job of higher priority", result.text)
+        self.assertIn("was preempted by a job of higher priority", self.second_attempt(process).text)
 
     def test_a_requeue_by_hand_is_another_attempt(self):
         process = self.start_slow(retry={"max_infrastructure_retries": 1})
         job = self.jobs()[0]
         slurm("scontrol", "update", f"jobid={job}", "requeue=1")
         slurm("scontrol", "requeue", job)
-        wait_until(lambda: self.effects() == 2, "the second attempt", 300)  # Slurm may start a requeued job only after 2 minutes.
-        self.write("go", "")
-        result = self.finish(process)
-        self.assertEqual(result.code, 0, result)
+        self.second_attempt(process, 300)  # Slurm may start a requeued job only after 2 minutes.
         self.assertEqual(self.effects(), 2)
         self.assert_nothing_left()
 
@@ -385,105 +399,6 @@ class WhatSlurmDoes(OnSlurm):
         self.run_pipe(PATH=f"{wrapper.parent}:{os.environ['PATH']}")
         self.assertEqual(self.effects(), 1)
         self.assert_nothing_left()
-
-
-@unittest.skipUnless(shutil.which("ch-run") and shutil.which("mksquashfs"), "the packages charliecloud-runtime and squashfs-tools")
-class Images(OnSlurm):
-    """Steps in containers: Charliecloud is for real, others by their command lines (container_runtime_test.cpp)."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.cache = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-"))
-        cls.addClassCleanup(shutil.rmtree, cls.cache)
-
-    def setUp(self):
-        super().setUp()
-        self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "container_runtime": "any"}}))
-
-    def environment(self, env: dict) -> dict:
-        return super().environment({"PIPE_CACHE_DIR": str(self.cache), "OF_THE_HOST": "x", **env})
-
-    def pipeline(self, steps: dict, **top) -> pathlib.Path:
-        return super().pipeline(steps, **{"settings": {"docker": {"parent_image": PARENT}}, **top})
-
-    def image_files(self) -> dict[str, bytes]:
-        return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in (self.cache / "squashfs").glob("*.sqsh")}
-
-    def test_steps_run_in_one_file_made_of_their_image_and_share_results_with_docker(self):
-        self.write("a.txt", "in\n")
-        self.pipeline({
-            "one": {"command": f"cat a.txt > ${{outputs.x}}; ls -d {self.folder} /root/* || touch /x /pipe/scratch/y $TMPDIR/z || env", "code": ["a.txt"], "outputs": ["x"]},
-            "two": {"command": ["python", "-c", "import sys; print(sys.prefix); open(sys.argv[2], 'w').write(open(sys.argv[1]).read() * 2)", "${inputs.x}", "${outputs.y}"],
-                    "inputs": {"x": "one.x"}, "outputs": ["y"], "settings": {"resources": {"cpu_count": 2}}}})
-        result = self.run_pipe()
-        self.assertEqual(result.steps(), {"one": "succeeded", "two": "succeeded"})
-        self.assertEqual(self.artifact("two.y"), "in\nin\n")
-        log = self.pipe("logs", "latest", "one").out
-        for variable in ("HOME=/pipe/scratch\n", "PIPE_OUTPUT_X=/pipe/outputs/x", "SLURM_JOB_NAME=pipe-"):
-            self.assertIn(variable, log)
-        for other in ("OF_THE_HOST", "ENROOT", "CH_RUNNING", "OLDPWD"):
-            self.assertNotIn(other, log)
-        for refused in (f"{self.folder}': No such file", "'/root/*': No such file", "'/x': Read-only file system"):
-            self.assertIn(refused, log)
-        self.assertNotIn("/pipe/scratch/y", log)
-        shell = self.pipe("shell", "latest", "two", "--", "sh", "-c", "cat $PIPE_INPUT_X; echo $SLURM_CPUS_PER_TASK $PWD; exit 7")
-        self.assertEqual((shell.code, shell.out), (7, "in\n2 /pipe/code\n"), shell)
-        self.assert_nothing_left()
-        files = self.image_files()
-        self.assertEqual(len(files), 1)
-        self.assertEqual(self.run_pipe().steps(), {"one": "cached", "two": "cached"})
-        plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
-        self.assertEqual(plan.code, 0, plan)
-        self.assertNotIn('"action": "run"', plan.out)
-        # Half a file, as of a full disk, and a changed one are made again: equal to the byte.
-        name = self.cache / "squashfs" / next(iter(files))
-        size = name.stat().st_size
-        for damage in (lambda: os.truncate(name, size // 2), lambda: self.flip(name, size // 3)):
-            damage()
-            self.run_pipe("--force", "two")
-            self.assertEqual(self.image_files(), files)
-        removed = [item for item in json.loads(self.pipe("clean", "--images", "--dry-run", "--output", "json").out)["removed"] if item["kind"] == "image file"]
-        self.assertEqual([(item["name"], item["bytes"]) for item in removed], [(name.name, size)])
-        self.assertTrue(name.exists())
-        # A job that waits may need the file, also one of another state folder.
-        job = slurm("sbatch", "--parsable", "--hold", "--comment=pipe:other:run", "-o", "/dev/null", "--wrap", "true")
-        self.addCleanup(slurm, "scancel", job)
-        self.assertIn("jobs of yours that `pipe` has submitted may use them", self.pipe("clean", "--images", "--dry-run").text)
-
-    def flip(self, file: pathlib.Path, at: int):
-        with open(file, "r+b") as opened:
-            opened.seek(at)
-            byte = opened.read(1)
-            opened.seek(at)
-            opened.write(bytes([byte[0] ^ 1]))
-
-    def test_ends_are_those_of_the_command(self):
-        self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}, "killed": {"command": "kill -9 $$"}, "missing": {"command": ["no-such-program"]}})
-        result = self.run_pipe(code=1)
-        self.assertEqual(result.failure("bad")["message"], "ended with exit code 7")
-        self.assertEqual(result.failure("killed")["kind"], "signal")
-        self.assertEqual((result.failure("missing")["kind"], result.failure("missing")["message"]), ("not_started", "could not start: its image has no program 'no-such-program'"))
-        self.assert_nothing_left()
-
-    def test_a_step_is_asked_to_stop_and_keeps_its_files_until_it_has(self):
-        self.pipeline({"slow": {"command": "trap 'ls /usr/bin/env; echo tidied; exit 0' TERM; echo begun; while :; do sleep 0.1; done"}})
-        process = self.start("run", "pipeline.yaml", "--output", "json")
-        wait_until(lambda: "begun" in self.pipe("logs", "latest", "slow").out, "the step's beginning")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(process).code, 130)
-        self.assertIn("/usr/bin/env\ntidied\n", self.pipe("logs", "latest", "slow").out)
-        self.assertEqual(self.jobs(), [])
-
-    def test_what_is_missing_is_said(self):
-        self.pipeline({"step": {"command": "true"}})
-        self.write("profiles.yaml", json.dumps({"default": {"container_runtime": "aptainer"}, "other": {"container_runtime": "/opt/apptainer"}}))
-        self.assertIn("did you mean 'apptainer'?", self.run_pipe(code=2).text)
-        failure = self.run_pipe("--profile", "other", code=3).failure("step")
-        self.assertEqual(failure["kind"], "environment")
-        self.assertIn("this node has no container runtime (/opt/apptainer)", str(failure["details"]))
-        self.pipeline({"step": {"command": "true", "settings": {"docker": {"volumes": ["/etc:/data:ro"]}}}})
-        self.assertIn("containers of Slurm's jobs have no `docker.volumes`", self.run_pipe("--profile", "other", code=2).text)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ TEST_F(ImageTest, image_tag_names_the_newest_image) {
                     .image_tag = "latest",
                     .environment = {{"A", "1"}}}));
   EXPECT_EQ(run(repository + ":latest", "echo $A"), "1\n");
-  EXPECT_EQ(events.builds().size(), 2u);
+  ASSERT_EQ(events.builds().size(), 2u) << events.builds().back().reason << "\n" << events.text();
 }
 
 TEST_F(ImageTest, a_dockerfile_of_the_users_is_the_parent) {

@@ -36,7 +36,9 @@ struct BuildRecorder : test::EventRecorder {
   }
 };
 
-/// Each test has a repository name of its own, whose images are removed at its end.
+/// Each test has a repository name of its own, whose images are removed at its end. Images with
+/// variables have content of their own, too: an engine keeps equal images once, and when it removes
+/// the last name of one, it also removes a name that another test gives it at this moment.
 class ImageTest : public testing::Test {
  protected:
   ImageTest()
@@ -86,6 +88,8 @@ class ImageTest : public testing::Test {
     spec.settings->docker = std::move(docker);
     if (!spec.settings->docker.parent_image && !spec.settings->docker.dockerfile)
       spec.settings->docker.parent_image = "python:3.11-slim-bookworm";
+    if (auto& variables = spec.settings->docker.environment; !variables.empty())
+      variables.emplace("PIPE_TEST", repository);
     if (!spec.settings->docker.target_repository)
       spec.settings->docker.target_repository = repository;
     return spec;

@@ -1,4 +1,5 @@
-// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs.
+// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs; or the server of
+// another environment file, which PIPE_S3_ENVIRONMENT names (scripts/testbed/s3 other).
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -14,7 +15,8 @@ constexpr const char* environment_file = "/var/lib/pipe-s3/environment";
 
 std::map<std::string, std::string> server_environment() {
   std::map<std::string, std::string> values;
-  std::ifstream file(environment_file);
+  const auto* other = std::getenv("PIPE_S3_ENVIRONMENT");
+  std::ifstream file(other ? other : environment_file);
   for (std::string line; std::getline(file, line);)
     values[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
   return values;
@@ -49,6 +51,12 @@ void wait_for_bucket(asio::io_context& loop, const settings::RemoteStoreSettings
     }
 }
 
+/// Returns the settings of a new folder in a bucket whose files this machine does not see.
+settings::RemoteStoreSettings in_bucket(std::map<std::string, std::string>& server) {
+  return {"s3://" + server["BUCKET"] + "/blobs-" + std::to_string(std::random_device{}()),
+          {{"endpoint", server["ENDPOINT"]}}};
+}
+
 StoreUnderTest real_server() {
   return {.name = "rclone",
           .make =
@@ -58,6 +66,7 @@ StoreUnderTest real_server() {
                   throw core::EnvironmentError("there is no S3 server: scripts/testbed/s3 start");
                 setenv("AWS_ACCESS_KEY_ID", server["ACCESS_KEY"].c_str(), 1);
                 setenv("AWS_SECRET_ACCESS_KEY", server["SECRET_KEY"].c_str(), 1);
+                if (server.contains("BUCKET")) return in_bucket(server);
                 auto bucket = std::make_shared<NewBucket>(server["DATA"]);
                 keeps = bucket;
                 settings::RemoteStoreSettings settings{
@@ -66,7 +75,7 @@ StoreUnderTest real_server() {
                 wait_for_bucket(loop, settings);
                 return settings;
               },
-          .has_conditional_writes = false};
+          .has_conditional_writes = server_environment().contains("CONDITIONAL_WRITES")};
 }
 
 }  // namespace

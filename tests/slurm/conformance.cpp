@@ -12,7 +12,7 @@ Place place(std::string name, StringMap connection, Settings settings) {
   return {.name = std::move(name),
           .make =
               [connection](asio::io_context& loop, const fs::path& root) {
-                setenv("SLURM_CONF", "/var/lib/pipe-slurm/slurm.conf", 1);
+                setenv("SLURM_CONF", "/var/lib/pipe-slurm/slurm.conf", 0);
                 return orchestrators::make_slurm_orchestrator(
                     loop, {.root = root, .state = root / ".pipe", .connection = connection});
               },

@@ -206,6 +206,19 @@ TEST_P(BlobConformance, large_blobs_and_artifacts_come_back_as_they_were) {
   EXPECT_EQ(digest_of_tree("tree2"), tree_digest);
 }
 
+TEST_P(BlobConformance, an_upload_in_parts_is_open_until_it_is_aborted) {
+  auto* uploads = store->pod_access();
+  if (!uploads) return;  // A shared folder has none.
+  const auto id = run_task(loop, uploads->begin_upload("deep/large"));
+  for (const auto& upload : run_task(loop, uploads->open_uploads())) {  // Not every server lists.
+    EXPECT_EQ(upload.key, "deep/large");
+    EXPECT_EQ(upload.id, id);
+  }
+  run_task(loop, uploads->abort_upload("deep/large", id));
+  run_task(loop, uploads->abort_upload("deep/large", id));
+  EXPECT_TRUE(run_task(loop, uploads->open_uploads()).empty());
+}
+
 TEST_P(BlobConformance, what_is_read_in_one_piece_has_a_limit) {
   if (under_tsan) GTEST_SKIP() << "64 MiB take longer than such a request may take";
   put("k", std::string((std::size_t{64} << 20) + 1, ' '));

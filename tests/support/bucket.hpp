@@ -39,6 +39,10 @@ class BucketServer {
       auto list = list_of(exchange.target);
       co_return co_await exchange.answer(200, std::move(list));
     }
+    if (refuses_checksums && !header(exchange, "x-amz-checksum-mode: ").empty())
+      co_return co_await exchange.answer(501, "");
+    if (exchange.method == "GET" && exchange.target.ends_with("uploads="))
+      co_return co_await exchange.answer(200, open_uploads);
     if (exchange.target.find("?uploads=") != std::string::npos ||
         exchange.target.find("uploadId=") != std::string::npos)
       co_return co_await answer_upload(exchange);
@@ -156,7 +160,9 @@ class BucketServer {
 
   asio::io_context& loop;
   bool refuses = false;                          ///< Refuses every request.
+  bool refuses_checksums = false;                ///< Knows no header that asks for them.
   bool loses_answer = false;                     ///< Writes the next object, and gives no answer.
+  std::string open_uploads;                      ///< The response to a request for their list.
   std::map<int, std::string> parts;              ///< Parts of the current upload.
   std::map<std::string, std::string> objects;    ///< Keyed by path: `/team/pipe/KEY`.
   std::map<std::string, std::string> tags;       ///< ETags of some of them.

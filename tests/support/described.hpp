@@ -46,13 +46,13 @@ inline nlohmann::json described(const PipelineSpec& pipeline) {
                {"wait", step.wait},
                {"allow_failure", step.allow_failure},
                {"max_parallel", step.max_parallel},
-               {"uses", step.uses},
+               {"uses", *step.uses},
                {"services", spec::services_document(step.services)},
                {"nodes", spec::nodes_document(step.nodes)},
                {"publish_to", step.publish_to.string()},
                {"checkpoint", step.checkpoint},
                {"version", step.version},
-               {"publish", step.publish}};
+               {"publish", *step.publish}};
     for (const auto& argument : step.command.arguments)
       for (const auto& part : argument.parts)
         entry["command"].push_back(

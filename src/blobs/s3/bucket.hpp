@@ -87,6 +87,7 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> complete_upload(std::string key, std::string upload,
                                 std::vector<std::string> tags) override;
   async::Task<> abort_upload(std::string key, std::string upload) override;
+  async::Task<std::vector<OpenUpload>> open_uploads() override;
   async::Task<std::optional<Attestation>> attest(std::string key) override;
   std::string authorities() const override { return ca_; }
   settings::RemoteStoreSettings settings_in_pod(
@@ -99,6 +100,8 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<FoundKeys> keys();
   async::Task<net::Response> call(Call call);
   async::Task<net::Response> try_once(Call& call);
+  /// Returns the headers of an object, with its checksum where the server has one; 404 as well.
+  async::Task<net::Response> head_of(std::string key);
   async::Task<net::Request> signed_request(const Call& call);
   async::Task<> read_list(std::string folder, Query query, std::size_t max,
                           std::function<std::size_t(std::string_view)> take,
@@ -132,6 +135,7 @@ class Bucket final : public BlobStore, private PodAccess {
   net::HttpClient http_;
   ConnectionLimit limit_;
   bool has_ranges_ = true;             ///< No range was answered with the whole object.
+  bool knows_checksums_ = true;        ///< No request for a checksum was refused as unknown.
   bool copies_parts_ = true;           ///< No copy of a part was refused as unknown.
   core::CancelSource* run_ = nullptr;  ///< See BlobStore::stop_calls_by().
   core::CancelSource stopped_;

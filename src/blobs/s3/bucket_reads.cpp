@@ -34,11 +34,29 @@ async::Task<bool> Bucket::has(std::string key) {
   co_return response.status < 300;
 }
 
-async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
+async::Task<net::Response> Bucket::head_of(std::string key) {
   Call head("look for " + key + " in", "HEAD", key);
-  head.headers["x-amz-checksum-mode"] = "ENABLED";
+  const bool asks = knows_checksums_;
+  if (asks) head.headers["x-amz-checksum-mode"] = "ENABLED";
   head.may_be_missing = true;
-  const auto response = co_await call(std::move(head));
+  net::Response response;
+  bool is_refused = false;
+  try {
+    response = co_await call(std::move(head));
+  } catch (const S3Error& error) {
+    // s3proxy refuses headers that it does not know.
+    if (error.status() != 501 || !asks) throw;
+    is_refused = true;
+  }
+  if (is_refused) {
+    knows_checksums_ = false;
+    response = co_await head_of(std::move(key));
+  }
+  co_return response;
+}
+
+async::Task<std::optional<Attestation>> Bucket::attest(std::string key) {
+  const auto response = co_await head_of(std::move(key));
   std::optional<Attestation> found;
   if (response.status >= 300) co_return found;
   found.emplace();
@@ -200,6 +218,45 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
   };
   Query query;
   co_await read_list(prefix, std::move(query), max, take, cancel);
+  co_return found;
+}
+
+/// https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html
+async::Task<std::vector<OpenUpload>> Bucket::open_uploads() {
+  std::vector<OpenUpload> found;
+  std::string after_key, after_id;
+  core::PageTokens tokens(max_key + max_tag);
+  for (bool has_more = true; has_more;) {
+    Call list("list the uploads in", "GET", "");
+    list.query["uploads"];
+    list.query["prefix"] = settings_.prefix;
+    if (!after_key.empty()) {
+      list.query["key-marker"] = after_key;
+      list.query["upload-id-marker"] = after_id;
+    }
+    list.is_lookup = true;
+    net::Response response;
+    try {
+      response = co_await call(std::move(list));
+    } catch (const S3Error&) {
+      break;  // Not every server lists them, and the keys may not allow it.
+    }
+    for (const auto text : xml_elements(response.body, "Upload")) {
+      OpenUpload upload{xml_text(text, "Key"), xml_text(text, "UploadId"), {}};
+      // Without a time the upload counts as new, so that no age makes anybody abort it.
+      upload.begun =
+          parse_time(xml_text(text, "Initiated")).value_or(std::chrono::system_clock::now());
+      check_length(upload.key, max_key);
+      check_length(upload.id, max_tag);
+      if (upload.id.empty() || !upload.key.starts_with(settings_.prefix)) continue;
+      upload.key.erase(0, settings_.prefix.size());
+      found.push_back(std::move(upload));
+    }
+    after_key = xml_text(response.body, "NextKeyMarker");
+    after_id = xml_text(response.body, "NextUploadIdMarker");
+    has_more = xml_text(response.body, "IsTruncated") == "true" && !after_key.empty() &&
+               tokens.accept(after_key + after_id) && found.size() < max_entries;
+  }
   co_return found;
 }
 

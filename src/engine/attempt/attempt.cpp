@@ -268,7 +268,7 @@ class AttemptRun {
     for (;;) {
       const bool is_stalled = co_await silence.stalled();
       if (!is_stalled) co_return;
-      const bool ends = step_.retry.stalled == true;
+      const bool ends = step_.retry->stalled == true;
       auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
       const std::function<void(const std::string&)> tell = [this](const std::string& line) {
         log_.write(Stream::err, "pipe: " + line + "\n");
@@ -413,8 +413,7 @@ class AttemptRun {
         const auto stored = co_await async::on_pool(
             context_.run.pool, [&] { return store_output(output, taken, others_may_join); });
         context_.checked.insert(stored.digest);
-        outcome_.outputs.push_back({output.name, output.file_name, stored.digest,
-                                    stored.is_directory, stored.bytes, output.temp});
+        add_stored(output, stored, outcome_);
       }
     } catch (const core::ContentError& error) {
       outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};

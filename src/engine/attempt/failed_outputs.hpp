@@ -7,7 +7,7 @@
 
 namespace pipeline::engine {
 
-/// What is kept is a convenience: a failure to keep or to remove it is only logged.
+/// Kept outputs are a convenience: a failure to keep or to remove them is only logged.
 class FailedOutputs {
  public:
   /// @param folder where the run keeps those of all its steps @param number of the attempt, from 1

@@ -1,5 +1,5 @@
 /// @file
-/// What NCCL itself knows of its collective operations, for a step that has stalled.
+/// The state of collective operations that NCCL itself reports, for a step that has stalled.
 #pragma once
 
 #include <string>

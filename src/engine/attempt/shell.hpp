@@ -26,8 +26,8 @@ struct ShellRequest {
   unsigned number = 1;           ///< The attempt's number.
   std::filesystem::path folder;  ///< For outputs and scratch files; removed at the end.
   orchestrators::ShellRequest request;
-  /// Of a step with nodes: the shell has its variables, as if all nodes were this machine, and the
-  /// GPUs of its node alone. Its `addresses` are not used.
+  /// Set for a step with nodes: the shell has its variables, as if all nodes were this machine, and
+  /// the GPUs of its node alone. Its `addresses` are not used.
   std::optional<orchestrators::NodeProcess> process = {};
   RemoteCache* shared = nullptr;  ///< The remote cache; must outlive the shell.
 };

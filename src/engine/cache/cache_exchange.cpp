@@ -126,13 +126,14 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
 bool CacheExchange::stays(const StepSpec& step, const RemoteOutput& output) {
   constexpr std::uint64_t small_output = 1 << 20;
   const auto& record = output.record;
-  if (cache_.place().empty() || record.bytes <= small_output ||
+  auto place = cache_.place(context_.services.routes.capabilities_of(step).takes_elsewhere);
+  if (place.empty() || record.bytes <= small_output ||
       !may_stay_elsewhere(context_.services.pipeline, step, record.name))
     return false;
   artifacts_.note_elsewhere(record.digest, {.is_directory = record.is_directory,
                                             .is_executable = output.is_executable,
                                             .bytes = record.bytes,
-                                            .store = cache_.place()});
+                                            .store = std::move(place)});
   return true;
 }
 

@@ -19,6 +19,10 @@ bool has_items(const StepSpec& step, const std::string& output, const MatrixSpec
   });
 }
 
+void note_way(const std::string& output, const std::string& way, AttemptOutcome& outcome) {
+  outcome.stored += (outcome.stored.empty() ? "" : "; ") + output + ": " + way;
+}
+
 }  // namespace
 
 bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
@@ -43,6 +47,13 @@ std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpe
   return outputs;
 }
 
+void add_stored(const OutputSpec& output, const store::StoredArtifact& stored,
+                AttemptOutcome& outcome) {
+  outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory,
+                             stored.bytes, output.temp});
+  if (!stored.way.empty()) note_way(output.name, stored.way, outcome);
+}
+
 bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
                     AttemptOutcome& outcome) {
   const auto found = outcome.result.elsewhere.find(output.name);
@@ -52,6 +63,7 @@ bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
   artifacts.note_elsewhere(digest, place);
   outcome.outputs.push_back(
       {output.name, output.file_name, digest, place.is_directory, place.bytes, output.temp});
+  note_way(output.name, "stays in the remote store", outcome);
   return true;
 }
 

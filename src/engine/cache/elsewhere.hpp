@@ -26,6 +26,10 @@ std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpe
 bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
                     AttemptOutcome& outcome);
 
+/// Adds the record of an output that was stored here to the outcome.
+void add_stored(const OutputSpec& output, const store::StoredArtifact& stored,
+                AttemptOutcome& outcome);
+
 /// Returns true if the run can use this output of an earlier one: it is here and whole, or may stay
 /// in the run's remote store, which has it.
 bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output);

@@ -42,9 +42,13 @@ class RemoteCache {
   /// Returns nothing if there is no such result. Throws DamagedCacheEntry for an invalid record.
   virtual async::Task<std::optional<RemoteResult>> find(std::string key,
                                                         core::CancelSource* cancel) = 0;
-  /// Returns where outputs of the cache are, as in model::Elsewhere, if results of other machines
-  /// are used without a download; empty: all outputs are downloaded.
-  virtual std::string place() const { return {}; }
+  /// Returns where a step's outputs are in the cache, as in model::Elsewhere, if results of other
+  /// machines are used without a download; empty: its outputs are downloaded.
+  /// @param runs_elsewhere the step's orchestrator takes inputs from there
+  virtual std::string place(bool runs_elsewhere) const {
+    (void)runs_elsewhere;
+    return {};
+  }
   /// Downloads to the file or folder `to`, which must not exist. Throws DamagedCacheEntry if the
   /// content is missing; the caller compares it with the record.
   virtual async::Task<> fetch(const RemoteOutput& output, std::filesystem::path to,

@@ -10,6 +10,7 @@
 #include "engine/data/download.hpp"
 #include "engine/run/refusal.hpp"
 #include "lockfile/lock_file.hpp"
+#include "model/step_span.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -86,7 +87,7 @@ std::vector<core::Diagnostic> PinnedData::missing(const std::vector<const StepSp
       diagnostic.message = "the input '" + input.name + "' of step '" + step->name + "', " +
                            name_of(*input.data) + ", is not in " + file +
                            ", and --locked adds nothing to it";
-      diagnostic.span = {step->line, 0, 1, step->file};
+      diagnostic.span = model::span_of(*step);
       diagnostic.suggestion = "run `pipe lock`, look at `git diff`, and commit " + file;
       wrong.push_back(std::move(diagnostic));
     }

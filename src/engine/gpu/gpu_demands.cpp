@@ -7,6 +7,7 @@
 #include "engine/run/refusal.hpp"
 #include "gpu/together.hpp"
 #include "gpu/visible.hpp"
+#include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
@@ -26,7 +27,7 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
       wrong.push_back({"gpu-choice",
                        "step '" + step->name + "' names its GPUs, and the orchestrator " +
                            place.name + " chooses them itself",
-                       {.line = step->line, .column = 1, .file = step->file},
+                       model::span_of(*step),
                        {},
                        "ask for a number of them: `gpu_count: " +
                            std::to_string(request.devices.size()) + "`"});
@@ -45,7 +46,7 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
            "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" +
                step->name + "' those of " + other.name +
                ", which are on another machine: a run reserves the GPUs of one machine only",
-           {.line = step->line, .column = 1, .file = step->file},
+           model::span_of(*step),
            {},
            "run both on the same machine"});
   refuse(wrong, pipeline);
@@ -125,11 +126,8 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
     if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
     throw core::EnvironmentError(message, advice);
   }
-  wrong.push_back({shortage.code,
-                   message,
-                   {.line = step->line, .column = 1, .file = step->file},
-                   shortage.notes,
-                   shortage.suggestion});
+  wrong.push_back(
+      {shortage.code, message, model::span_of(*step), shortage.notes, shortage.suggestion});
 }
 
 async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
@@ -149,7 +147,7 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
            "step '" + step->name +
                "' takes only GPUs that no process uses, and the processes of the machine that they "
                "are on cannot be seen from here",
-           {.line = step->line, .column = 1, .file = step->file},
+           model::span_of(*step),
            {},
            "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
   }
@@ -177,10 +175,7 @@ void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
                    "the containers " + gpu::names_of(members, group) +
                        " run at the same time and ask for " + gpu::gpus(group.gpus) +
                        " together, and this machine has " + std::to_string(units_.size()),
-                   {.line = steps[group.members.back()]->line,
-                    .column = 1,
-                    .file = steps[group.members.back()]->file},
-                   std::move(notes),
+                   model::span_of(*steps[group.members.back()]), std::move(notes),
                    "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});
 }
 

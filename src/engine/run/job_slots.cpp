@@ -14,16 +14,16 @@ constexpr unsigned max_remote_attempts = 100;
 
 }  // namespace
 
-unsigned max_attempts() {
-  constexpr rlim_t files_of_run = 48, files_of_attempt = 8;
+unsigned max_attempts(unsigned open_files) {
+  constexpr rlim_t files_of_run = 48;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return max_remote_attempts;
   const auto free = std::max(limit.rlim_cur, files_of_run) - files_of_run;
-  return static_cast<unsigned>(std::clamp<rlim_t>(free / files_of_attempt, 1, 1 << 20));
+  return static_cast<unsigned>(std::clamp<rlim_t>(free / open_files, 1, 1 << 20));
 }
 
-JobSlots slots_for(unsigned jobs) {
-  const auto slots = [jobs, most = max_attempts()](unsigned preset) {
+JobSlots slots_for(unsigned jobs, unsigned open_files) {
+  const auto slots = [jobs, most = max_attempts(open_files)](unsigned preset) {
     return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, most));
   };
   return {.local = slots(core::usable_processors()), .remote = slots(max_remote_attempts)};

@@ -18,10 +18,11 @@ struct JobSlots {
 };
 
 /// Returns how many attempts at a time the limit of open files allows.
-unsigned max_attempts();
+/// @param open_files of each, see Capabilities::open_files
+unsigned max_attempts(unsigned open_files);
 
 /// Returns no more slots than max_attempts().
 /// @param jobs the limit that the user set for this machine; 0: core::usable_processors()
-JobSlots slots_for(unsigned jobs);
+JobSlots slots_for(unsigned jobs, unsigned open_files);
 
 }  // namespace pipeline::engine

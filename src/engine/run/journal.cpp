@@ -178,7 +178,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
     state.memory = attempt.usage.memory_limit;
     state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
-    if (step.retry.avoid_failed == true) state.counts.avoid(attempt);
+    if (step.retry->avoid_failed == true) state.counts.avoid(attempt);
     ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
                                                                       : state.counts.failures);
   }
@@ -261,6 +261,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   record.node = outcome.result.node;
   if (!outcome.result.image.empty()) record.image = outcome.result.image;
   record.code = outcome.code;
+  record.stored = outcome.stored;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;

@@ -4,6 +4,7 @@
 
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "model/step_span.hpp"
 
 namespace pipeline::engine {
 
@@ -52,7 +53,7 @@ async::Task<orchestrators::Environment> environment_of(const RunContext& context
     wrong = error.diagnostics();
   }
   for (auto& diagnostic : wrong)
-    if (diagnostic.span.line == 0) diagnostic.span = {step.line, 0, 1, step.file};
+    if (diagnostic.span.line == 0) diagnostic.span = model::span_of(step);
   refuse(std::move(wrong), context.services.pipeline);
   co_return orchestrators::Environment{};
 }

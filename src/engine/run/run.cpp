@@ -1,5 +1,6 @@
 #include "engine/run.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -23,6 +24,13 @@
 namespace pipeline::engine {
 namespace {
 
+unsigned most_open_files(const Services& services) {
+  unsigned most = 1;
+  for (const auto& step : services.pipeline.steps)
+    most = std::max(most, services.routes.capabilities_of(step).open_files);
+  return most;
+}
+
 /// Carries out the decisions of the walk: starts steps, and records how they end. Events are
 /// persisted before they are published. All coroutines of the run are tasks of `tasks_`; they end
 /// before execute() returns.
@@ -37,7 +45,8 @@ class Run final : public StepStarter {
         wake_(executor),
         tasks_(executor, [this](const std::exception_ptr& error) { task_ended(error); }),
         context_{services_, options_, events, user_stop, pool_, executor, tasks_},
-        slots_(slots_for(options_.jobs)),
+        open_files_(most_open_files(services_)),
+        slots_(slots_for(options_.jobs, open_files_)),
         results_(context_),
         walk_(context_, results_),
         steps_(walk_.steps()),
@@ -116,6 +125,7 @@ class Run final : public StepStarter {
   core::CancelSource stop_;  ///< Stopped by the user or by fail_fast.
   async::TaskGroup tasks_;
   const RunContext context_;
+  const unsigned open_files_;  ///< Of an attempt, at most.
   JobSlots slots_;
   Results results_;
   GraphWalk walk_;
@@ -182,7 +192,7 @@ async::Task<RunSummary> Run::execute() {
     journal_.run_began(orchestrators_of(steps), steps);
   }
   has_begun_ = true;
-  if (const auto most = max_attempts(); options_.jobs > most)
+  if (const auto most = max_attempts(open_files_); options_.jobs > most)
     context_.events.emit(event::Notice{
         "", core::counted(most, "step") + " at a time instead of " + std::to_string(options_.jobs) +
                 ": there is no room for more under this limit of open files (ulimit -n)"});

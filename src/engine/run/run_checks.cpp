@@ -10,6 +10,7 @@
 #include "engine/run/dry_starter.hpp"
 #include "engine/run/refusal.hpp"
 #include "model/findings.hpp"
+#include "model/step_span.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -39,7 +40,7 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
                          "step '" + step->name + "' uses " + std::to_string(count) +
                              " of the limit '" + name + "', which is " +
                              std::to_string(limit->second),
-                         {step->line, 1, 1, step->file},
+                         model::span_of(*step),
                          {},
                          {}});
     }

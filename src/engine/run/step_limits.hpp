@@ -15,7 +15,7 @@
 
 namespace pipeline::engine {
 
-/// What an attempt holds of these limits; given back when it is destroyed.
+/// The units of these limits that an attempt holds; returned at destruction.
 struct HeldUnits {
   std::unique_ptr<async::Permit> place;  ///< Among the instances of its step.
   std::vector<core::Descriptor> locks;   ///< The kernel releases those of a killed driver.
@@ -40,7 +40,7 @@ class StepLimits {
 
   const RunContext& context_;
   std::map<std::string, async::Semaphore> places_;  ///< By the name that instances share.
-  /// By what steps wait for: one of them at a time looks whether it is free.
+  /// Keyed by the awaited units: a single step at a time looks whether they are free.
   std::map<std::string, async::Semaphore> turns_;
   std::optional<gpu::LockFolder> folder_;  ///< Set once a step uses a limit.
 };

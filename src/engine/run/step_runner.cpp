@@ -27,7 +27,7 @@ std::optional<Bytes> limit_of(const StepSpec& step, const orchestrators::Capabil
 std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries, bool joins) {
   const auto* point = step.resume_point;
   const auto& asked = step.spec.settings->resources.memory;
-  if (!point || !point->memory || !asked || !step.spec.retry.on_oom.max) return std::nullopt;
+  if (!point || !point->memory || !asked || !step.spec.retry->on_oom.max) return std::nullopt;
   auto memory = std::max(*point->memory, *asked);
   if (point->is_out_of_memory && !joins) memory = retries.more_than(memory).value_or(memory);
   return memory > *asked ? std::optional(memory) : std::nullopt;
@@ -35,7 +35,7 @@ std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries
 
 /// Adds advice if `retry.on_oom` gave the step no more memory.
 void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Failure& failure) {
-  const auto& max = step.retry.on_oom.max;
+  const auto& max = step.retry->on_oom.max;
   if (failure.kind != FailureKind::out_of_memory || !max) return;
   failure.hints.push_back(
       memory ? "`retry.on_oom` gives the step at most " + core::format_bytes(*max)
@@ -106,7 +106,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
                                context_.services.store.paths().log_file(outcome.record.log)};
     const auto retry =
         step.stop.level() == core::StopLevel::none ? retries.after(failed, counts) : std::nullopt;
-    if (step.spec.retry.avoid_failed == true) counts.avoid(outcome.record);
+    if (step.spec.retry->avoid_failed == true) counts.avoid(outcome.record);
     if (!retry) {
       explain_limit(step.spec, memory, *failure);
       co_return outcome;

@@ -19,7 +19,7 @@ namespace pipeline::orchestrators::docker_engine {
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
                                      ContainerOptions& place, std::string image);
 
-/// What containers have done, where their processes are this machine's. It is asked often: each
+/// The activity of containers whose processes are this machine's. Callers ask often, so each
 /// container is looked up once.
 class ContainerActivity {
  public:

@@ -25,7 +25,7 @@ async::Task<address_v4> resolve(std::string host, std::string url) {
         "the nodes of a step on several engines reach the machine of " + url + " at '" + host +
             "', which has no IPv4 address here: " + (error ? error.message() : "none was found"),
         {"name one in the profile, as in `engines: [unix, {host: " + url +
-         ", address: 10.0.0.2}]`; a name that only ~/.ssh/config knows is no address"});
+         ", address: 10.0.0.2}]`; a name that only ~/.ssh/config knows is not an address"});
   co_return found.begin()->endpoint().address().to_v4();
 }
 

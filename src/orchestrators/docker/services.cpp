@@ -1,6 +1,7 @@
 #include "orchestrators/docker/services.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <list>
 #include <optional>
@@ -15,6 +16,12 @@
 
 namespace pipeline::orchestrators::docker_engine {
 namespace {
+
+using namespace std::chrono_literals;
+
+/// For the end of a service that is reported after the step's, though it came before: an engine
+/// reports the ends of containers in any order.
+constexpr auto max_report_delay = 1s;
 
 /// The services of an attempt, which run beside it.
 class ServiceGroup {
@@ -42,6 +49,14 @@ class ServiceGroup {
       boost::system::error_code cancelled;
       co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
+  }
+
+  /// Waits a moment for a service whose end may have made the step fail.
+  async::Task<> await_late_end() {
+    if (is_over()) co_return;
+    changed_.expires_after(max_report_delay);
+    boost::system::error_code cancelled;
+    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
 
   /// Ends the connections to the services, which run on until their removal. Throws what has ended
@@ -136,6 +151,7 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
   ServiceGroup group(engine, attempt, place, executor, images);
   try {
     result = co_await run_beside(group, engine, attempt, place, image, removals);
+    if (result.failure) co_await group.await_late_end();
   } catch (...) {
     error = std::current_exception();
   }

@@ -1,5 +1,5 @@
 /// @file
-/// What the pods of a step with nodes know of one another.
+/// The knowledge that the pods of a step with nodes have of one another.
 #pragma once
 
 #include <chrono>

@@ -19,7 +19,7 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
 
 /// Returns the Jobs that have all of these labels.
 async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap labels);
-/// What a dead driver has left of an attempt with nodes.
+/// The remains of an attempt with nodes whose driver is dead.
 struct LeftGang {
   unsigned tries = 0;                  ///< The highest of its Jobs' try_label.
   std::optional<bool> are_alike = {};  ///< All nodes have one Job; unset: there is no Job.

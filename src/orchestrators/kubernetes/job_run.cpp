@@ -77,7 +77,7 @@ class JobRun {
   async::Task<AttemptResult> run();
   const std::string& name() const { return pod_.job; }
   const std::string& uid() const { return uid_; }
-  /// Of the runs that share a Job, one asks and says what concerns the Job, and removes it.
+  /// The first of the runs that share a Job asks and says what concerns the Job, and removes it.
   bool leads() const { return !place_.gang_job || pod_.index == 0U; }
 
  private:

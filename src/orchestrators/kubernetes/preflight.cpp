@@ -12,6 +12,7 @@
 #include "kubernetes_api/pages.hpp"
 #include "kubernetes_api/permissions.hpp"
 #include "model/findings.hpp"
+#include "model/step_span.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/node_fit.hpp"
@@ -141,7 +142,7 @@ void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
     } catch (const core::InputError& error) {
       for (auto diagnostic : error.diagnostics()) {
         diagnostic.code = "no-manifest";
-        diagnostic.span = core::Span{each.steps.front()->line, 0, 1, each.steps.front()->file};
+        diagnostic.span = model::span_of(*each.steps.front());
         refused_.push_back(std::move(diagnostic));
       }
     }

@@ -256,8 +256,8 @@ async::Task<std::optional<core::Activity>> LocalOrchestrator::activity_of(const 
   co_return usage::activity_of_processes(usage::process_tree(found->second));
 }
 
-/// What starts beside it is no part of the step: it has the limits of its node, but is not
-/// measured.
+/// A process that starts beside the step is not a part of it: it has the limits of its node, but
+/// is not measured.
 async::Task<std::optional<int>> LocalOrchestrator::join(RunningProcess process,
                                                         ShellRequest shell) {
   const auto first = first_process_of(process);

@@ -36,11 +36,16 @@ bool is_of_the_job(const std::string& option) {
 
 }  // namespace
 
+std::vector<std::string> srun_words(const std::vector<std::string>& options) {
+  std::vector<std::string> words{"srun", "--exact", "--quiet", "--input=none", "--mpi=none"};
+  for (const auto& option : options)
+    if (!is_of_the_job(option)) words.push_back(option);
+  return words;
+}
+
 std::vector<std::string> srun_command(const std::vector<std::string>& options,
                                       const std::string& script) {
-  std::vector<std::string> command{"srun", "--exact", "--quiet", "--input=none", "--mpi=none"};
-  for (const auto& option : options)
-    if (!is_of_the_job(option)) command.push_back(option);
+  auto command = srun_words(options);
   command.insert(command.end(), {"/bin/sh", "-c", script});
   return command;
 }
@@ -79,8 +84,12 @@ async::Task<std::string> AllocationClient::submit(std::vector<std::string> optio
   const auto output = value_of(options, output_option);
   // srun has a session of its own, so that the step survives this process. The agent in the step
   // writes the number into its file.
-  const auto start = "PIPE_SLURM_ID=$$ exec " +
-                     core::joined(srun_command(options, script), " ", core::shell_quote);
+  // A step with nodes calls srun itself, in the same process (gang_script()).
+  const bool is_gang =
+      std::ranges::find(options, std::string("--ntasks-per-node=1")) != options.end();
+  const auto words =
+      is_gang ? std::vector<std::string>{"/bin/sh", "-c", script} : srun_command(options, script);
+  const auto start = "PIPE_SLURM_ID=$$ exec " + core::joined(words, " ", core::shell_quote);
   std::vector<std::string> command{"/bin/sh", "-c",
                                    "setsid /bin/sh -c " + core::shell_quote(start) +
                                        " </dev/null >" + core::shell_quote(output) +

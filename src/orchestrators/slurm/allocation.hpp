@@ -10,8 +10,10 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// Returns the command that starts a step of this job with sbatch's options and script: those that
-/// srun does not have, or that an allocation has decided, are left out. Pure.
+/// Returns srun with those of sbatch's options that it has, and that an allocation has not decided.
+/// Pure.
+std::vector<std::string> srun_words(const std::vector<std::string>& options);
+/// Returns the command that starts a step of this job with sbatch's options and script. Pure.
 std::vector<std::string> srun_command(const std::vector<std::string>& options,
                                       const std::string& script);
 

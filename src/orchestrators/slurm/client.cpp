@@ -224,6 +224,18 @@ async::Task<ArrayLimits> Client::limits() {
   co_return ArrayLimits{};
 }
 
+async::Task<std::string> Client::node_reason(std::string node) {
+  std::string reason;
+  if (node.empty()) co_return reason;
+  std::vector<std::string> command{"sinfo", "--noheader", "--states=drain", "--nodes=" + node,
+                                   "--format=%E"};
+  try {
+    reason = co_await call(std::move(command));
+  } catch (const SlurmError&) {
+  }
+  co_return reason;
+}
+
 async::Task<std::string> Client::output_of(std::vector<std::string> command) {
   co_return co_await call(std::move(command));
 }

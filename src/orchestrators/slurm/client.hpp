@@ -73,6 +73,8 @@ class Client {
   virtual async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options);
   /// Returns the cluster's limits; no arrays if it does not tell.
   virtual async::Task<ArrayLimits> limits();
+  /// Returns why a node is drained; empty if it is not, or if Slurm does not tell.
+  async::Task<std::string> node_reason(std::string node);
   /// Returns the output of another command. Throws SlurmError
   async::Task<std::string> output_of(std::vector<std::string> command);
   /// Returns how many commands were run.

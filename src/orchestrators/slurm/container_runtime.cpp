@@ -15,37 +15,57 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 /// A runtime, by the name of its program on a node.
 struct Runtime {
   const char *name, *program;
+  const char* variables;  ///< Words before the program, with a space behind.
   /// Returns the words between the program and the image, each after a space.
   std::string (*words)(const ContainerStart& start);
 };
 
+std::string unchanged(const std::string& path) { return path; }
+
+/// Returns a path as a field of fstab(5).
+std::string fstab_field(const std::string& path) {
+  std::string field;
+  for (const char c : path)
+    field += c == ' ' ? "\\040" : c == '\t' ? "\\011" : c == '\\' ? "\\134" : std::string(1, c);
+  return field;
+}
+
 /// Returns ` --bind SOURCE:TARGET:ro` for each bind.
 std::string binds_text(const ContainerStart& start, const char* option, const char* read_only,
-                       const char* writable) {
+                       const char* writable,
+                       std::string (*written)(const std::string& path) = unchanged) {
   std::string text;
   for (const auto& bind : start.binds)
     text += std::string(" ") + option +
-            core::shell_quote(bind.source + ":" + bind.target +
+            core::shell_quote(written(bind.source) + ":" + written(bind.target) +
                               (bind.is_read_only ? read_only : writable));
   return text;
 }
 
 /// See apptainer-exec(1). The job's script has removed the variables that the step does not get, so
-/// the others pass. Its own /dev has the devices of `--nv`.
+/// the others pass. Its own /dev has the devices of `--nv`. The time zone is the image's.
 std::string apptainer_words(const ContainerStart& start) {
-  return std::string(" exec --contain --ipc --no-home") + (start.has_gpus ? " --nv" : "") +
-         " --bind \"$temporary/tmp:/tmp\"" + binds_text(start, "--bind ", ":ro", "");
+  return std::string(" exec --contain --ipc --no-home --no-mount /etc/localtime") +
+         (start.has_gpus ? " --nv" : "") + " --bind \"$temporary/tmp:/tmp\"" +
+         binds_text(start, "--bind ", ":ro", "");
 }
+
+/// They precede those of the cluster's enroot.conf. A login shell would read the image's profile,
+/// and in a namespace of its own a step could not be signalled by its process number.
+constexpr const char* enroot_variables =
+    "env ENROOT_RUNTIME_PATH=\"$temporary/enroot\" ENROOT_DATA_PATH=\"$temporary/enroot\" "
+    "ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no ENROOT_REMAP_ROOT=no ENROOT_ROOTFS_WRITABLE=no "
+    "ENROOT_UNSHARE_PID=no ";
 
 /// See enroot's doc/cmd/start.md and doc/image-format.md. It passes only the variables that are
 /// named, and its hook for NVIDIA's libraries and devices reads NVIDIA_VISIBLE_DEVICES.
 std::string enroot_words(const ContainerStart& start) {
   return " start --env NVIDIA_VISIBLE_DEVICES=" + std::string(start.has_gpus ? "all" : "void") +
          (start.has_gpus ? " --env NVIDIA_DRIVER_CAPABILITIES=compute,utility" : "") +
-         " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\)[A-Z_0-9]*\\)=.*/--env \\1/p')" +
+         " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p')" +
          " --mount \"$temporary/tmp:/tmp:none:bind,rw\"" +
-         binds_text(start, "--mount ", ":none:x-create=auto,bind,ro",
-                    ":none:x-create=auto,bind,rw");
+         binds_text(start, "--mount ", ":none:x-create=auto,bind,ro", ":none:x-create=auto,bind,rw",
+                    fstab_field);
 }
 
 /// See ch-run(1). It passes all variables, and has neither read-only mounts nor NVIDIA's libraries.
@@ -54,10 +74,10 @@ std::string charliecloud_words(const ContainerStart& start) {
          binds_text(start, "--bind=", "", "");
 }
 
-constexpr Runtime runtimes[] = {{"apptainer", "apptainer", apptainer_words},
-                                {"apptainer", "singularity", apptainer_words},
-                                {"enroot", "enroot", enroot_words},
-                                {"charliecloud", "ch-run", charliecloud_words}};
+constexpr Runtime runtimes[] = {{"apptainer", "apptainer", "", apptainer_words},
+                                {"apptainer", "singularity", "", apptainer_words},
+                                {"enroot", "enroot", enroot_variables, enroot_words},
+                                {"charliecloud", "ch-run", "", charliecloud_words}};
 
 bool is_chosen(const Runtime& runtime, const std::string& wanted) {
   return wanted == "any" || wanted == runtime.name ||
@@ -94,7 +114,8 @@ std::string container_commands(const ContainerStart& start) {
     if (!is_chosen(runtime, start.runtime)) continue;
     const auto program = is_path ? start.runtime : std::string(runtime.program);
     names += (names.empty() ? "" : " ") + core::shell_quote(program);
-    cases += "  " + core::shell_quote(program) + ") set -- \"$runtime\"" + runtime.words(start) +
+    cases += "  " + core::shell_quote(program) + ") set -- " + runtime.variables + "\"$runtime\"" +
+             runtime.words(start) +
              (runtime.program == std::string_view("ch-run")
                   ? " " + core::shell_quote(start.image) + " --"
                   : " " + core::shell_quote(start.image));
@@ -109,8 +130,7 @@ std::string container_commands(const ContainerStart& start) {
          "done\n"
          "mkdir \"$temporary/tmp\" \"$temporary/image\" || exit 1\n"
          "USER=$(id -un) HOME=$temporary\n"
-         "ENROOT_RUNTIME_PATH=$temporary/enroot ENROOT_DATA_PATH=$temporary/enroot\n"
-         "export USER HOME ENROOT_RUNTIME_PATH ENROOT_DATA_PATH\n"
+         "export USER HOME\n"
          "case $runtime in\n" +
          cases +
          "  *)\n"

@@ -2,7 +2,10 @@
 
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "core/random_name.hpp"
+#include "orchestrators/nodes.hpp"
+#include "orchestrators/slurm/allocation.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "settings/accelerator.hpp"
 
@@ -23,33 +26,58 @@ JobPaths node_paths(const JobPaths& job, unsigned node) {
   return paths_of(job.events.parent_path(), job.name + node_separator + std::to_string(node));
 }
 
+std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt) {
+  if (!place.connection.contains("within")) return {};
+  auto words = srun_words(job_options(attempt, place.owner, place.connection, place.gres_types));
+  words.push_back("--job-name=" + name_of(attempt));
+  return words;
+}
+
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
-                        const AttemptSpec& attempt) {
+                        const AttemptSpec& attempt, const std::vector<std::string>& step) {
   const auto nodes = std::to_string(attempt.process->nodes);
   // srun of 22.05 and newer does not look at sbatch's number.
   const auto cpus = cpus_option(attempt.step.settings->resources);
   const auto in_quotes = [](const std::filesystem::path& path) {
     return core::shell_quote(path.string());
   };
-  return
-      // The agents of other nodes find this one at the first address that answers.
+  const bool is_within = !step.empty();
+  const auto words = is_within
+                         ? core::joined(step, " ", core::shell_quote)
+                         : "srun --nodes=" + nodes + " --ntasks=" + nodes + " --ntasks-per-node=1" +
+                               (cpus ? " " + *cpus : "") + " --mpi=none --input=none --export=ALL";
+  // The agents of other nodes find that of node 0 at the first address that answers. A batch script
+  // runs there; in an allocation node 0 says where it is.
+  const std::string find_addresses =
+      is_within
+          ? "if [ \"$SLURM_NODEID\" = 0 ]; then\n"
+            "  echo \"$(hostname -I 2>/dev/null | tr -s ' ' ,)127.0.0.1\" >\"$4.new\"\n"
+            "  mv \"$4.new\" \"$4\"\n"
+            "fi\n"
+            "looks=0\n"
+            "until [ -s \"$4\" ] || [ $looks = 600 ]; do looks=$((looks + 1)); sleep 0.1; done\n"
+            "PIPE_NODE_MEETING=$(cat \"$4\"); export PIPE_NODE_MEETING\n"
+          : "PIPE_NODE_MEETING=$SLURM_LAUNCH_NODE_IPADDR,$PIPE_NODE_MEETING; ";
+  const auto tasks =
+      words + " --kill-on-bad-exit=0 --wait=0 /bin/sh -c " +
+      core::shell_quote(find_addresses + "exec \"$0\" job \"$1\" \"$2\" \"$3$SLURM_NODEID\"") +
+      " " + in_quotes(agent) + " " + in_quotes(job.folder.parent_path()) + " " +
+      in_quotes(job.events) + " " + core::shell_quote(job.name + node_separator);
+  const std::string beginning =
       "PIPE_NODE_MEETING=$(hostname -I 2>/dev/null | tr -s ' ' ,)\n"
       "export PIPE_NODE_MEETING PATH=\"$PATH:$PIPE_PATH\"\n"
       "rm -rf \"$PIPE_TEMPORARY\"\n"
-      "unset PIPE_TEMPORARY PIPE_PATH\n"
-      // The tasks get it as well, and end by it.
-      "trap : TERM\n"
-      "srun --nodes=" +
-      nodes + " --ntasks=" + nodes + " --ntasks-per-node=1" + (cpus ? " " + *cpus : "") +
-      " --kill-on-bad-exit=0 --wait=0 --mpi=none --input=none --export=ALL /bin/sh -c " +
-      core::shell_quote(
-          "PIPE_NODE_MEETING=$SLURM_LAUNCH_NODE_IPADDR,$PIPE_NODE_MEETING; "
-          "exec \"$0\" job \"$1\" \"$2\" \"$3$SLURM_NODEID\"") +
-      " " + in_quotes(agent) + " " + in_quotes(job.folder.parent_path()) + " " +
-      in_quotes(job.events) + " " + core::shell_quote(job.name + node_separator) +
-      " &\n"
-      "srun=$!\n"
-      "while kill -0 \"$srun\" 2>/dev/null; do wait \"$srun\"; done\n";
+      "unset PIPE_TEMPORARY PIPE_PATH\n";
+  // The number of srun's process stands for the job (AllocationClient).
+  if (is_within)
+    return beginning + "export PIPE_SLURM_ID=$$\nexec " + tasks + " " +
+           in_quotes(job.folder / "addresses") + "\n";
+  return beginning +
+         // The tasks get it as well, and end by it.
+         "trap : TERM\n" + tasks +
+         " &\n"
+         "srun=$!\n"
+         "while kill -0 \"$srun\" 2>/dev/null; do wait \"$srun\"; done\n";
 }
 
 std::string name_of(const AttemptSpec& attempt) {
@@ -64,23 +92,22 @@ void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses) {
   addresses.gpus = settings::gpu_request(attempt.step.settings->resources).count;
 }
 
-void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
-                std::vector<core::Diagnostic>& found) {
-  const auto refuse = [&](const char* why, const char* suggestion) {
-    found.push_back({.code = "slurm-resources",
-                     .message = "'" + step.name + "' cannot run: " + why,
-                     .span = {.line = step.line},
-                     .suggestion = suggestion});
-  };
-  if (is_in_image)
-    refuse("a step with `nodes` runs in no image on Slurm",
-           "without `container_runtime` in the profile it runs in a virtual environment");
-  if (is_within)
-    refuse("a step with `nodes` is a job of its own, no step of an allocation",
-           "leave `within` out of the profile");
-  if (step.nodes.visible == VisibleGpus::own)
-    refuse("it has `visible: own`, and on Slurm all processes of a node see all of its GPUs",
-           "let each process take the GPU of its LOCAL_RANK");
+void add_gang_variables(const AttemptSpec& attempt, StringMap& variables) {
+  if (!attempt.process || !attempt.process->addresses->has_agents) return;
+  variables[agent_secret_name] = attempt.process->addresses->secret;
+  const auto gpus = variables.find("CUDA_VISIBLE_DEVICES");
+  if (gpus != variables.end() && gpus->second == gpus_mark) variables.erase(gpus);
+}
+
+std::set<std::string> gangs_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto* part : {"jobs", "events"})
+    for (const auto& path : core::entries_of(folder / part)) {
+      const auto file = path.filename().string();
+      if (const auto end = file.find(node_separator); end != file.npos)
+        names.insert(file.substr(0, end));
+    }
+  return names;
 }
 
 void remove_gang_files(const JobPaths& job) {

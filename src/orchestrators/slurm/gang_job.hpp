@@ -5,15 +5,17 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "async/gate.hpp"
-#include "core/diagnostic.hpp"
 #include "orchestrators/attempts.hpp"
 #include "orchestrators/slurm/submitter.hpp"
 
 namespace pipeline::orchestrators::slurm {
+
+struct JobPlace;
 
 /// Shared by the runs of an attempt's nodes. Each has files of its own, which srun's task on its
 /// node reads; that of node 0 looks for the job of a dead driver, or submits one once all have
@@ -36,10 +38,14 @@ struct GangJob {
 /// Returns the files of a node's processes beside those of the job.
 JobPaths node_paths(const JobPaths& job, unsigned node);
 
+/// Returns srun and its options for a step of an allocation; nothing for a job of its own.
+std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt);
+
 /// Returns the script of the job, in which srun starts the script of each node on it. Node 0 is
-/// the one on which the job's script runs.
+/// the one on which the job's script runs, but for a step of an allocation.
+/// @param step of gang_step()
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
-                        const AttemptSpec& attempt);
+                        const AttemptSpec& attempt, const std::vector<std::string>& step);
 
 /// Returns the name of the attempt's job.
 std::string name_of(const AttemptSpec& attempt);
@@ -47,9 +53,12 @@ std::string name_of(const AttemptSpec& attempt);
 /// Lets the agents of the nodes find the addresses when they meet (agent/ranks.hpp).
 void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses);
 
-/// Reports why a step with nodes cannot run. @param is_within as steps of an allocation
-void check_gang(const StepSpec& step, bool is_in_image, bool is_within,
-                std::vector<core::Diagnostic>& found);
+/// Adds what the agent of a node takes for itself, for an attempt with `nodes`. Slurm's
+/// CUDA_VISIBLE_DEVICES stands: of it the agent gives each process a part.
+void add_gang_variables(const AttemptSpec& attempt, StringMap& variables);
+
+/// Returns the names of jobs whose nodes have files in the folder of a run.
+std::set<std::string> gangs_in(const std::filesystem::path& folder);
 
 /// Removes the files of the job and of all its nodes.
 void remove_gang_files(const JobPaths& job);

@@ -15,6 +15,7 @@
 #include "core/lines.hpp"
 #include "core/scope_guard.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/unreachable.hpp"
 #include "file_tree/tar_stream.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
@@ -45,6 +46,21 @@ async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& cont
   co_await engine.put_archive(container, "/", tar, cancel);
 }
 
+/// A login node seldom has an engine.
+core::EnvironmentError no_engine(const std::string& step, const docker::UnreachableEngine& error) {
+  std::vector<std::string> advice{
+      "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
+      "this "
+      "one is enough, too",
+      "without `container_runtime` in the profile, it runs in a virtual environment, which takes "
+      "no "
+      "engine"};
+  advice.insert(advice.end(), error.advice().begin(), error.advice().end());
+  return core::EnvironmentError(
+      "'" + step + "' runs in an image, which is made on an engine, and " + error.what(),
+      std::move(advice));
+}
+
 }  // namespace
 
 bool names_image(const StepSpec& step) {
@@ -72,7 +88,12 @@ ImageFiles::ImageFiles(asio::io_context& loop, processes::ProcessReaper& reaper,
       made_(loop) {}
 
 async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
-  auto environment = co_await images_.environment(step);
+  Environment environment;
+  try {
+    environment = co_await images_.environment(step);
+  } catch (const docker::UnreachableEngine& error) {
+    throw no_engine(step.name, error);
+  }
   if (!environment.ready) co_return environment;
   const auto image = co_await images_.image_of(step);
   const auto known = co_await look_up(image.id);

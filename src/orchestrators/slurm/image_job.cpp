@@ -3,6 +3,8 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/nodes.hpp"
+#include "orchestrators/slurm/gang_job.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -13,6 +15,12 @@ namespace fs = std::filesystem;
 /// Folders of pipe's in the container, besides those of its layout.
 constexpr const char *job_folder = "/pipe/job", *events_folder = "/pipe/events",
                      *agent_file = "/pipe/agent";
+/// Variables that the runtimes add. Those of Apptainer's prompt are for shells.
+constexpr const char* runtime_variables =
+    "CH_RUNNING PROMPT_COMMAND PS1 USER_PATH"
+    " APPTAINER_APPNAME APPTAINER_BIND APPTAINER_COMMAND APPTAINER_CONTAINER"
+    " APPTAINER_ENVIRONMENT APPTAINER_NAME SINGULARITY_APPNAME SINGULARITY_BIND"
+    " SINGULARITY_COMMAND SINGULARITY_CONTAINER SINGULARITY_ENVIRONMENT SINGULARITY_NAME";
 
 std::string quoted_words(const std::vector<std::string>& words) {
   std::string text;
@@ -24,7 +32,7 @@ std::string quoted_words(const std::vector<std::string>& words) {
 /// process number: a runtime that got the signal would end the container at once.
 std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
   const std::string job = job_folder;
-  auto text = "unset CH_RUNNING ENROOT_RUNTIME_PATH ENROOT_DATA_PATH\n. " + job +
+  auto text = std::string("unset ") + runtime_variables + "\n. " + job +
               "/variables\n"
               // Apptainer's folder with the libraries of `--nv`.
               "if [ -d /.singularity.d/libs ]; then\n"
@@ -35,9 +43,14 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
               layout.code + " || exit 1\nunset OLDPWD\n";
   if (attempt.shell) return text + "exec" + quoted_words(attempt.shell->words) + "\n";
   const auto ended = events_folder + ("/" + paths.ended().filename().string());
+  auto command = command_of(attempt, layout);
+  if (attempt.process) {
+    const auto words = agent_words(attempt, agent_file);
+    command.insert(command.begin(), words.begin(), words.end());
+  }
   return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
          core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
-         quoted_words(command_of(attempt, layout)) + "\n";
+         quoted_words(command) + "\n";
 }
 
 /// Makes the folder that stands at /pipe, with a mount point for each bind below it: what has no
@@ -63,6 +76,7 @@ StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image) {
     variables.try_emplace("TMPDIR", "/tmp");
   containers::add_defaults(variables, attempt, 0);
   for (const auto& [name, value] : image.variables) variables.try_emplace(name, value);
+  add_gang_variables(attempt, variables);
   if (!settings::gpu_request(attempt.step.settings->resources).wanted()) {
     variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
     variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
@@ -93,7 +107,7 @@ ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& imag
     start.binds.push_back({absolute(input.path), path_of(input, layout), true});
   make_mount_points(folder, start.binds);
   core::make_folders(folder / "inputs");
-  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder});
+  start.binds.insert(start.binds.begin(), {folder.string(), containers::container_folder, true});
   start.command = {"/bin/sh", std::string(job_folder) + "/start"};
   core::write_file_atomically(paths.variables(), variables_text(image_variables(attempt, image)));
   core::write_file_atomically(paths.folder / "start", start_script(attempt, paths, layout));

@@ -4,8 +4,8 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/step_variables.hpp"
+#include "orchestrators/slurm/gang_job.hpp"
 #include "orchestrators/slurm/image_job.hpp"
 #include "settings/accelerator.hpp"
 
@@ -25,8 +25,7 @@ void write_variables(JobPlace& place, const Attempt& attempt, const processes::W
   place.environments.require_ready(context);
   auto variables = place.environments.variables(attempt, workspace.layout(), "/tmp", context);
   variables.erase("TMPDIR");
-  if (attempt.process && attempt.process->addresses->has_agents)
-    variables[agent_secret_name] = attempt.process->addresses->secret;
+  add_gang_variables(attempt, variables);
   if (!settings::gpu_request(attempt.step.settings->resources).wanted())
     processes::show_gpus({}, GpuIds::uuid, variables);
   core::write_file_atomically(file, variables_text(variables));

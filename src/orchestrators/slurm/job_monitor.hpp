@@ -35,6 +35,8 @@ class JobMonitor {
   JobMonitor(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
   /// Ends what runs in the background, unless there are jobs. Awaited before the destruction.
   async::Task<> settle();
+  /// Returns true if nothing runs in the background.
+  bool is_settled() const { return !looking_; }
 
   /// Begins to watch a job. @param name the job's name
   Entry& watch(const std::string& name, const SubmittedJob& job, std::function<void()> on_change);

@@ -169,7 +169,9 @@ async::Task<> JobRun::submit_gang() {
     if (leads) {
       co_await gang_->are_ready.wait();
       make_private_folder(job_paths_.folder);
-      if (!gang_->has_error) co_await submit(gang_script(job_paths_, place_.agent, attempt_));
+      auto script_of_all =
+          gang_script(job_paths_, place_.agent, attempt_, gang_step(place_, attempt_));
+      if (!gang_->has_error) co_await submit(std::move(script_of_all));
       gang_->job = job_;
       gang_->refused = refused_;
       gang_->is_submitted.open();
@@ -330,7 +332,6 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                    "was stopped by a signal to its Slurm job, not by this run",
                    {},
                    {}};
-  const bool is_in_image = place_.runs_in_image(attempt_.step);
   if (status.no_container)
     return Failure{FailureKind::environment,
                    "its container could not run" + (node_.empty() ? "" : " on " + node_),
@@ -338,14 +339,6 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
                     "(docs/slurm.md)",
                     "without `container_runtime`, steps run in virtual environments"},
                    last_lines()};
-  if (is_in_image && (status.not_executed == ENOENT || status.not_executed == EACCES)) {
-    const auto command = command_of(attempt_, containers::container_layout());
-    return Failure{FailureKind::not_started,
-                   "could not start: its image has no program '" +
-                       (command.empty() ? "" : command.front()) + "'",
-                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
-                   {}};
-  }
   processes::ProcessEnd end;
   end.exited = status.exit_code.has_value();
   end.code = end.exited ? *status.exit_code : status.signal.value_or(0);
@@ -360,7 +353,16 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
     if (end.code == not_executable && said.find("pipe-init: ") != said.npos)
       end.start_error = EACCES;
   }
-  if (end.start_error == ENOENT || end.start_error == EACCES) {
+  const bool is_missing = end.start_error == ENOENT || end.start_error == EACCES;
+  if (is_missing && place_.runs_in_image(attempt_.step)) {
+    const auto command = command_of(attempt_, containers::container_layout());
+    return Failure{FailureKind::not_started,
+                   "could not start: its image has no program '" +
+                       (command.empty() ? "" : command.front()) + "'",
+                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
+                   {}};
+  }
+  if (is_missing) {
     const auto path = processes::path_of(attempt_.step);
     const auto code = fs::absolute(attempt_.scratch) / "code";
     Layout places;
@@ -427,6 +429,8 @@ async::Task<AttemptResult> JobRun::run() {
     co_await explain_end(status);
   }
   result.node = !node_.empty() ? node_ : entry_->node;
+  if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
+    last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
   co_return result;
 }

@@ -35,8 +35,21 @@ struct JobPlace {
   ImageFiles* images = nullptr;               ///< Null: no step runs in an image.
   std::string container_runtime;              ///< See ContainerStart::runtime.
   std::map<std::string, GangJob> gangs = {};  ///< Of running attempts with nodes, by their jobs.
+  unsigned uses = 0;                          ///< See Use.
 
   bool runs_in_image(const StepSpec& step) const { return images && names_image(step); }
+};
+
+/// While it exists, its place does.
+class Use {
+ public:
+  explicit Use(JobPlace& place) : place_(place) { ++place_.uses; }
+  ~Use() { --place_.uses; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  JobPlace& place_;
 };
 
 /// Returns the files of a job below the folder of its run.

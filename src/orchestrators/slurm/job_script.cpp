@@ -15,7 +15,6 @@ constexpr Bytes mebibyte = Bytes{1} << 20;
 /// Slurm's limit of a job, beyond the step's timeout, so that the step's own limit comes first.
 constexpr std::chrono::minutes time_to_begin_and_end{2};
 
-constexpr const char* search_path = "PATH=/usr/local/bin:/usr/bin:/bin\n";
 /// PATH is the step's then.
 constexpr const char* removal = "/bin/rm -rf \"$temporary\"\n";
 
@@ -40,16 +39,6 @@ std::string unset_variables(const std::string& kept, const std::string& removed)
          "    *) unset \"$name\" ;;\n"
          "  esac\n"
          "done\n";
-}
-
-/// Returns the commands that leave the shell no variables but Slurm's, which name what the job has,
-/// and make a temporary folder. A step does not know of an array, and has no token of the user's.
-std::string clean_shell() {
-  return unset_variables(
-             "SLURM_* | SLURMD_* | CUDA_* | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | "
-             "ZE_AFFINITY_MASK | PATH | PWD",
-             "SLURM_ARRAY_* | SLURM_JWT") +
-         "temporary=$(mktemp -d /tmp/pipe-slurm-XXXXXX) || exit 1\n";
 }
 
 /// The first lines of a script that the agent starts (agent/job.hpp). The variable is not exported.
@@ -199,24 +188,6 @@ std::vector<std::string> sbatch_command(const std::vector<std::string>& options)
   return command;
 }
 
-namespace {
-
-/// Returns the command that runs the script as a job, with the streams of this process.
-std::vector<std::string> shell_job(const AttemptSpec& attempt, const StringMap& connection,
-                                   const std::vector<std::string>& gres_types,
-                                   const std::string& script) {
-  const auto& shell = *attempt.shell;
-  std::vector<std::string> command{"srun", "--job-name=pipe-shell-" + shell.id, "--export=NONE",
-                                   "--nodes=1", "--ntasks=1"};
-  if (shell.has_terminal) command.emplace_back("--pty");
-  for (auto& option : resource_options(attempt, connection, gres_types))
-    command.push_back(std::move(option));
-  command.insert(command.end(), {"/bin/sh", "-c", script});
-  return command;
-}
-
-}  // namespace
-
 std::vector<std::string> stall_options(const AttemptSpec& attempt) {
   if (!attempt.step.stalled_after) return {};
   std::vector<std::string> options{"--stalled-after",
@@ -264,24 +235,31 @@ std::string container_script(const JobPaths& paths, const ContainerStart& start)
          ended + " ] || without_container\n" + removal;
 }
 
-std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
-                                                 const ContainerStart& start,
-                                                 const StringMap& connection,
-                                                 const std::vector<std::string>& gres_types) {
-  const auto script = std::string(search_path) + clean_shell() + "without_container() {\n  " +
-                      removal + "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" +
-                      removal + "exit $code\n";
-  return shell_job(attempt, connection, gres_types, script);
+std::string container_shell_script(const ContainerStart& start) {
+  return std::string(script_beginning) + "without_container() {\n  " + removal +
+         "  exit 1\n}\n" + container_commands(start) + "\"$@\"\ncode=$?\n" + removal +
+         "exit $code\n";
+}
+
+std::string shell_script(const JobPaths& paths, const std::string& folder,
+                         const std::vector<std::string>& words) {
+  return std::string(script_beginning) + preparation(paths.variables(), folder) +
+         words_text(words).substr(1) + "\ncode=$?\n" + removal + "exit $code\n";
 }
 
 std::vector<std::string> shell_command(const AttemptSpec& attempt,
-                                       const std::filesystem::path& variables,
-                                       const std::string& folder, const StringMap& connection,
+                                       const std::filesystem::path& agent, const JobPaths& paths,
+                                       const StringMap& connection,
                                        const std::vector<std::string>& gres_types) {
-  const auto script = std::string(search_path) + clean_shell() + preparation(variables, folder) +
-                      words_text(attempt.shell->words).substr(1) + "\ncode=$?\n" + removal +
-                      "exit $code\n";
-  return shell_job(attempt, connection, gres_types, script);
+  const auto& shell = *attempt.shell;
+  std::vector<std::string> command{"srun", "--job-name=pipe-shell-" + shell.id, "--export=NONE",
+                                   "--nodes=1", "--ntasks=1"};
+  if (shell.has_terminal) command.emplace_back("--pty");
+  for (auto& option : resource_options(attempt, connection, gres_types))
+    command.push_back(std::move(option));
+  command.insert(command.end(), {agent.string(), "job", paths.folder.parent_path().string(),
+                                 paths.events.string(), paths.name});
+  return command;
 }
 
 }  // namespace pipeline::orchestrators::slurm

@@ -108,18 +108,16 @@ std::string container_script(const JobPaths& paths, const ContainerStart& start)
 std::string batch_script(const std::filesystem::path& agent, const JobPaths& paths,
                          const std::filesystem::path& list = {});
 
-/// Returns the command that runs the attempt's shell in a container as a job, with the streams of
-/// this process.
-std::vector<std::string> container_shell_command(const AttemptSpec& attempt,
-                                                 const ContainerStart& start,
-                                                 const StringMap& connection,
-                                                 const std::vector<std::string>& gres_types);
+/// Returns the script of a shell, and of one in a container. shell_command() begins it.
+std::string shell_script(const JobPaths& paths, const std::string& folder,
+                         const std::vector<std::string>& words);
+std::string container_shell_script(const ContainerStart& start);
 
-/// Returns the command that runs the attempt's shell as a job, with the streams of this process.
-/// @param variables file with variables_text()
+/// Returns the command that runs the attempt's shell as a job, with the streams of this process:
+/// the agent becomes paths.script().
 std::vector<std::string> shell_command(const AttemptSpec& attempt,
-                                       const std::filesystem::path& variables,
-                                       const std::string& folder, const StringMap& connection,
+                                       const std::filesystem::path& agent, const JobPaths& paths,
+                                       const StringMap& connection,
                                        const std::vector<std::string>& gres_types);
 
 }  // namespace pipeline::orchestrators::slurm

@@ -9,18 +9,19 @@ namespace fs = std::filesystem;
 
 async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt) {
   const auto folder = fs::absolute(attempt.scratch) / "slurm";
-  make_private_folder(folder);
+  const JobPaths paths{folder / "shell", folder, "shell"};
+  make_private_folder(paths.folder);
   const processes::Workspace workspace(attempt, place.short_folders);
-  std::vector<std::string> command;
+  std::string script;
   if (place.runs_in_image(attempt.step)) {
-    const JobPaths paths{folder, folder, "shell"};
-    const auto start = co_await write_container(place, attempt, paths, workspace);
-    command = container_shell_command(attempt, start, place.connection, place.gres_types);
+    script = container_shell_script(co_await write_container(place, attempt, paths, workspace));
   } else {
-    write_variables(place, attempt, workspace, folder / "variables");
-    command = shell_command(attempt, folder / "variables", workspace.layout().code,
-                            place.connection, place.gres_types);
+    write_variables(place, attempt, workspace, paths.variables());
+    script = shell_script(paths, workspace.layout().code, attempt.shell->words);
   }
+  core::write_file_atomically(paths.script(), script);
+  const auto command =
+      shell_command(attempt, place.agent, paths, place.connection, place.gres_types);
   AttemptResult result;
   result.exit_code = run_on_streams(place.client.login(), command, attempt.shell->has_terminal);
   co_return result;

@@ -96,6 +96,16 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
             {"`scontrol show node " + view.node + "` may say why the node cannot start jobs",
              std::string(is_retried)},
             {}};
+  // A controller that was killed before it had saved the job's begin starts the job again. The node
+  // refuses the second one, and Slurm ends both and drains the node.
+  if (view.state == "CANCELLED" && !view.is_gone &&
+      view.node_reason.find("Duplicate jobid") != std::string::npos)
+    return {infrastructure,
+            "was cancelled by Slurm, whose restarted controller had started it twice",
+            {std::string(is_retried),
+             "Slurm has drained " + view.node + ": `scontrol update nodename=" + view.node +
+                 " state=resume` gives it back"},
+            {}};
   if (state && state->phase == ended) {
     Failure failure{state->kind, std::string(state->message), {}, {}};
     if (!state->hint.empty()) failure.hints.emplace_back(state->hint);

@@ -40,6 +40,7 @@ struct JobView {
   std::string state;       ///< The state in squeue's last answer; empty before the first answer.
   std::string node = {};   ///< Where Slurm has started the job; empty: nowhere.
   bool is_gone = false;    ///< The last answer does not list the job.
+  std::string node_reason = {};  ///< Why the node is drained; empty: it is not, or nobody asked.
   core::StopLevel wanted = core::StopLevel::none;
   std::chrono::seconds since_change{};    ///< Since `state` or `is_gone` changed.
   std::chrono::seconds without_answer{};  ///< Since squeue answered last.

@@ -8,6 +8,7 @@
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/slurm/job_script.hpp"
 #include "settings/accelerator.hpp"
 
@@ -61,7 +62,7 @@ core::Diagnostic at_step(const StepSpec& step, std::string message, std::vector<
                          std::string suggestion = {}) {
   return {.code = "slurm-resources",
           .message = "'" + step.name + "' " + std::move(message),
-          .span = {.line = step.line},
+          .span = model::span_of(step),
           .notes = std::move(notes),
           .suggestion = std::move(suggestion)};
 }

@@ -19,6 +19,7 @@
 #include "core/log.hpp"
 #include "core/scope_guard.hpp"
 #include "core/text.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/agent_reports.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/owner.hpp"
@@ -49,6 +50,7 @@ Capabilities capabilities_of_slurm() {
   capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
   capabilities.outlives_driver = capabilities.reports_begin = capabilities.shells = true;
   capabilities.infrastructure_retries = 3;
+  capabilities.open_files = 1;  // Its log: all else is opened for a moment.
   return capabilities;
 }
 
@@ -133,14 +135,12 @@ class SlurmOrchestrator : public Orchestrator {
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
     for (const auto* step : steps)
-      if (step->nodes) check_gang(*step, runs_in_image(*step), is_within_, found);
-    for (const auto* step : steps)
       if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
         found.push_back({.code = "slurm-resources",
                          .message = "'" + step->name +
                                     "' cannot run: containers of Slurm's jobs have no "
                                     "`docker.volumes`",
-                         .span = {.line = step->line},
+                         .span = model::span_of(*step),
                          .suggestion = "make what it reads an input (docs/artifacts.md)"});
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
@@ -152,6 +152,7 @@ class SlurmOrchestrator : public Orchestrator {
     try {
       if (partitions_.empty()) co_await look_at_cluster();
       auto& place = place_of(attempt.shell ? attempt.shell->id : attempt.run_id);
+      const Use use(place);
       if (attempt.shell)
         result = co_await run_shell(place, attempt);
       else
@@ -235,14 +236,28 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<> settle() override {
     co_await removals_.settle();
-    for (auto& [run, place] : places_) co_await place.monitor.settle();
+    for (auto& [run, place] : places_) {
+      const Use use(place.place);
+      co_await place.monitor.settle();
+    }
+    // A run is recorded as ended after this; a later command looks only into folders of others.
+    std::erase_if(places_, [](auto& each) {
+      const auto& place = each.second.place;
+      return place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
+             each.second.remove_folders();
+    });
   }
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
     const auto paths = paths_of(folder_of(run_id), job_name(run_id, step, number));
     co_await end_jobs_of(client_, paths);
-    remove_gang_files(paths);
+    const auto [gangs, is_new] = left_gangs_.try_emplace(run_id);
+    if (is_new) gangs->second = gangs_in(folder_of(run_id));
+    if (gangs->second.contains(paths.name))
+      remove_gang_files(paths);
+    else
+      remove_files(paths);
   }
 
   /// Looks for jobs only where runs of this state folder have left some.
@@ -307,7 +322,7 @@ class SlurmOrchestrator : public Orchestrator {
       if (known->second.empty()) continue;
       core::Diagnostic diagnostic{.code = "slurm-resources",
                                   .message = "'" + step->name + "' cannot run: " + known->second,
-                                  .span = {.line = step->line},
+                                  .span = model::span_of(*step),
                                   .notes = {"its words for sbatch: " + core::joined(words, " ")}};
       if (names_association(known->second)) {
         if (!associations_) associations_ = co_await ask_for_associations();
@@ -427,12 +442,17 @@ class SlurmOrchestrator : public Orchestrator {
       core::make_folders(of.folder_of(run) / "events");
       core::make_folders(of.folder_of(run) / "jobs");
     }
-    /// Removes the folders, unless they have files of attempts that a later driver may join.
-    ~RunPlace() {
+    ~RunPlace() { remove_folders(); }
+    /// Removes the folders, unless they have files of attempts that a later driver may join: then
+    /// it returns false. The folder `events`, by which remove_orphans() knows them, goes last.
+    bool remove_folders() {
       std::error_code error;
+      fs::remove(place.folder / "jobs", error);
+      if (fs::exists(place.folder / "jobs", error)) return false;
+      fs::remove_all(place.folder / "arrays", error);
       fs::remove(place.folder / "events", error);
-      if (fs::remove(place.folder / "jobs", error)) fs::remove_all(place.folder / "arrays", error);
       fs::remove(place.folder, error);
+      return true;
     }
     RunPlace(const RunPlace&) = delete;
     RunPlace& operator=(const RunPlace&) = delete;
@@ -461,6 +481,8 @@ class SlurmOrchestrator : public Orchestrator {
   Removals removals_;
   AgentReports reports_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
+  /// Of dead drivers, keyed by run: read once, because thousands of attempts may be discarded.
+  std::map<std::string, std::set<std::string>> left_gangs_;
   std::vector<Partition> partitions_;
   ArrayLimits limits_;
   std::optional<Associations> associations_;  ///< Set by ask_for_associations().

@@ -1,5 +1,5 @@
 /// @file
-/// What processes of this machine have computed, read and written, as the kernel counts it.
+/// The computing, reading and writing of processes of this machine, as the kernel counts it.
 #pragma once
 
 #include <sys/types.h>

@@ -8,6 +8,7 @@
 
 #include "core/file.hpp"
 #include "core/scope_guard.hpp"
+#include "driver/drivers.hpp"
 #include "driver/invocation.hpp"
 #include "driver/resume.hpp"
 
@@ -161,6 +162,18 @@ TEST_F(ProgramRun, has_warnings_among_its_events) {
   pipeline_.add(command("third", {"sh", "missing.sh"}));
   ASSERT_TRUE(run().succeeded());
   EXPECT_THAT(notices(), testing::Contains(HasSubstr("missing.sh")));
+}
+
+TEST_F(ProgramRun, that_ended_after_its_record_was_read_does_not_go_on) {
+  const auto result = run();
+  ASSERT_TRUE(result.succeeded());
+  store::RunStore store(state());
+  auto record = store.runs().find(result.id).value();
+  record.status = RunStatus::running;  // As read before the run ended.
+  auto reader = workspace();
+  Drivers drivers(reader.driver_context(), store);
+  EXPECT_FALSE(drivers.goes_on(record));
+  EXPECT_EQ(record.status, RunStatus::succeeded) << "so that nobody resumes it";
 }
 
 TEST_F(ProgramRun, that_cannot_begin_has_typed_diagnostics) {

@@ -391,7 +391,7 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
   EXPECT_EQ(db.ready.port, 5432u);
   EXPECT_EQ(db.ready.timeout, std::chrono::seconds(30));
   EXPECT_EQ(db.resources.memory, 1_GiB);
-  EXPECT_EQ(step.retry.on.items(), std::vector<std::string>{"exit 75"});
+  EXPECT_EQ(step.retry->on.items(), std::vector<std::string>{"exit 75"});
   EXPECT_EQ(step.cache_max_age, std::chrono::hours(24));
   EXPECT_EQ(step.cache_until, "monday");
   EXPECT_EQ(spec.steps.at(2).inputs.at(0).at_least, 1u);

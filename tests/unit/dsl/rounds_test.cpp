@@ -39,12 +39,12 @@ TEST_F(Builder, repeats_steps_in_rounds) {
   EXPECT_EQ(propose.repeat->max, 20u);
   EXPECT_EQ(propose.repeat->until->text, "${choose_best.result2}");
   EXPECT_EQ(propose.inputs[0].sources[0], (SourceSpec{"guess", "result"}));
-  EXPECT_EQ(propose.inputs[0].then, (SourceSpec{"choose_best", "result1"}));
+  EXPECT_EQ(*propose.inputs[0].then, (SourceSpec{"choose_best", "result1"}));
   const auto& trial = spec.steps[2];
   EXPECT_EQ(trial.name, "try_point");
   EXPECT_EQ(trial.repeat->of, "propose_points");
   EXPECT_EQ(trial.matrix->axes[0].items->source, (SourceSpec{"propose_points", "result"}));
-  EXPECT_EQ(spec.steps[3].inputs[0].then, (SourceSpec{"choose_best", "result1"}));
+  EXPECT_EQ(*spec.steps[3].inputs[0].then, (SourceSpec{"choose_best", "result1"}));
   EXPECT_FALSE(spec.steps[4].repeat);
   EXPECT_EQ(spec.steps[4].inputs[0].sources[0], (SourceSpec{"choose_best", "result1"}));
 }

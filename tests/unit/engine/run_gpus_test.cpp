@@ -68,7 +68,7 @@ TEST_F(RunWithGpus, steps_hold_their_gpus_while_they_run_and_the_store_knows_whi
 
 TEST_F(RunWithGpus, a_retried_attempt_gets_gpus_again) {
   pipeline.steps = {on_gpus("a", 4)};
-  pipeline.steps[0].retry.max_retries = 1;
+  pipeline.steps[0].retry->max_retries = 1;
   std::vector<std::size_t> held;
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.size());
@@ -80,7 +80,7 @@ TEST_F(RunWithGpus, a_retried_attempt_gets_gpus_again) {
 
 TEST_F(RunWithGpus, a_retried_attempt_prefers_other_gpus_than_those_that_failed) {
   pipeline.steps = {on_gpus("a", 1)};
-  pipeline.steps[0].retry = {.max_retries = 4, .avoid_failed = true};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 4, .avoid_failed = true};
   std::vector<std::string> held;
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.at(0).uuid);
@@ -122,7 +122,7 @@ TEST_F(RunWithGpus, one_that_is_lost_during_the_run_is_given_to_no_further_attem
   ::setenv("PIPE_NVML_STAND_IN", (folder.path() / "gpus.json").c_str(), 1);
   pipeline.steps = {on_gpus("a", 1), on_gpus("both", 2)};
   pipeline.steps[1].after = {"a"};
-  pipeline.steps[0].retry.max_retries = 1;
+  pipeline.steps[0].retry->max_retries = 1;
   std::vector<std::string> held;
   orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
     held.push_back(attempt.gpus.at(0).uuid);

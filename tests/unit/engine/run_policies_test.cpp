@@ -52,7 +52,8 @@ TEST_F(RunPolicies, only_the_failures_that_retry_names_are_retried) {
   pipeline.steps = {engine::step("exit"), engine::step("other"), engine::step("signal"),
                     engine::step("late"), engine::step("text")};
   for (auto& each : pipeline.steps)
-    each.retry = {.max_retries = 2, .on = {"exit 75", "signal 9", "timeout", "CUDA error"}};
+    each.retry =
+        RetrySettings{.max_retries = 2, .on = {"exit 75", "signal 9", "timeout", "CUDA error"}};
   orchestrator.steps = {{"exit", fails_until(3, fails_with(75))},
                         {"other", fails_until(2, fails_with(1))},
                         {"signal", fails_until(2, killed)},
@@ -71,7 +72,7 @@ TEST_F(RunPolicies, never_wins_over_all_other_retries) {
       Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
   pipeline.steps = {engine::step("two"), engine::step("lost")};
   for (auto& each : pipeline.steps)
-    each.retry = {
+    each.retry = RetrySettings{
         .max_retries = 2, .never = {"exit 2", "infrastructure"}, .max_infrastructure_retries = 5};
   orchestrator.steps = {{"two", fails_until(9, fails_with(2))}, {"lost", fails_until(9, lost)}};
   EXPECT_EQ(run().status, RunStatus::failed);
@@ -98,7 +99,7 @@ TEST(Retries, of_attempts_that_a_queue_has_preempted_are_not_counted) {
 
 TEST_F(RunPolicies, a_retry_avoids_the_nodes_of_failed_attempts) {
   pipeline.steps = {engine::step("flaky")};
-  pipeline.steps[0].retry = {.max_retries = 2, .avoid_failed = true};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 2, .avoid_failed = true};
   std::vector<std::vector<std::string>> avoided;
   orchestrator.steps["flaky"] = [&](const orchestrators::Attempt& attempt) {
     avoided.push_back(attempt.avoided_nodes);

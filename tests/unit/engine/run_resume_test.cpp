@@ -162,7 +162,7 @@ TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
 }
 
 TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
-  pipeline.steps[0].retry = {.max_retries = 1};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 1};
   places->main();  // Makes `near`.
   near->steps["load"] = [](const orchestrators::Attempt& attempt) {
     if (attempt.number == 1) return fails_with(1);
@@ -230,7 +230,7 @@ TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
 }
 
 TEST_F(ResumedRun, retries_that_were_used_are_used) {
-  pipeline.steps[1].retry = {.max_retries = 1};
+  pipeline.steps[1].retry = RetrySettings{.max_retries = 1};
   run();  // makes the places
   far->steps["train"] = [](const orchestrators::Attempt& attempt) {
     return fails_with(static_cast<int>(attempt.number));
@@ -256,7 +256,7 @@ TEST_F(ResumedRun, retries_that_were_used_are_used) {
 
 TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
   pipeline.steps[1].settings->resources.memory = 100;
-  pipeline.steps[1].retry.on_oom = {.max = 1000};
+  pipeline.steps[1].retry->on_oom = {.max = 1000};
   run();  // makes the places
   const auto needs_400 = [](const orchestrators::Attempt& attempt) {
     const auto memory = attempt.step.settings->resources.memory;

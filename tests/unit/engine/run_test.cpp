@@ -19,7 +19,7 @@ using ::testing::UnorderedElementsAre;
 
 TEST_F(RunTest, an_output_that_cannot_be_kept_fails_its_step_and_is_retried) {
   pipeline.steps = {step("a")};
-  pipeline.steps[0].retry.max_retries = 1;
+  pipeline.steps[0].retry->max_retries = 1;
   orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
     if (attempt.number > 1) return writes(attempt, "whole");
     std::filesystem::create_symlink("/etc/passwd", attempt.outputs / "out");
@@ -222,7 +222,7 @@ TEST_F(RunTest, fail_fast_does_not_stop_the_environment_of_a_final_step) {
   pipeline.execution_mode = ExecutionMode::fail_fast;
   pipeline.steps = {step("first"), step("bad"), step("tidy")};
   pipeline.steps[2].after = {"first"};
-  pipeline.steps[1].retry = {.max_retries = 1, .delay = Duration(20)};
+  pipeline.steps[1].retry = RetrySettings{.max_retries = 1, .delay = Duration(20)};
   orchestrator.steps["bad"] = [](const orchestrators::Attempt&) { return fails_with(1); };
   pipeline.steps[2].run_on = RunOn::always;
   pipeline.steps[2].settings->docker.parent_image = "slow";
@@ -233,7 +233,7 @@ TEST_F(RunTest, fail_fast_does_not_stop_the_environment_of_a_final_step) {
 
 TEST_F(RunTest, step_is_retried_as_often_as_it_says) {
   pipeline.steps = {step("flaky")};
-  pipeline.steps[0].retry = {.max_retries = 2, .delay = Duration(1), .backoff = 2.0};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 2, .delay = Duration(1), .backoff = 2.0};
   orchestrator.steps["flaky"] = [](const orchestrators::Attempt& attempt) {
     return attempt.number < 3 ? fails_with(1) : writes(attempt, "third time");
   };
@@ -254,7 +254,7 @@ orchestrators::AttemptResult runs_out_of_memory() {
 TEST_F(RunTest, step_killed_for_its_memory_gets_more_until_it_has_enough) {
   pipeline.steps = {step("hungry")};
   pipeline.steps[0].settings->resources.memory = 100;
-  pipeline.steps[0].retry.on_oom = {.memory = 2, .max = 300};
+  pipeline.steps[0].retry->on_oom = {.memory = 2, .max = 300};
   orchestrator.steps["hungry"] = [](const orchestrators::Attempt& attempt) {
     const auto memory = attempt.step.settings->resources.memory;
     return memory < 300U ? runs_out_of_memory() : writes(attempt, std::to_string(*memory));
@@ -277,7 +277,7 @@ TEST_F(RunTest, step_killed_for_its_memory_gets_more_until_it_has_enough) {
 TEST_F(RunTest, step_that_needs_more_than_it_may_have_fails_and_says_so) {
   pipeline.steps = {step("hungry")};
   pipeline.steps[0].settings->resources.memory = 100;
-  pipeline.steps[0].retry.on_oom = {.max = 150};
+  pipeline.steps[0].retry->on_oom = {.max = 150};
   orchestrator.steps["hungry"] = [](const orchestrators::Attempt&) { return runs_out_of_memory(); };
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(orchestrator.started["hungry"], 2);
@@ -287,7 +287,7 @@ TEST_F(RunTest, step_that_needs_more_than_it_may_have_fails_and_says_so) {
 
 TEST_F(RunTest, step_without_a_limit_of_memory_has_nothing_to_raise) {
   pipeline.steps = {step("hungry")};
-  pipeline.steps[0].retry.on_oom = {.max = 150};
+  pipeline.steps[0].retry->on_oom = {.max = 150};
   orchestrator.steps["hungry"] = [](const orchestrators::Attempt&) { return runs_out_of_memory(); };
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(orchestrator.started["hungry"], 1);
@@ -296,7 +296,7 @@ TEST_F(RunTest, step_without_a_limit_of_memory_has_nothing_to_raise) {
 
 TEST_F(RunTest, retries_end_with_the_last_failure) {
   pipeline.steps = {step("flaky")};
-  pipeline.steps[0].retry = {.max_retries = 1};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 1};
   orchestrator.steps["flaky"] = [](const orchestrators::Attempt& attempt) {
     return fails_with(static_cast<int>(attempt.number));
   };
@@ -311,8 +311,8 @@ orchestrators::AttemptResult loses_its_node() {
 
 TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_retries) {
   pipeline.steps = {step("flaky")};
-  pipeline.steps[0].retry = {.max_retries = 1};
-  pipeline.steps[0].retry.max_infrastructure_retries = 1;
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 1};
+  pipeline.steps[0].retry->max_infrastructure_retries = 1;
   orchestrator.steps["flaky"] = [](const orchestrators::Attempt& attempt) {
     return attempt.number == 1   ? fails_with(1)
            : attempt.number == 2 ? loses_its_node()
@@ -324,7 +324,7 @@ TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_ret
 
 TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_have_an_end_too) {
   pipeline.steps = {step("unlucky"), step("here")};
-  pipeline.steps[0].retry.max_infrastructure_retries = 1;
+  pipeline.steps[0].retry->max_infrastructure_retries = 1;
   orchestrator.steps["unlucky"] =
       orchestrator.steps["here"] = [](const orchestrators::Attempt&) { return loses_its_node(); };
   EXPECT_EQ(run().status, RunStatus::failed);

@@ -44,11 +44,13 @@ class AgentRanks : public testing::Test {
   Said run(unsigned node, unsigned nodes, const std::string& options, const std::string& script,
            const std::string& before = {}) {
     const auto own = core::shell_quote(program.string());
-    const auto line =
-        before + "RANK={rank} LOCAL={local_rank} ID=a{restart} MAIN={node0} GPUS={gpus} " + own +
-        " init " + own + " ranks --node " + std::to_string(node) + " " + std::to_string(nodes) +
-        " --port " + std::to_string(port) + " --id secret --fill RANK,LOCAL,ID,MAIN,GPUS " +
-        options + " sh -c " + core::shell_quote(script) + " 2>&1";
+    const auto line = before +
+                      "RANK={rank} LOCAL={local_rank} ID=a{restart} MAIN={node0} GPUS={gpus} "
+                      "CUDA_VISIBLE_DEVICES=9,8,7,6 " +
+                      own + " init " + own + " ranks --node " + std::to_string(node) + " " +
+                      std::to_string(nodes) + " --port " + std::to_string(port) +
+                      " --id secret --fill RANK,LOCAL,ID,MAIN,GPUS,CUDA_VISIBLE_DEVICES " +
+                      options + " sh -c " + core::shell_quote(script) + " 2>&1";
     FILE* output = popen(line.c_str(), "r");
     Said said;
     char bytes[4096];
@@ -83,15 +85,15 @@ TEST_F(AgentRanks, begin_once_all_nodes_are_connected_and_have_variables_of_thei
   const auto mark = core::shell_quote((folder.path() / "began").string());
   auto late = std::async(std::launch::async, [&] {
     return run(0, 2, two + "--own-gpus 2",
-               "test -e " + mark + " && echo $RANK $LOCAL $ID $MAIN $GPUS",
+               "test -e " + mark + " && echo $RANK $LOCAL $ID $MAIN $GPUS of $CUDA_VISIBLE_DEVICES",
                "sleep 0.5; touch " + mark + "; ");
   });
   const auto early = run(1, 2, two, "test -e " + mark + " && echo $RANK $LOCAL $ID $MAIN $GPUS");
   const auto main = late.get();
   EXPECT_EQ(early.code, 0) << "the processes began before node 0 was there";
   EXPECT_EQ(main.code, 0);
-  EXPECT_TRUE(main.has("[0] 0 0 a 127.0.0.1 0,1"));
-  EXPECT_TRUE(main.has("[1] 1 1 a 127.0.0.1 2,3"));
+  EXPECT_TRUE(main.has("[0] 0 0 a 127.0.0.1 0,1 of 9,8"));
+  EXPECT_TRUE(main.has("[1] 1 1 a 127.0.0.1 2,3 of 7,6"));
   EXPECT_TRUE(early.has("[2] 2 0 a 127.0.0.1"));
   EXPECT_TRUE(early.has("[3] 3 1 a 127.0.0.1"));
 }

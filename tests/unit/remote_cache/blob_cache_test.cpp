@@ -97,6 +97,19 @@ TEST_F(ResultsInABucket, are_none_where_a_name_would_lead_elsewhere) {
             "the record results/k.json in s3://team/pipe is not one that pipe wrote");
 }
 
+TEST_F(ResultsInABucket, stay_there_if_their_steps_run_elsewhere_or_if_the_profile_says_so) {
+  const auto stay = [&](const std::string& verify) {
+    auto given = settings();
+    if (!verify.empty()) given.options["verify"] = verify;
+    blobs::RemoteArtifacts remote(loop, given);
+    const auto cache = make_blob_cache(remote, artifacts);
+    return std::pair(!cache->place(true).empty(), !cache->place(false).empty());
+  };
+  EXPECT_EQ(stay(""), std::pair(true, false));
+  EXPECT_EQ(stay("consumer"), std::pair(true, true));
+  EXPECT_EQ(stay("driver"), std::pair(false, false));
+}
+
 TEST_F(ResultsInABucket, are_none_where_a_number_is_no_size) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));

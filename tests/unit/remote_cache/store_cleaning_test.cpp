@@ -2,6 +2,7 @@
 // threads, so that the two meet in many orders.
 #include "remote_cache/store_cleaning.hpp"
 
+#include <ctime>
 #include <random>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "remote_cache/record.hpp"
+#include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::remote_cache {
@@ -355,6 +357,64 @@ TEST_F(ARemoteStore, loses_nothing_that_is_needed_in_any_order_of_events) {
   }
   EXPECT_THAT(keys("leases/"), IsEmpty());
   EXPECT_THAT(keys("cleanings/"), IsEmpty());
+}
+
+class ABucketToClean : public test::BucketTest {
+ protected:
+  /// Adds an upload to the server's list, in the order of the keys.
+  void upload(const std::string& key, const std::string& id, std::chrono::hours age) {
+    const auto begun =
+        std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now() - age);
+    const auto time = std::chrono::system_clock::to_time_t(begun);
+    std::tm parts_of_time{};
+    gmtime_r(&time, &parts_of_time);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S.000Z", &parts_of_time);
+    open_uploads += "<Upload><Key>pipe/" + key + "</Key><UploadId>" + id +
+                    "</UploadId><Initiated>" + text + "</Initiated></Upload>";
+  }
+  /// Returns the ids of the uploads that a cleaning has aborted.
+  std::vector<std::string> aborted(bool is_dry_run) {
+    RemoteNames names(bucket, artifacts);
+    CleaningPolicy policy;
+    policy.is_dry_run = is_dry_run;
+    server.asked.clear();
+    report = run_task(loop, clean_store(
+                                bucket.store(), names, std::move(policy), [](auto&) {}, cancel));
+    std::vector<std::string> ids;
+    for (const auto& line : server.asked)
+      if (const auto id = line.find("?uploadId="); line.starts_with("DELETE") && id != line.npos)
+        ids.push_back(line.substr(id + 10));
+    return ids;
+  }
+
+  core::TemporaryFolder folder;
+  store::ArtifactStore artifacts{folder.path() / "artifacts"};
+  blobs::RemoteArtifacts bucket{loop, settings()};
+  core::CancelSource cancel;
+  CleaningReport report;
+};
+
+TEST_F(ABucketToClean, has_no_uploads_afterwards_that_nobody_can_complete) {
+  upload("artifacts/ab/c", "killed-driver", 30h);
+  upload("artifacts/ab/d", "driver", 20h);
+  upload("runs/old/step.1/outputs/x", "dead-pod", 200h);
+  upload("runs/held/step.1/outputs/x", "held", 200h);
+  upload("runs/new/step.1/outputs/x", "pod", 100h);
+  objects["/team/pipe/leases/held.1.json"] = R"({"run": "held"})";
+  EXPECT_THAT(aborted(true), IsEmpty());
+  ASSERT_EQ(report.removed.size(), 1u);
+  EXPECT_EQ(report.removed[0].name, "2 unfinished uploads");
+  EXPECT_THAT(aborted(false), UnorderedElementsAre("killed-driver", "dead-pod"));
+}
+
+TEST_F(ABucketToClean, loses_no_upload_whose_time_or_key_is_unknown) {
+  open_uploads =
+      "<Upload><Key>pipe/artifacts/ab/c</Key><UploadId>1</UploadId></Upload>"
+      "<Upload><Key>other/artifacts/ab/c</Key><UploadId>2</UploadId><Initiated>"
+      "2020-01-01T00:00:00Z</Initiated></Upload>";
+  EXPECT_THAT(aborted(false), IsEmpty());
+  EXPECT_THAT(report.removed, IsEmpty());
 }
 
 }  // namespace

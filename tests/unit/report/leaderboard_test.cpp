@@ -88,6 +88,7 @@ TEST_F(LeaderboardTest, runs_have_the_latest_value_of_each_name) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0]["m"], nlohmann::json({{"loss", 0.5}}));
   EXPECT_FALSE(rows[0].contains("step"));
+  EXPECT_EQ(rows[0]["b"], "p");
   EXPECT_TRUE(leaderboard_of_runs(store, "other", "", 10)["rows"].empty());
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
+#include "settings/fields.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/profile_file.hpp"
 #include "support/golden.hpp"
@@ -47,6 +48,17 @@ TEST_P(BrokenFile, tells_its_author_what_is_wrong) {
 
 INSTANTIATE_TEST_SUITE_P(golden, BrokenFile, testing::ValuesIn(names()),
                          [](const auto& each) { return each.param; });
+
+TEST(BrokenFiles, each_setting_of_slurm_has_an_error) {
+  const auto expected = core::read_file(golden_folder / "slurm.expected");
+  const auto has = [&](const std::string& text) { return expected.find(text) != text.npos; };
+  settings::fields(
+      [&](const auto& field) {
+        const auto name = "'" + std::string(field.key) + "'";
+        EXPECT_TRUE(has("error: " + name) || has("error: each of " + name)) << name;
+      },
+      static_cast<const SlurmSettings*>(nullptr));
+}
 
 TEST(BrokenFiles, are_at_least_25) { EXPECT_GE(names().size(), 25u); }
 

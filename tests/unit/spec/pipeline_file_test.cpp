@@ -72,6 +72,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
   ASSERT_EQ(pipeline.steps.size(), 2u);
   const StepSpec& train = pipeline.steps[1];
   EXPECT_EQ(train.line, 15u);
+  EXPECT_EQ(train.column, 3u);
   EXPECT_TRUE(train.command.shell);
   EXPECT_EQ(train.inputs[0].sources.at(0).step, "load");
   EXPECT_EQ(train.outputs[0].file_name, "model");
@@ -92,8 +93,8 @@ TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
   EXPECT_EQ(load.environment.at("CUDA_VISIBLE_DEVICES"), std::nullopt);
   EXPECT_EQ(train.environment.at("CUDA_VISIBLE_DEVICES"), "0");
   EXPECT_EQ(train.environment.at("EMPTY"), std::nullopt);
-  EXPECT_EQ(train.retry.max_retries, 2u);
-  EXPECT_EQ(train.retry.delay, std::chrono::milliseconds(500));
+  EXPECT_EQ(train.retry->max_retries, 2u);
+  EXPECT_EQ(train.retry->delay, std::chrono::milliseconds(500));
   EXPECT_EQ(load.timeout, std::chrono::hours(1));
   EXPECT_TRUE(train.settings->docker.requirements.has_value());
   EXPECT_TRUE(train.settings->docker.requirements.items().empty());

@@ -50,7 +50,7 @@ TEST(Repeat, keeps_its_steps_until_the_run_makes_those_of_a_round) {
   EXPECT_EQ(propose.repeat->max, 7u);
   EXPECT_EQ(propose.repeat->until->outputs.begin()->second.source, (SourceSpec{"choose", "best"}));
   EXPECT_THAT(propose.inputs[0].sources, ElementsAre(SourceSpec{"start", "best"}));
-  EXPECT_EQ(propose.inputs[0].then, (SourceSpec{"choose", "best"}));
+  EXPECT_EQ(*propose.inputs[0].then, (SourceSpec{"choose", "best"}));
   EXPECT_EQ(pipeline.steps[2].repeat->of, "propose");
   EXPECT_FALSE(pipeline.steps[2].repeat->until);
   EXPECT_THAT(pipeline.steps[4].inputs[0].sources, ElementsAre(SourceSpec{"choose", "best"}));
@@ -68,8 +68,8 @@ TEST(Repeat, takes_the_instance_with_the_same_values_from_the_round_before) {
 )");
   ASSERT_EQ(pipeline.steps.size(), 4u);
   EXPECT_EQ(pipeline.steps[2].name, "fit.c-1");
-  EXPECT_EQ(pipeline.steps[2].inputs[0].then, (SourceSpec{"fit.c-1", "state"}));
-  EXPECT_EQ(pipeline.steps[3].inputs[0].then, (SourceSpec{"fit.c-2", "state"}));
+  EXPECT_EQ(*pipeline.steps[2].inputs[0].then, (SourceSpec{"fit.c-1", "state"}));
+  EXPECT_EQ(*pipeline.steps[3].inputs[0].then, (SourceSpec{"fit.c-2", "state"}));
 }
 
 TEST(Repeat, of_an_included_file_has_the_names_of_the_pipeline) {
@@ -78,7 +78,7 @@ TEST(Repeat, of_an_included_file_has_the_names_of_the_pipeline) {
   const auto pipeline = parse("name: x\ninclude: [{file: repeat-part.yaml, prefix: p}]\n",
                               folder + "/pipeline.yaml", {});
   EXPECT_EQ(pipeline.steps[2].repeat->of, "p-propose");
-  EXPECT_EQ(pipeline.steps[1].inputs[0].then, (SourceSpec{"p-choose", "best"}));
+  EXPECT_EQ(*pipeline.steps[1].inputs[0].then, (SourceSpec{"p-choose", "best"}));
   EXPECT_EQ(pipeline.steps[1].repeat->until->outputs.begin()->second.source.step, "p-choose");
 }
 

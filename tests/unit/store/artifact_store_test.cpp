@@ -265,6 +265,9 @@ TEST_F(ArtifactStoreTest, file_under_a_second_name_is_copied_so_that_no_writer_r
   std::ofstream(mine) << "v2";
   EXPECT_EQ(core::read_file(store.path(taken.digest)), "v1");
   EXPECT_TRUE(store.verify(taken.digest));
+  EXPECT_EQ(taken.way, "copied, because it has a second name");
+  EXPECT_EQ(store.take(write("other", "v3")).way, "moved");
+  EXPECT_EQ(store.take(write("other", "v3")).way, "in the store before");
 }
 
 TEST_F(ArtifactStoreTest, output_on_another_file_system_is_copied) {
@@ -281,6 +284,8 @@ TEST_F(ArtifactStoreTest, output_on_another_file_system_is_copied) {
              tree = store.take(elsewhere.path() / "tree");
   EXPECT_TRUE(store.verify(file.digest));
   EXPECT_TRUE(store.verify(tree.digest));
+  EXPECT_EQ(file.way, "copied, because it is on another file system");
+  EXPECT_EQ(tree.way, file.way);
   EXPECT_TRUE(fs::is_empty(elsewhere.path()));
   EXPECT_EQ(leftovers(), 0u);
 }
@@ -297,6 +302,7 @@ TEST_F(ArtifactStoreTest, files_of_another_user_are_copied) {
   struct stat status {};
   ASSERT_EQ(::stat(store.path(taken.digest).c_str(), &status), 0);
   EXPECT_EQ(status.st_uid, ::geteuid());
+  EXPECT_EQ(taken.way, "copied, because another user owns it");
 }
 
 TEST_F(ArtifactStoreTest, folder_that_cannot_be_read_is_an_error_that_names_it) {

@@ -129,10 +129,12 @@ TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
   attempt.usage.user = std::chrono::microseconds(1500);
   attempt.usage.peak_memory = std::uint64_t{3} << 40;
   attempt.phases.running = std::chrono::milliseconds(12);
+  attempt.stored = "model: moved";
   store.attempts().put(attempt);
   const auto found = store.attempts().list("r", "train").at(0);
   EXPECT_EQ(found.usage, attempt.usage);
   EXPECT_EQ(found.phases, attempt.phases);
+  EXPECT_EQ(found.stored, attempt.stored);
   EXPECT_FALSE(found.usage.system) << "was not measured";
 }
 

@@ -116,6 +116,18 @@ TEST_F(ArtifactsInABucket, that_pods_have_sent_are_kept_without_a_download) {
   EXPECT_THAT(server.asked, testing::Not(testing::Contains(testing::StartsWith("GET"))));
 }
 
+TEST_F(ArtifactsInABucket, are_kept_by_a_server_that_refuses_to_be_asked_for_checksums) {
+  const auto digest = core::sha256("ab").hex(), to = RemoteArtifacts::key_of(digest, false);
+  objects["/team/pipe/outputs/a"] = "ab";
+  refuses_checksums = true;
+  const RemoteArtifacts::Sent sent{2, {"\"unknown\""}, ""};
+  EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
+  EXPECT_EQ(objects["/team/pipe/" + to], "ab");
+  EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/outputs/a", "HEAD /team/pipe/outputs/a",
+                                        "HEAD /team/pipe/" + to, "PUT /team/pipe/" + to,
+                                        "HEAD /team/pipe/" + to));
+}
+
 TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
   const auto digest = core::sha256("ab").hex();
   const auto kind_of = [&](std::uint64_t bytes, std::vector<std::string> sums,

@@ -43,23 +43,33 @@ TEST(ContainerRuntime, each_has_its_own_command_line) {
   const std::string mounts = "--bind /s/pipe:/pipe --bind '/s/it'\\''s:/pipe/inputs/x:ro'",
                     command = " /c/i.sqsh /bin/sh /pipe/job/start";
   for (const std::string name : {"apptainer", "singularity"}) {
-    EXPECT_EQ(line_of(plain, name), "  " + name +
-                                        ") set -- \"$runtime\" exec --contain --ipc --no-home "
-                                        "--bind \"$temporary/tmp:/tmp\" " +
-                                        mounts + command);
-    EXPECT_THAT(line_of(gpus, name), HasSubstr("--no-home --nv --bind"));
+    EXPECT_EQ(line_of(plain, name),
+              "  " + name +
+                  ") set -- \"$runtime\" exec --contain --ipc --no-home "
+                  "--no-mount /etc/localtime --bind \"$temporary/tmp:/tmp\" " +
+                  mounts + command);
+    EXPECT_THAT(line_of(gpus, name), HasSubstr("/etc/localtime --nv --bind"));
   }
   EXPECT_EQ(line_of(plain, "ch-run"),
             "  ch-run) set -- \"$runtime\" --mount=\"$temporary/image\" "
             "--bind=\"$temporary/tmp:/tmp\" --bind=/s/pipe:/pipe "
             "--bind='/s/it'\\''s:/pipe/inputs/x' /c/i.sqsh -- /bin/sh /pipe/job/start");
   EXPECT_THAT(line_of(plain, "enroot"),
-              HasSubstr("\"$runtime\" start --env NVIDIA_VISIBLE_DEVICES=void $(env | sed"));
+              HasSubstr("ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no ENROOT_REMAP_ROOT=no "
+                        "ENROOT_ROOTFS_WRITABLE=no ENROOT_UNSHARE_PID=no \"$runtime\" start --env "
+                        "NVIDIA_VISIBLE_DEVICES=void $(env | sed"));
   EXPECT_THAT(line_of(plain, "enroot"),
               HasSubstr("--mount /s/pipe:/pipe:none:x-create=auto,bind,rw --mount "
                         "'/s/it'\\''s:/pipe/inputs/x:none:x-create=auto,bind,ro'" +
                         command));
   EXPECT_THAT(line_of(gpus, "enroot"), HasSubstr("NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER"));
+}
+
+TEST(ContainerRuntime, enroot_has_blanks_as_fstab_has_them) {
+  auto start = start_with("enroot");
+  start.binds = {{"/s/my data\\x", "/pipe/inputs/my data"}};
+  EXPECT_THAT(container_commands(start),
+              HasSubstr("--mount '/s/my\\040data\\134x:/pipe/inputs/my\\040data:none:"));
 }
 
 TEST(ContainerRuntime, one_that_is_named_is_the_only_one) {
@@ -98,7 +108,7 @@ TEST(ContainerRuntime, files_have_their_places_and_variables_those_of_image_and_
   const auto start = write_image_job(attempt, image, {"any", "/s/agent"}, paths, attempt.code);
   EXPECT_EQ(start.binds.front().target, "/pipe");
   for (const auto& bind : start.binds)
-    EXPECT_EQ(bind.is_read_only, bind.target == "/pipe/code" ||
+    EXPECT_EQ(bind.is_read_only, bind.target == "/pipe" || bind.target == "/pipe/code" ||
                                      bind.target == "/pipe/inputs/data.csv" ||
                                      bind.target == "/pipe/agent")
         << bind.target;

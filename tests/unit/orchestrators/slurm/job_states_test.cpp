@@ -1,7 +1,8 @@
 #include "orchestrators/slurm/job_states.hpp"
 
 #include <fstream>
-#include <sstream>
+#include <map>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -29,13 +30,43 @@ TEST(JobStates, each_state_of_squeue_has_a_row) {
   EXPECT_EQ(find_state("NEW_IN_SLURM_30"), nullptr);
 }
 
-TEST(JobStates, each_row_is_documented) {
+/// Returns the rows of the table in docs/slurm.md: what it says, by the state's name.
+std::map<std::string, std::string> documented_states() {
   std::ifstream file(PIPELINE_SOURCE_DIR "/docs/slurm.md");
-  std::stringstream page;
-  page << file.rdbuf();
-  for (const auto& state : job_states())
-    EXPECT_NE(page.str().find("`" + std::string(state.name) + "`"), std::string::npos)
-        << state.name;
+  std::map<std::string, std::string> rows;
+  bool is_in_table = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("| state of Slurm |")) is_in_table = true;
+    if (line.empty()) is_in_table = false;
+    const auto end = line.find(" | ");
+    if (!is_in_table || !line.starts_with("| `") || end == line.npos) continue;
+    for (auto begin = line.find('`'); begin < end; begin = line.find('`', begin + 1)) {
+      const auto name = line.substr(begin + 1, line.find('`', begin + 1) - begin - 1);
+      EXPECT_TRUE(rows.try_emplace(name, line.substr(end + 3)).second) << name << " twice";
+      begin = line.find('`', begin + 1);
+    }
+  }
+  return rows;
+}
+
+TEST(JobStates, the_page_and_the_code_have_the_same_rows) {
+  const std::map<FailureKind, std::string> words{
+      {FailureKind::infrastructure, "infrastructure failure"},
+      {FailureKind::environment, "environment failure"},
+      {FailureKind::timed_out, "timed out"},
+      {FailureKind::out_of_memory, "out of memory"}};
+  const auto rows = documented_states();
+  EXPECT_EQ(rows.size(), job_states().size());
+  for (const auto& [name, row] : rows) EXPECT_NE(find_state(name), nullptr) << name;
+  for (const auto& state : job_states()) {
+    const auto row = rows.find(std::string(state.name));
+    ASSERT_NE(row, rows.end()) << state.name;
+    const auto& text = row->second;
+    EXPECT_EQ(text.starts_with("it waits"), state.phase == JobPhase::waiting) << state.name;
+    EXPECT_EQ(text.starts_with("it runs"), state.phase == JobPhase::running) << state.name;
+    if (state.phase == JobPhase::ended)
+      EXPECT_NE(text.find(words.at(state.kind)), text.npos) << state.name;
+  }
 }
 
 TEST(JobStates, an_end_that_its_agent_wrote_needs_no_state) {
@@ -108,6 +139,18 @@ TEST(JobStates, a_node_that_cancels_a_job_which_it_cannot_start_is_no_person) {
   EXPECT_EQ(failure.kind, FailureKind::infrastructure);
   EXPECT_EQ(failure.message, "was cancelled in Slurm before its script began on node7");
   view.has_begun = true;
+  EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
+}
+
+TEST(JobStates, a_controller_that_has_started_a_job_twice_is_no_person) {
+  auto view = in_state("CANCELLED");
+  view.node = "node7";
+  view.node_reason = "Duplicate jobid\n";
+  const auto failure = failure_of_job(view, "7");
+  EXPECT_EQ(failure.kind, FailureKind::infrastructure);
+  EXPECT_EQ(failure.message,
+            "was cancelled by Slurm, whose restarted controller had started it twice");
+  view.node_reason = "SlurmdSpoolDir is full\n";
   EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
 }
 

@@ -1,9 +1,12 @@
 // The texts that Slurm's commands read and print, and the files of the agent.
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "core/file.hpp"
+#include "orchestrators/nodes.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/gang_job.hpp"
 #include "orchestrators/slurm/job_script.hpp"
@@ -129,19 +132,34 @@ TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
   attempt.shell->words = {"echo", "it's"};
   attempt.shell->has_terminal = true;
   attempt.shell->id = "s1";
-  const auto command = shell_command(attempt, "/s/variables", "/s/code", {{"qos", "high"}}, {});
+  const JobPaths paths{"/s/shell", "/s", "shell"};
+  const auto command = shell_command(attempt, "/state/agent", paths, {{"qos", "high"}}, {});
   EXPECT_EQ(command.front(), "srun");
   std::string text;
   for (const auto& word : command) text += word + "\n";
-  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n", "\n/bin/sh\n-c\n",
-                           "\n. /s/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
+  for (const auto* part : {"--pty\n", "--qos=high\n", "--cpus-per-task=2\n",
+                           "\n/state/agent\njob\n/s\n/s\nshell\n"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
+  const auto script = shell_script(paths, "/s/code", attempt.shell->words);
+  for (const auto* part : {"\n. /s/shell/variables\n", "\necho 'it'\\''s'\ncode=$?\n"})
+    EXPECT_NE(script.find(part), std::string::npos) << part << script;
   EXPECT_EQ(text.find("--time"), std::string::npos) << text;
 }
 
 TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
   EXPECT_EQ(variables_text({{"A", "it's $(id)\n`x`"}}), "export A='it'\\''s $(id)\n`x`'\n");
   EXPECT_EQ(variables_text({{"NOT A NAME", "x"}}), "");
+}
+
+TEST(SlurmTexts, jobs_whose_nodes_have_left_files_are_found) {
+  const core::TemporaryFolder folder;
+  EXPECT_TRUE(gangs_in(folder.path()).empty());
+  core::make_folders(folder.path() / "jobs/pipe-r-a-1+0");
+  core::make_folders(folder.path() / "jobs/pipe-r-c-1");
+  core::make_folders(folder.path() / "events");
+  core::write_file_atomically(folder.path() / "events/pipe-r-b-1+1.begun", "");
+  core::write_file_atomically(folder.path() / "events/pipe-r-c-1.begun", "");
+  EXPECT_EQ(gangs_in(folder.path()), (std::set<std::string>{"pipe-r-a-1", "pipe-r-b-1"}));
 }
 
 TEST(SlurmTexts, status_of_an_agent_is_read_and_nothing_else) {
@@ -287,22 +305,31 @@ TEST(SlurmTexts, a_step_with_nodes_is_one_job_with_a_task_on_each) {
     EXPECT_EQ(std::ranges::count(options, option), 1) << option;
   const JobPaths job{"/s/jobs/j", "/s/events", "j"};
   EXPECT_EQ(node_paths(job, 1).ended(), "/s/events/j+1.ended");
-  const auto script = gang_script(job, "/s/agent", attempt);
+  const auto script = gang_script(job, "/s/agent", attempt, {});
   for (const auto* part : {"srun --nodes=3 --ntasks=3 --ntasks-per-node=1 --cpus-per-task=2 ",
                            " /s/agent /s/jobs /s/events j+ &\n"})
     EXPECT_NE(script.find(part), std::string::npos) << part << script;
+  const auto within = gang_script(job, "/s/agent", attempt, {"srun", "--exact", "--nodes=3"});
+  for (const auto* part : {"export PIPE_SLURM_ID=$$\nexec srun --exact --nodes=3 --kill-on-bad",
+                           " /s/agent /s/jobs /s/events j+ /s/jobs/j/addresses\n"})
+    EXPECT_NE(within.find(part), std::string::npos) << part << within;
 }
 
-TEST(SlurmTexts, a_step_with_nodes_says_what_slurm_does_not_do_for_it) {
+TEST(SlurmTexts, processes_share_the_gpus_that_slurm_has_given_their_node) {
   AttemptBuilder step(program({"true"}));
-  step.step.nodes = {.count = 2, .visible = VisibleGpus::own};
-  std::vector<core::Diagnostic> found;
-  check_gang(step.step, true, true, found);
-  EXPECT_EQ(found.size(), 3u);
-  step.step.nodes.visible = VisibleGpus::node;
-  found.clear();
-  check_gang(step.step, false, false, found);
-  EXPECT_TRUE(found.empty());
+  auto attempt = step.attempt();
+  NodeAddresses addresses{{"{node0}", "{node1}"}, 12000};
+  attempt.process = NodeProcess{.node = 1, .nodes = 2, .addresses = &addresses};
+  StringMap variables{{"CUDA_VISIBLE_DEVICES", gpus_mark}};
+  add_gang_variables(attempt, variables);
+  EXPECT_EQ(variables.size(), 1u) << "it has no agents";
+  addresses.has_agents = true;
+  addresses.secret = "s";
+  add_gang_variables(attempt, variables);
+  EXPECT_EQ(variables, (StringMap{{agent_secret_name, "s"}}));
+  variables["CUDA_VISIBLE_DEVICES"] = "3";
+  add_gang_variables(attempt, variables);
+  EXPECT_EQ(variables.at("CUDA_VISIBLE_DEVICES"), "3") << "the step's own value stays";
 }
 
 TEST(SlurmTexts, a_steps_own_partition_is_looked_up_and_its_nodes_are_compared) {
