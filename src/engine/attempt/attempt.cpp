@@ -268,13 +268,15 @@ class AttemptRun {
     for (;;) {
       const bool is_stalled = co_await silence.stalled();
       if (!is_stalled) co_return;
-      const auto secrets = secret_values();
-      auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets);
-      auto& waits = found.lines;
       const bool ends = step_.retry->stalled == true;
       auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
-      log_.write(Stream::err, "pipe: stalled: " + text + "\n");
-      for (const auto& line : waits) log_.write(Stream::err, "pipe: " + line + "\n");
+      const std::function<void(const std::string&)> tell = [this](const std::string& line) {
+        log_.write(Stream::err, "pipe: " + line + "\n");
+      };
+      tell("stalled: " + text);
+      const auto secrets = secret_values();
+      auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets, tell);
+      auto& waits = found.lines;
       if (!waits.empty()) text += "; " + waits.front();
       if (waits.size() > 1) text += " (" + std::to_string(waits.size() - 1) + " more in its log)";
       if (ends) {

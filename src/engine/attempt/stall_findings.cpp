@@ -1,5 +1,6 @@
 #include "engine/attempt/stall_findings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <optional>
@@ -27,27 +28,35 @@ std::optional<unsigned> named_rank(const std::vector<std::string>& lines) {
 async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
                                            const orchestrators::Attempt& attempt,
                                            const Ranks& ranks,
-                                           const std::vector<std::string>& secrets) {
+                                           const std::vector<std::string>& secrets,
+                                           const std::function<void(const std::string&)>& tell) {
   StallFindings found;
   auto& lines = found.lines;
   found.process = {attempt.run_id, attempt.step.name, attempt.number};
+  const auto add = [&](const std::vector<std::string>& more) {
+    for (const auto& line : more) {
+      SecretMask mask(secrets);
+      auto shown = mask.feed(line);
+      lines.push_back(shown + mask.finish());
+      tell(lines.back());
+    }
+    return std::ssize(lines);
+  };
   try {
-    auto waits = attempt.step.nodes ? ranks.waits() : runner.waits_of(attempt);
-    lines = co_await std::move(waits);
-    const auto rank = named_rank(lines);
+    auto asking = attempt.step.nodes ? ranks.waits() : runner.waits_of(attempt);
+    const auto waits = co_await std::move(asking);
+    const auto end_of_waits = add(waits);
+    const auto rank = named_rank(waits);
     if (attempt.step.nodes) found.process = ranks.process_of(rank.value_or(0), attempt);
     const auto nccl = co_await nccl_state(runner, attempt);
-    lines.insert(lines.begin() + (rank ? 1 : 0), nccl.begin(), nccl.end());
-    auto stacks = co_await python_stacks(runner, found.process);
+    const auto end_of_nccl = add(nccl);
+    const auto first = lines.begin();
+    std::rotate(first + (rank ? 1 : 0), first + end_of_waits, first + end_of_nccl);
+    const auto stacks = co_await python_stacks(runner, found.process);
     found.has_stacks = !stacks.empty();
-    std::ranges::move(stacks, std::back_inserter(lines));
+    add(stacks);
   } catch (const std::exception& error) {
     core::log::info("cannot find out what '" + attempt.step.name + "' waits for: " + error.what());
-  }
-  for (auto& line : lines) {
-    SecretMask mask(secrets);
-    auto shown = mask.feed(line);
-    line = shown + mask.finish();
   }
   co_return found;
 }
