@@ -1,6 +1,7 @@
 #include "orchestrators/slurm/slurm_orchestrator.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -241,11 +242,12 @@ class SlurmOrchestrator : public Orchestrator {
       co_await place.monitor.settle();
     }
     // A run is recorded as ended after this; a later command looks only into folders of others.
-    std::erase_if(places_, [](auto& each) {
-      const auto& place = each.second.place;
-      return place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
-             each.second.remove_folders();
-    });
+    for (auto each = places_.begin(); each != places_.end();) {
+      const auto& place = each->second.place;
+      const bool is_over = place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
+                           each->second.remove_folders();
+      each = is_over ? places_.erase(each) : std::next(each);
+    }
   }
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
