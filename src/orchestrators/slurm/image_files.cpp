@@ -50,11 +50,9 @@ async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& cont
 core::EnvironmentError no_engine(const std::string& step, const docker::UnreachableEngine& error) {
   std::vector<std::string> advice{
       "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
-      "this "
-      "one is enough, too",
+      "this one is enough, too",
       "without `container_runtime` in the profile, it runs in a virtual environment, which takes "
-      "no "
-      "engine"};
+      "no engine"};
   advice.insert(advice.end(), error.advice().begin(), error.advice().end());
   return core::EnvironmentError(
       "'" + step + "' runs in an image, which is made on an engine, and " + error.what(),
