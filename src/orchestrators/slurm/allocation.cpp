@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/text.hpp"
 #include "core/user_environment.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -151,5 +153,19 @@ async::Task<std::string> AllocationClient::refusal(std::vector<std::string>) {
 }
 
 async::Task<ArrayLimits> AllocationClient::limits() { co_return ArrayLimits{}; }
+
+std::unique_ptr<Client> client_of(const StringMap& connection) {
+  const auto within = connection_field(connection, "within");
+  auto host = connection_field(connection, "host");
+  if (within.empty()) return std::make_unique<Client>(host);
+  static const std::vector<std::string> known{"allocation"};
+  if (within != known.front())
+    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
+                           core::did_you_mean(within, known));
+  if (!host.empty())
+    throw core::InputError("`host` and `within` exclude each other",
+                           "remove `host`: an allocation is where `pipe` itself runs");
+  return std::make_unique<AllocationClient>();
+}
 
 }  // namespace pipeline::orchestrators::slurm

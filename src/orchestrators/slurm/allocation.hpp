@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,5 +48,9 @@ class AllocationClient : public Client {
   async::Task<std::vector<QueuedJob>> steps();
   std::string job_;
 };
+
+/// Returns what submits steps: as jobs, or within this process's job. Throws
+/// InputError for values of the profile that exclude each other.
+std::unique_ptr<Client> client_of(const StringMap& connection);
 
 }  // namespace pipeline::orchestrators::slurm

@@ -80,21 +80,6 @@ std::vector<std::string> notices_of_image(const StepSpec& step) {
   return notices;
 }
 
-/// Returns what submits steps: as jobs, or within this process's job.
-std::unique_ptr<Client> client_of(const StringMap& connection) {
-  const auto within = connection_field(connection, "within");
-  auto host = connection_field(connection, "host");
-  if (within.empty()) return std::make_unique<Client>(host);
-  static const std::vector<std::string> known{"allocation"};
-  if (within != known.front())
-    throw core::InputError("`within` is '" + within + "', and can be allocation alone",
-                           core::did_you_mean(within, known));
-  if (!host.empty())
-    throw core::InputError("`host` and `within` exclude each other",
-                           "remove `host`: an allocation is where `pipe` itself runs");
-  return std::make_unique<AllocationClient>();
-}
-
 class SlurmOrchestrator : public Orchestrator {
  public:
   SlurmOrchestrator(asio::io_context& loop, OrchestratorOptions options)
