@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <pipeline/settings.hpp>
+
 #include "orchestrators/slurm/client.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -49,8 +51,8 @@ class AllocationClient : public Client {
   std::string job_;
 };
 
-/// Returns what submits steps: as jobs, or within this process's job. Throws
-/// InputError for values of the profile that exclude each other.
+/// Returns what submits steps: as jobs, or within this process's job. Throws InputError for values
+/// of the profile that exclude each other.
 std::unique_ptr<Client> client_of(const StringMap& connection);
 
 }  // namespace pipeline::orchestrators::slurm

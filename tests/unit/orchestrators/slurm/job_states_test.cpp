@@ -64,8 +64,9 @@ TEST(JobStates, the_page_and_the_code_have_the_same_rows) {
     const auto& text = row->second;
     EXPECT_EQ(text.starts_with("it waits"), state.phase == JobPhase::waiting) << state.name;
     EXPECT_EQ(text.starts_with("it runs"), state.phase == JobPhase::running) << state.name;
-    if (state.phase == JobPhase::ended)
+    if (state.phase == JobPhase::ended) {
       EXPECT_NE(text.find(words.at(state.kind)), text.npos) << state.name;
+    }
   }
 }
 
