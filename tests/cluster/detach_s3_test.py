@@ -16,7 +16,7 @@ from support_s3 import S3, S3Bucket, needs_s3
 @needs_cluster
 @needs_test_bed
 @needs_s3
-class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, detach_test.StopsAnywhere, detach_test.DetachedTest):
+class DetachedThroughABucketTest(Served, S3Bucket, detach_test.StopsAnywhere, detach_test.DetachedTest):
     def left_in_bucket(self) -> list[str]:
         return [name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))]
 

@@ -89,26 +89,6 @@ class DetachedTest(NamespaceTest):
         self.assert_nothing_left()
 
 
-class GrowsAnywhere:
-    """Put before a DetachedTest: the driver has the included files, and makes the steps that a run makes, wherever the run is kept."""
-
-    def test_included_files_go_along_and_the_graph_grows_there(self):
-        self.write("shared/common.yaml", "steps:\n  make: {command: 'sh make.sh ${outputs.list} ${outputs.n}', outputs: {list: list.json, n: n}}\n")
-        self.write("shared/make.sh", "echo '[\"a\", \"b\"]' > $1; echo 0 > $2\n")
-        self.pipeline({
-            "work": {"matrix": {"item": "${c-make.list[*]}"}, "command": "echo ${params.item} > ${outputs.made}", "outputs": ["made"]},
-            "count": {"repeat": {"until": "${count.n} >= 2", "max": 5}, "command": "n=$(cat ${inputs.n}); echo $((n + 1)) > ${outputs.n}",
-                      "inputs": {"n": {"first": "c-make.n", "then": "count.n"}}, "outputs": ["n"]},
-            "all": {"command": "cat ${inputs.parts}/*-work* ${inputs.n} > ${outputs.text}", "inputs": {"parts": "work[*].made", "n": "count.n"}, "outputs": ["text"]},
-        }, include=[{"file": "shared/common.yaml", "prefix": "c"}])
-        self.detached()
-        self.write("shared/make.sh", "exit 1\n")  # the driver has a copy
-        self.wait_for("succeeded")
-        self.assertEqual(self.steps(), dict.fromkeys(("c-make", "work.item-a", "work.item-b", "count.round-0", "count.round-1", "all"), "succeeded"))
-        self.assertEqual(self.artifact("all.text"), "a\nb\n2\n")
-        self.assert_nothing_in_the_cluster()
-
-
 class StopsAnywhere:
     """Put before a DetachedTest: what holds wherever the run is kept."""
 
@@ -154,7 +134,23 @@ class StopsAnywhere:
 
 @needs_cluster
 @needs_test_bed
-class GoesOnTest(GrowsAnywhere, DetachedTest):
+class GoesOnTest(DetachedTest):
+    def test_included_files_go_along_and_the_graph_grows_there(self):
+        self.write("shared/common.yaml", "steps:\n  make: {command: 'sh make.sh ${outputs.list} ${outputs.n}', outputs: {list: list.json, n: n}}\n")
+        self.write("shared/make.sh", "echo '[\"a\", \"b\"]' > $1; echo 0 > $2\n")
+        self.pipeline({
+            "work": {"matrix": {"item": "${c-make.list[*]}"}, "command": "echo ${params.item} > ${outputs.made}", "outputs": ["made"]},
+            "count": {"repeat": {"until": "${count.n} >= 2", "max": 5}, "command": "n=$(cat ${inputs.n}); echo $((n + 1)) > ${outputs.n}",
+                      "inputs": {"n": {"first": "c-make.n", "then": "count.n"}}, "outputs": ["n"]},
+            "all": {"command": "cat ${inputs.parts}/*-work* ${inputs.n} > ${outputs.text}", "inputs": {"parts": "work[*].made", "n": "count.n"}, "outputs": ["text"]},
+        }, include=[{"file": "shared/common.yaml", "prefix": "c"}])
+        self.detached()
+        self.write("shared/make.sh", "exit 1\n")  # the driver has a copy
+        self.wait_for("succeeded")
+        self.assertEqual(self.steps(), dict.fromkeys(("c-make", "work.item-a", "work.item-b", "count.round-0", "count.round-1", "all"), "succeeded"))
+        self.assertEqual(self.artifact("all.text"), "a\nb\n2\n")
+        self.assert_nothing_in_the_cluster()
+
     def test_run_completes_without_its_terminal(self):
         steps = self.write_chain()
         process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", "--output", "json")
