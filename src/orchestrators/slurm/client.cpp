@@ -119,8 +119,8 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
     if (!text.empty()) said += (said.empty() ? "" : "; ") + text;
   }
   if (answer.late)
-    throw SlurmError(name + " did not end within " + std::to_string(timeout.count()) +
-                         " s" + (said.empty() ? "" : ": " + core::printable(said)),
+    throw SlurmError(name + " did not end within " + std::to_string(timeout.count()) + " s" +
+                         (said.empty() ? "" : ": " + core::printable(said)),
                      {"`scontrol ping` shows whether Slurm's controller answers"}, true);
   if (login_.is_remote() && answer.code == ssh_failed)
     throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(said),
