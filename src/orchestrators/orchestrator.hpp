@@ -66,6 +66,15 @@ class Orchestrator : public EnvironmentProvider, public AttemptRunner, public Gp
     co_return std::vector<core::Diagnostic>{};
   }
 
+  /// Returns for each of these steps a text that says how long it would wait for its place, as far
+  /// as the place can tell within seconds; empty: it would not, or nothing is known. Fewer texts
+  /// than steps: nothing is known of the others.
+  virtual async::Task<std::vector<std::string>> expected_waits(
+      const std::vector<const StepSpec*>& steps) {
+    (void)steps;
+    co_return std::vector<std::string>{};
+  }
+
   /// Returns what is reached by the fields of the profile, with its version, for `pipe doctor`;
   /// empty: they name no service. Throws EnvironmentError if the service does not answer.
   virtual async::Task<std::string> service() { co_return std::string(); }

@@ -30,6 +30,9 @@ class Routes {
   /// Returns Orchestrator::check() of each step's orchestrator.
   async::Task<std::vector<core::Diagnostic>> check(const std::vector<const StepSpec*>& steps);
 
+  /// Returns Orchestrator::expected_waits() of each step's orchestrator, a text for each step.
+  async::Task<std::vector<std::string>> expected_waits(const std::vector<const StepSpec*>& steps);
+
   /// Returns the environment's fingerprint behind the name of the step's orchestrator, because it
   /// is checked later without the step; an empty text for an environment without a fingerprint.
   std::string fingerprint_of(const StepSpec& step, const Environment& environment) const;

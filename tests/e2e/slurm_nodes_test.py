@@ -7,7 +7,7 @@ import unittest
 
 from nodes_test import FAIL, WAIT, WRITE, ranks_of
 from support import wait_until
-from support_slurm import OnSlurm
+from support_slurm import OnSlurm, slurm
 
 
 class Nodes(OnSlurm):
@@ -78,6 +78,19 @@ os.kill(os.getpid(), signal.SIGSTOP)
         self.pipeline({"train": {"nodes": 9, "command": "true"}})
         result = self.run_pipe(code=2)
         self.assertIn("'train' has 9 nodes", result.text)
+
+    def test_a_plan_says_how_long_slurm_expects_jobs_to_wait(self):
+        """Slurm is asked once about steps that ask for the same; a silent one costs seconds."""
+        others = slurm("sbatch", "--parsable", "--nodes=4", "--exclusive", "--time=90", "-o", "/dev/null", "--wrap", "sleep 300")
+        self.addCleanup(slurm, "scancel", others)
+        wait_until(lambda: slurm("squeue", "-h", "-j", others, "-t", "RUNNING"), "all nodes", 300)
+        self.pipeline({"step": {"command": "true", "matrix": {"i": [1, 2, 3]}, "settings": {"resources": {"memory": "1GiB"}}}, "train": {"nodes": 2, "command": "true"}})
+        plan = self.pipe("plan", "-o", "slurm", **self.counted("sbatch"))
+        self.assertEqual(len(re.findall(r"Slurm expects it to wait 1h\d+m", plan.out)), 2, plan)  # the instances share a row
+        self.assertEqual(len(self.calls("sbatch")), 2)
+        self.write("bin/sbatch", "#!/bin/sh\nexec sleep 60\n")
+        plan = self.pipe("plan", "-o", "slurm", timeout=50, PATH=f"{self.folder}/bin:{os.environ['PATH']}")
+        self.assertEqual((plan.code, "expects" in plan.out), (0, False), plan)
 
 
 if __name__ == "__main__":

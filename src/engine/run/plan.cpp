@@ -391,6 +391,20 @@ async::Task<> ask_sources(const RunContext& context, Results& results, const Run
   co_await results.data().pins().ask(all, downloads, context.user_stop);
 }
 
+/// Adds how long steps that would run would wait on a cluster.
+async::Task<> add_waits(orchestrators::Routes& routes, std::vector<StepPlan>& plans) {
+  std::vector<StepPlan*> running;
+  std::vector<const StepSpec*> steps;
+  for (auto& plan : plans) {
+    if (plan.action != StepPlan::Action::run || !plan.spec) continue;
+    running.push_back(&plan);
+    steps.push_back(plan.spec);
+  }
+  auto waits = co_await routes.expected_waits(steps);
+  for (std::size_t i = 0; i < running.size(); ++i)
+    if (!waits[i].empty()) running[i]->notes.push_back(std::move(waits[i]));
+}
+
 }  // namespace
 
 async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options, bool with_keys) {
@@ -407,7 +421,9 @@ async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options
   Planner planner(context, results, walk, with_keys);
   co_await walk.run(planner);
   if (!services.store.is_read_only()) services.stats.save();
-  co_return planner.in_order();
+  auto plans = planner.in_order();
+  co_await add_waits(services.routes, plans);
+  co_return plans;
 }
 
 }  // namespace pipeline::engine

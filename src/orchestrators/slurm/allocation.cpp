@@ -152,6 +152,11 @@ async::Task<std::string> AllocationClient::refusal(std::vector<std::string>) {
   co_return std::string();
 }
 
+async::Task<std::optional<std::chrono::seconds>> AllocationClient::expected_wait(
+    std::vector<std::string>) {
+  co_return std::nullopt;
+}
+
 async::Task<ArrayLimits> AllocationClient::limits() { co_return ArrayLimits{}; }
 
 std::unique_ptr<Client> client_of(const StringMap& connection) {

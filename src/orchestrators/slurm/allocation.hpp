@@ -39,6 +39,8 @@ class AllocationClient : public Client {
   AllocationClient();
   async::Task<std::string> submit(std::vector<std::string> options, std::string script) override;
   async::Task<std::string> refusal(std::vector<std::string> options) override;
+  async::Task<std::optional<std::chrono::seconds>> expected_wait(
+      std::vector<std::string> options) override;
   async::Task<std::vector<QueuedJob>> jobs() override;
   async::Task<std::vector<QueuedJob>> jobs_named(std::string name) override;
   async::Task<std::vector<QueuedJob>> jobs_of_user() override;

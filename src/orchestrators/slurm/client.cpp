@@ -17,7 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto command_timeout = 60s;
 constexpr const char* queue_format = "%i|%T|%r|%N|%j";
 /// Jobs are stopped together: the first one waits for the others.
 constexpr auto time_to_gather_stops = 20ms;
@@ -34,6 +33,17 @@ std::string parse_job_id(std::string_view output) {
     if (!id.empty() && core::all(id, core::is_digit)) return std::string(id);
   }
   return {};
+}
+
+std::optional<std::chrono::sys_seconds> parse_expected_start(std::string_view output) {
+  constexpr std::string_view words = " to start at ";
+  const auto at = output.find(words);
+  if (at == output.npos) return std::nullopt;
+  const auto text = output.substr(at + words.size());
+  std::int64_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc{} || end == text.data() + text.size() || *end != ' ') return std::nullopt;
+  return std::chrono::sys_seconds(std::chrono::seconds(seconds));
 }
 
 ArrayLimits parse_limits(std::string_view output) {
@@ -85,7 +95,8 @@ bool is_wrong_word(std::string_view errors) {
       signs, [&](std::string_view sign) { return errors.find(sign) != errors.npos; });
 }
 
-async::Task<std::string> Client::call(std::vector<std::string> command, std::string input) {
+async::Task<std::string> Client::call(std::vector<std::string> command, std::string input,
+                                      std::chrono::seconds timeout) {
   const auto name = command.front();
   // Slurm gives sbatch's variables to the job, and keeps them in the controller's folder.
   if (name == "sbatch") command = sbatch_command({command.begin() + 1, command.end()});
@@ -98,7 +109,7 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   if (login_.is_remote()) command.insert(command.begin(), {"env", program.variables.front()});
   program.command = login_.words(command);
   program.input = std::move(input);
-  program.timeout = command_timeout;
+  program.timeout = timeout;
   const auto answer = co_await net::run_program(std::move(program));
   if (answer.code == 0 && !answer.late) co_return answer.output;
   std::string said;
@@ -108,8 +119,8 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
     if (!text.empty()) said += (said.empty() ? "" : "; ") + text;
   }
   if (answer.late)
-    throw SlurmError(name + " did not end within " + std::to_string(command_timeout.count()) +
-                         " s" + (said.empty() ? "" : ": " + core::printable(said)),
+    throw SlurmError(name + " did not end within " + std::to_string(timeout.count()) + " s" +
+                         (said.empty() ? "" : ": " + core::printable(said)),
                      {"`scontrol ping` shows whether Slurm's controller answers"}, true);
   if (login_.is_remote() && answer.code == ssh_failed)
     throw SlurmError("ssh to " + login_.host() + " failed: " + core::printable(said),
@@ -141,6 +152,23 @@ async::Task<std::string> Client::refusal(std::vector<std::string> options) {
   }
   if (!is_wrong_word(text)) text.clear();
   co_return text;
+}
+
+async::Task<std::optional<std::chrono::seconds>> Client::expected_wait(
+    std::vector<std::string> options) {
+  std::vector<std::string> command{"/bin/sh", "-c",
+                                   "SLURM_TIME_FORMAT=%s exec sbatch --test-only \"$@\" 2>&1",
+                                   "sbatch", "--wrap=true"};
+  command.insert(command.end(), options.begin(), options.end());
+  std::optional<std::chrono::seconds> wait;
+  try {
+    const auto output = co_await call(std::move(command), std::string(), short_timeout);
+    if (const auto start = parse_expected_start(output))
+      wait = std::chrono::ceil<std::chrono::seconds>(*start - std::chrono::system_clock::now());
+  } catch (const SlurmError& error) {
+    if (error.may_have_worked()) throw;
+  }
+  co_return wait;
 }
 
 async::Task<std::string> Client::own_user() {
@@ -236,8 +264,9 @@ async::Task<std::string> Client::node_reason(std::string node) {
   co_return reason;
 }
 
-async::Task<std::string> Client::output_of(std::vector<std::string> command) {
-  co_return co_await call(std::move(command));
+async::Task<std::string> Client::output_of(std::vector<std::string> command,
+                                           std::chrono::seconds timeout) {
+  co_return co_await call(std::move(command), std::string(), timeout);
 }
 
 }  // namespace pipeline::orchestrators::slurm

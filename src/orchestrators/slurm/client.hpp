@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ struct ArrayLimits {
 };
 /// Returns the limits in the output of `scontrol show config`.
 ArrayLimits parse_limits(std::string_view output);
+/// Returns when a job would start by the output of `sbatch --test-only` with times as seconds since
+/// 1970; nothing if that is not in it.
+std::optional<std::chrono::sys_seconds> parse_expected_start(std::string_view output);
 /// Returns true if a command that printed this may have worked, or would work later.
 bool is_lost_answer(std::string_view errors);
 /// Returns true if sbatch that printed this would refuse the same words at any time.
@@ -55,11 +59,18 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   const LoginNode& login() const { return login_; }
+  static constexpr std::chrono::seconds command_timeout{60};
+  /// For what a person waits for, and is not needed.
+  static constexpr std::chrono::seconds short_timeout{5};
   /// @return the job's number. Throws SlurmError
   virtual async::Task<std::string> submit(std::vector<std::string> options, std::string script);
   /// Returns why Slurm would refuse each job with these options, in its words: an account, a
   /// feature, a reservation that there is not. Empty if it would not, or is not able to say.
   virtual async::Task<std::string> refusal(std::vector<std::string> options);
+  /// Returns how long a job with these options would wait now, in Slurm's estimate; nothing if it
+  /// cannot say. Throws SlurmError if it does not answer within seconds.
+  virtual async::Task<std::optional<std::chrono::seconds>> expected_wait(
+      std::vector<std::string> options);
   /// Returns all jobs of this user that Slurm still knows, ended ones included.
   virtual async::Task<std::vector<QueuedJob>> jobs();
   /// Returns likewise the jobs of this name.
@@ -76,7 +87,8 @@ class Client {
   /// Returns why a node is drained; empty if it is not, or if Slurm does not tell.
   async::Task<std::string> node_reason(std::string node);
   /// Returns the output of another command. Throws SlurmError
-  async::Task<std::string> output_of(std::vector<std::string> command);
+  async::Task<std::string> output_of(std::vector<std::string> command,
+                                     std::chrono::seconds timeout = command_timeout);
   /// Returns how many commands were run.
   unsigned long calls() const { return calls_; }
 
@@ -84,7 +96,8 @@ class Client {
   /// Jobs that one scancel is going to name.
   struct Cancellation;
 
-  async::Task<std::string> call(std::vector<std::string> command, std::string input = {});
+  async::Task<std::string> call(std::vector<std::string> command, std::string input = {},
+                                std::chrono::seconds timeout = command_timeout);
 
   async::Task<std::string> own_user();
 

@@ -32,6 +32,7 @@
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
+#include "orchestrators/slurm/wait_forecast.hpp"
 #include "orchestrators/usage/agent_waits.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -130,6 +131,11 @@ class SlurmOrchestrator : public Orchestrator {
                          .suggestion = "make what it reads an input (docs/artifacts.md)"});
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
+  }
+
+  async::Task<std::vector<std::string>> expected_waits(
+      const std::vector<const StepSpec*>& steps) override {
+    return forecast_waits(client_, options_.connection, steps);
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {

@@ -151,6 +151,16 @@ TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
   EXPECT_EQ(variables_text({{"NOT A NAME", "x"}}), "");
 }
 
+TEST(SlurmTexts, the_expected_start_of_a_job_is_read) {
+  const auto start = parse_expected_start(
+      "sbatch: Job 7 to start at 1795860090 using 1 processors on nodes node1 in partition main\n");
+  ASSERT_TRUE(start);
+  EXPECT_EQ(start->time_since_epoch().count(), 1795860090);
+  for (const auto* text : {"", "allocation failure: Invalid qos", "Job 7 to start at ",
+                           "Job 7 to start at 2026-11-28T10:01:05 using 1 processors"})
+    EXPECT_FALSE(parse_expected_start(text)) << text;
+}
+
 TEST(SlurmTexts, jobs_whose_nodes_have_left_files_are_found) {
   const core::TemporaryFolder folder;
   EXPECT_TRUE(gangs_in(folder.path()).empty());
