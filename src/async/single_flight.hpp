@@ -27,6 +27,7 @@ class SingleFlight {
   Task<Result> get(const std::string& key, Make&& make, core::CancelSource* cancel) {
     static_assert(is_safe_in_await<Make>);
     while (true) {
+      if (const auto done = results_.find(key); done != results_.end()) co_return done->second;
       if (auto found = jobs_.find(key); found != jobs_.end()) {
         auto job = found->second;  // Holds the job, because the map may drop it during the wait.
         co_await job->done.wait();
@@ -46,7 +47,10 @@ class SingleFlight {
         keep = false;
       }
       job->cancelled = !job->result && cancel && cancel->level() != core::StopLevel::none;
-      if (!keep || job->cancelled) jobs_.erase(key);
+      if (const auto own = jobs_.find(key); own != jobs_.end() && own->second == job) {
+        if (job->result) results_.insert_or_assign(key, *job->result);
+        if (job->result || !keep || job->cancelled) jobs_.erase(own);
+      }
       job->done.open();
       if (job->error) std::rethrow_exception(job->error);
       co_return *job->result;
@@ -54,17 +58,18 @@ class SingleFlight {
   }
   /// Returns the finished value; null while it is being computed, or before.
   const Result* find(const std::string& key) const {
-    const auto found = jobs_.find(key);
-    return found == jobs_.end() || !found->second->result ? nullptr : &*found->second->result;
+    const auto found = results_.find(key);
+    return found == results_.end() ? nullptr : &found->second;
   }
   void set(const std::string& key, Result result) {
-    auto job = std::make_shared<Job>(loop_.get_executor());
-    job->result = std::move(result);
-    job->done.open();
-    jobs_[key] = std::move(job);
+    jobs_.erase(key);
+    results_.insert_or_assign(key, std::move(result));
   }
   /// Forgets the value; the next caller computes it again.
-  void forget(const std::string& key) { jobs_.erase(key); }
+  void forget(const std::string& key) {
+    jobs_.erase(key);
+    results_.erase(key);
+  }
 
  private:
   struct Job {
@@ -75,7 +80,8 @@ class SingleFlight {
     bool cancelled = false;
   };
   asio::io_context& loop_;
-  std::map<std::string, std::shared_ptr<Job>> jobs_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;  ///< In progress, or failed for good.
+  std::map<std::string, Result> results_;  ///< Apart, because a job has a timer: some 300 bytes.
 };
 
 }  // namespace pipeline::async

@@ -26,7 +26,7 @@ namespace pipeline::orchestrators {
 /// An artifact in a gathered input.
 struct AttemptPiece {
   std::string file;  ///< Its name in the input's folder.
-  std::filesystem::path path;
+  std::string path;  ///< A text, because a path keeps each of its parts, too: some 500 bytes.
   std::string digest;
   std::optional<model::Elsewhere> elsewhere = {};  ///< See AttemptInput.
 };

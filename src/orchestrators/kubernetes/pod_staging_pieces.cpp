@@ -44,8 +44,13 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   co_await async::for_each(keys.size(), asked_at_a_time, send);
   auto urls = co_await pods_.presigned_reads(keys);
   std::string rows;
-  for (std::size_t i = 0; i < keys.size(); ++i)
+  for (std::size_t i = 0; i < keys.size(); ++i) {
     rows += row_of(input.pieces[i], keys[i], urls.signatures[i]);
+    if (i == 0) rows.reserve((rows.size() + rows.size() / 8) * keys.size());
+    // The rows of 100,000 pieces are 25 MB, and so are these texts.
+    std::string().swap(keys[i]);
+    std::string().swap(urls.signatures[i]);
+  }
   json made;
   made["to"] = std::move(to);
   made["kind"] = "pieces";
