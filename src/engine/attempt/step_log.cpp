@@ -1,11 +1,11 @@
 #include "engine/attempt/step_log.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "model/structured_line.hpp"
 #include "orchestrators/preflight.hpp"
 
@@ -67,12 +67,10 @@ void StepLogWriter::cut_open_line() {
 }
 
 void StepLogWriter::append(Stream stream, std::string_view bytes) {
-  if (!file_) open();
   if (std::exchange(was_cut_[stream == Stream::err], false) && bytes.starts_with('\n'))
     bytes.remove_prefix(1);
-  if ((!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) &&
-      !write_error_)
-    write_error_ = errno;
+  const int error = file_ || open() ? core::write_all(file_.get(), bytes) : errno;
+  if (!write_error_) write_error_ = error;
   open_ = bytes.empty() || bytes.ends_with('\n') ? std::nullopt : std::optional(stream);
 }
 
@@ -87,11 +85,10 @@ void StepLogWriter::show_row(std::string& line) {
   if (on_row_ && !row.empty()) on_row_(std::move(row));
 }
 
-void StepLogWriter::open() {
-  file_.reset(std::fopen(path_.c_str(), "we"));
-  if (file_)
-    std::setvbuf(file_.get(), nullptr, _IONBF,
-                 0);  // `pipe logs -f` reads the file while it is written.
+bool StepLogWriter::open() {
+  constexpr mode_t mode = 0666;  // Less the process's mask.
+  file_ = core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  return static_cast<bool>(file_);
 }
 
 void StepLogWriter::put_line(Stream stream, std::string line) {
@@ -113,7 +110,7 @@ void StepLogWriter::finish() {
       put_line(stream, std::exchange(line, {}));
   }
   if (!waiting_.empty()) cut_open_line();
-  file_.reset();
+  file_ = core::Descriptor();
   if (write_error_)
     throw core::system_error("cannot write the log " + path_.string(), write_error_);
 }

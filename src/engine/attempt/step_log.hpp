@@ -3,14 +3,13 @@
 #pragma once
 
 #include <array>
-#include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
+#include "core/file.hpp"
 #include "engine/attempt/secret_mask.hpp"
 #include "orchestrators/orchestrator.hpp"
 
@@ -43,12 +42,11 @@ class StepLogWriter final : public orchestrators::LogSink {
   void append(Stream stream, std::string_view bytes);
   /// Reduces an unfinished line with carriage returns to its last state, and passes that on.
   void show_row(std::string& line);
-  void open();
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
+  /// Returns false, with errno, if it cannot.
+  bool open();
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  /// No std::FILE: the C library finds each in a list of all, and thousands of attempts may wait.
+  core::Descriptor file_;
   std::array<SecretMask, 2> masks_;
   std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
   std::optional<Stream> open_;        ///< The stream whose line is unfinished in the file.
