@@ -15,7 +15,7 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 constexpr std::size_t max_processes = 4096, max_threads = 1024, max_kinds = 8;
-constexpr std::size_t max_name = 64, max_command = 80;
+constexpr std::size_t max_name = 64, max_command = 80, max_rank_variables = 256 << 10;
 
 struct Process {
   pid_t pid, parent;
@@ -119,6 +119,35 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
   return count;
 }
 
+char rank_variables[max_rank_variables];
+
+/// Returns the number behind a name among `rank_variables`; -1 if there is none.
+long variable_of(std::string_view name, std::size_t size) {
+  for (std::size_t at = 0; at < size; at += strlen(rank_variables + at) + 1) {
+    const std::string_view variable(rank_variables + at);
+    if (variable.size() <= name.size() || variable[name.size()] != '=') continue;
+    const char* const value = rank_variables + at + name.size() + 1;
+    if (variable.substr(0, name.size()) == name && *value >= '0' && *value <= '9')
+      return strtol(value, nullptr, 10);
+  }
+  return -1;
+}
+
+/// Returns the rank of a process of a node with several; -1 for others.
+long rank_of(pid_t process) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/environ", process);
+  std::size_t size = 0;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  for (ssize_t more = 1; file >= 0 && more > 0 && size + 1 < sizeof rank_variables;) {
+    more = read(file, rank_variables + size, sizeof rank_variables - 1 - size);
+    if (more > 0) size += static_cast<std::size_t>(more);
+  }
+  if (file >= 0) close(file);
+  rank_variables[size] = '\0';
+  return variable_of("LOCAL_WORLD_SIZE", size) > 1 ? variable_of("RANK", size) : -1;
+}
+
 /// Writes a process; returns the number of bytes, 0 if there is no space or the process has ended.
 std::size_t write_process(pid_t process, char* text, std::size_t size) {
   Kind kinds[max_kinds];
@@ -147,6 +176,7 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
       end += static_cast<std::size_t>(snprintf(text + end, size - end, format, values...));
   };
   put("P%d %s", process, command);
+  if (const long rank = rank_of(process); rank >= 0) put(" (rank %ld)", rank);
   for (std::size_t i = 0; i < count; ++i)
     put("\t%c%u %s", kinds[i].state, kinds[i].threads, kinds[i].function);
   return end < size ? end : 0;

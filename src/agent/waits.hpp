@@ -15,9 +15,10 @@ namespace pipeline::kubernetes_api {
 constexpr std::size_t max_waits = 7000;
 
 /// Writes the waits of all processes below this one in a line, separated by tabs: for each process
-/// `P4711 python3 train.py`, then for each kind of wait the state, the number of threads and the
-/// kernel's function (`S63 futex_wait_queue`). Processes for which there is no space are left out.
-/// Returns the number of bytes, at most `max_waits`.
+/// `P4711 python3 train.py`, with ` (rank 3)` behind it on a node with several ranks, then for each
+/// kind of wait the state, the number of threads and the kernel's function (`S63
+/// futex_wait_queue`). Processes for which there is no space are left out. Returns the number of
+/// bytes, at most `max_waits`.
 /// @param left_out children that are not a part of the step
 std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out);
 

@@ -224,7 +224,8 @@ async::Task<std::vector<std::string>> Gang::waits() const {
                             : rank_prefix(process.rank);
     for (auto& line : own) lines.push_back(prefix + std::move(line));
   }
-  if (auto odd = odd_rank_text(waits); !odd.empty()) lines.insert(lines.begin(), std::move(odd));
+  auto odd = odd_rank_text(waits, addresses_.has_agents ? processes_ : 1);
+  if (!odd.empty()) lines.insert(lines.begin(), std::move(odd));
   co_return lines;
 }
 

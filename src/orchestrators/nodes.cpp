@@ -31,6 +31,39 @@ std::map<unsigned, Clock::time_point>& given_ports() {
   return given;
 }
 
+/// Returns the rank that a line of a node with several names, `7 python3 train.py (rank 3): ...`.
+std::optional<unsigned> rank_in_wait(const std::string& line) {
+  constexpr std::string_view before = " (rank ", after = "): ";
+  const auto end = line.rfind(after), begin = line.rfind(before, end);
+  if (end == line.npos || begin == line.npos) return std::nullopt;
+  unsigned rank = 0;
+  const auto read = std::from_chars(line.data() + begin + before.size(), line.data() + end, rank);
+  if (read.ec != std::errc() || read.ptr != line.data() + end) return std::nullopt;
+  return rank;
+}
+
+/// Returns the waits of each rank, of nodes with several: the lines name them. Ranks that are not
+/// the node's are those of torchrun's own processes. A node whose ranks all work has no lines.
+/// Returns the waits of the nodes if the lines of one name none, because it may not read the
+/// variables of its processes.
+std::map<unsigned, std::vector<std::string>> waits_of_each(const WaitsByRank& all,
+                                                           unsigned ranks_of_node) {
+  std::map<unsigned, std::vector<std::string>> by_node(all.begin(), all.end());
+  if (ranks_of_node == 1) return by_node;
+  std::map<unsigned, std::vector<std::string>> each;
+  for (const auto& [first, lines] : all) {
+    std::map<unsigned, std::vector<std::string>> own;
+    for (const auto& line : lines) {
+      const auto rank = rank_in_wait(line);
+      if (rank && *rank >= first && *rank - first < ranks_of_node) own[*rank].push_back(line);
+    }
+    for (unsigned i = 0; i < ranks_of_node && lines.empty(); ++i) own[first + i] = {};
+    if (own.empty()) return by_node;
+    each.merge(own);
+  }
+  return each;
+}
+
 /// Returns the first port that the kernel gives to connections.
 unsigned first_of_connections() {
   unsigned first = 32'768;
@@ -260,9 +293,10 @@ unsigned free_ports(unsigned count) {
                                {"let the step have fewer `processes`, or run fewer steps at once"});
 }
 
-std::string odd_rank_text(const WaitsByRank& all) {
+std::string odd_rank_text(const WaitsByRank& all, unsigned ranks_of_node) {
   std::map<std::string, std::vector<unsigned>> ranks;
-  for (const auto& [rank, lines] : all) {
+  const auto each = waits_of_each(all, ranks_of_node);
+  for (const auto& [rank, lines] : each) {
     std::string text;
     for (const auto& line : lines) {
       const auto wait = line.substr(std::min(line.rfind(": "), line.size()));
@@ -271,11 +305,11 @@ std::string odd_rank_text(const WaitsByRank& all) {
     }
     ranks[text].push_back(rank);
   }
-  if (ranks.size() != 2 || all.size() < 3) return {};
+  if (ranks.size() != 2 || each.size() < 3) return {};
   for (const auto& [text, some] : ranks)
     if (some.size() == 1)
       return "rank " + std::to_string(some.front()) + " waits for something else than the " +
-             std::to_string(all.size() - 1) + " others, which are alike";
+             std::to_string(each.size() - 1) + " others, which are alike";
   return {};
 }
 

@@ -59,11 +59,13 @@ struct RankEnd {
 /// Returns nothing for a line that is another one.
 std::optional<RankEnd> rank_end_of(std::string_view line);
 
-/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them.
+/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them; those
+/// of a node with an agent are its first rank's.
 using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
 /// Returns `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
 /// alike`: that rank is what the others wait for. Empty if there is no such rank.
-std::string odd_rank_text(const WaitsByRank& waits);
+/// @param ranks_of_node more than one if the lines are those of nodes with several
+std::string odd_rank_text(const WaitsByRank& waits, unsigned ranks_of_node = 1);
 
 /// Returns `[3] ` before a line of rank 3 in a step's log.
 std::string rank_prefix(unsigned rank);

@@ -204,19 +204,22 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
   }
 }
 
+async::Task<usage::GroupFolders> ContainerActivity::group_of(docker::EngineApi& engine,
+                                                             const Attempt& attempt) {
+  const auto name = container_name(attempt);
+  if (groups_[name].exists() && !usage::processes_in(groups_[name]).empty())
+    co_return groups_[name];
+  RunningProcess process{attempt.run_id, attempt.step.name, attempt.number};
+  if (attempt.process) process.rank = process.first_rank_of_node = attempt.process->rank;
+  const auto container = co_await container_of(engine, process);
+  if (container.empty()) co_return usage::GroupFolders();
+  co_return groups_[name] = usage::find_container_group(container);
+}
+
 async::Task<std::optional<core::Activity>> ContainerActivity::of(docker::EngineApi& engine,
                                                                  const Attempt& attempt) {
-  const auto name = container_name(attempt);
-  auto processes =
-      groups_[name].exists() ? usage::processes_in(groups_[name]) : std::vector<pid_t>();
-  if (processes.empty()) {
-    RunningProcess process{attempt.run_id, attempt.step.name, attempt.number};
-    if (attempt.process) process.rank = process.first_rank_of_node = attempt.process->rank;
-    const auto container = co_await container_of(engine, process);
-    if (container.empty()) co_return std::nullopt;
-    groups_[name] = usage::find_container_group(container);
-    processes = usage::processes_in(groups_[name]);
-  }
+  const auto group = co_await group_of(engine, attempt);
+  const auto processes = group.exists() ? usage::processes_in(group) : std::vector<pid_t>();
   if (processes.empty()) co_return std::nullopt;
   co_return usage::activity_of_processes(processes);
 }

@@ -19,10 +19,13 @@ namespace pipeline::orchestrators::docker_engine {
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
                                      ContainerOptions& place, std::string image);
 
-/// The activity of containers whose processes are this machine's. Callers ask often, so each
-/// container is looked up once.
+/// The activity of containers whose processes are this machine's. Callers ask often, and a busy
+/// engine takes seconds to answer, so each container is looked up once.
 class ContainerActivity {
  public:
+  /// Returns the groups of the attempt's running container. They do not exist if there is none, or
+  /// if it is another machine's.
+  async::Task<usage::GroupFolders> group_of(docker::EngineApi& engine, const Attempt& attempt);
   /// As AttemptRunner::activity_of().
   async::Task<std::optional<core::Activity>> of(docker::EngineApi& engine, const Attempt& attempt);
 

@@ -134,26 +134,18 @@ class DockerOrchestrator : public OneEngine {
 
   /// Containers of another machine show nothing here.
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
-    std::vector<std::string> labels{"pipe.run=" + attempt.run_id, "pipe.step=" + attempt.step.name,
-                                    "pipe.attempt=" + std::to_string(attempt.number)};
-    if (attempt.process)
-      labels.push_back(rank_label + ("=" + std::to_string(attempt.process->rank)));
     const auto& arguments = attempt.step.settings->docker.run_args;
     const auto init = arguments.find("init");
     const bool has_init = init == arguments.end() || *init->second == true;
     std::vector<std::string> lines;
-    const auto containers = co_await engine_.list_containers(labels);
-    for (const auto& container : containers) {
-      if (container.contains(json::json_pointer("/Labels/" + std::string(service_label)))) continue;
-      const auto group = usage::find_container_group(container.value("Id", std::string()));
-      if (!group.exists()) continue;
-      auto processes = usage::processes_in(group);
-      // The engine's init only waits for the step's command.
-      if (has_init && processes.size() > 1) std::erase(processes, usage::first_process(group));
-      for (auto& line : usage::waits_of_processes(processes))
-        if (line.find(std::string(" ") + init_path + " init ") == line.npos)
-          lines.push_back(std::move(line));
-    }
+    const auto group = co_await activity_.group_of(engine_, attempt);
+    if (!group.exists()) co_return lines;
+    auto processes = usage::processes_in(group);
+    // The engine's init only waits for the step's command.
+    if (has_init && processes.size() > 1) std::erase(processes, usage::first_process(group));
+    for (auto& line : usage::waits_of_processes(processes))
+      if (line.find(std::string(" ") + init_path + " init ") == line.npos)
+        lines.push_back(std::move(line));
     co_return lines;
   }
 

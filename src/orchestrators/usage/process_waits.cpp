@@ -14,11 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_file_bytes = 4096, max_command = 80, max_lines = 32;
+constexpr std::size_t max_file_bytes = 4096, max_variables = 256 << 10;
+constexpr std::size_t max_command = 80, max_lines = 32;
 
 /// Returns the text of a file in /proc; empty if the process has ended or hides it.
-std::string proc_text(const fs::path& file) {
-  return core::read_untrusted_file(file, max_file_bytes).value_or("");
+std::string proc_text(const fs::path& file, std::size_t most = max_file_bytes) {
+  return core::read_untrusted_file(file, most).value_or("");
 }
 
 std::vector<pid_t> numbers_below(const fs::path& folder) {
@@ -71,6 +72,22 @@ std::string command_in(const fs::path& process) {
   for (const auto prelude : {core::shell_prelude, core::sh_prelude})
     if (const auto at = text.find(prelude); at != text.npos) text.erase(at, prelude.size());
   return text.substr(0, max_command);
+}
+
+/// Returns the digits of a number behind the name; empty if the variables have none.
+std::string digits_behind(const std::string& variables, const std::string& name) {
+  const auto at = variables.find('\0' + name + '=');
+  if (at == variables.npos) return {};
+  const auto begin = at + name.size() + 2;
+  return variables.substr(begin, variables.find_first_not_of("0123456789", begin) - begin);
+}
+
+/// Returns ` (rank 3)` for a process of a node with several ranks.
+std::string rank_in(const fs::path& process) {
+  const auto variables = '\0' + proc_text(process / "environ", max_variables);
+  const auto of_node = digits_behind(variables, "LOCAL_WORLD_SIZE");
+  const auto rank = digits_behind(variables, "RANK");
+  return of_node.empty() || of_node == "1" || rank.empty() ? "" : " (rank " + rank + ")";
 }
 
 }  // namespace
@@ -128,7 +145,8 @@ std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids, cons
       ++waits[{found->state, function_in(folder)}];
     }
     if (waits.empty()) continue;
-    lines.push_back(wait_line(std::to_string(pid) + " " + command_in(process), waits));
+    const auto who = std::to_string(pid) + " " + command_in(process) + rank_in(process);
+    lines.push_back(wait_line(who, waits));
     if (lines.size() == max_lines) break;
   }
   return lines;

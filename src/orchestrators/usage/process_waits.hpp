@@ -16,8 +16,9 @@ namespace pipeline::orchestrators::usage {
 std::vector<pid_t> process_tree(pid_t root, const std::filesystem::path& proc = "/proc");
 
 /// Returns a line for each process, with one clause for each kind of wait of its threads:
-/// `4711 python3 train.py: 3 threads sleep in futex_wait_queue, 1 runs`. A process that has ended
-/// is left out; the kernel's function is left out where this user may not see it.
+/// `4711 python3 train.py: 3 threads sleep in futex_wait_queue, 1 runs`. A process of a node with
+/// several ranks has its own behind the command, `(rank 3)`. A process that has ended is left out;
+/// the kernel's function and the rank are left out where this user may not see them.
 std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids,
                                             const std::filesystem::path& proc = "/proc");
 

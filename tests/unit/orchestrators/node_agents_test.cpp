@@ -237,6 +237,25 @@ TEST(OddRank, is_the_one_that_the_others_wait_for) {
   EXPECT_EQ(odd_rank_text({}), "");
 }
 
+TEST(OddRank, is_told_by_the_lines_of_a_node_with_several) {
+  const auto rank = [](int number, const std::string& wait) {
+    return "7 python3 train.py (rank " + std::to_string(number) + "): " + wait;
+  };
+  const std::string agent = "6 pipe-agent ranks: sleeps in poll";
+  EXPECT_EQ(odd_rank_text({{0, {agent, rank(0, "runs"), rank(1, "runs")}},
+                           {2, {agent, rank(2, "runs"), rank(3, "is stopped")}}},
+                          2),
+            "rank 3 is stopped");
+  EXPECT_EQ(odd_rank_text({{0, {agent, rank(0, "runs"), rank(1, "runs")}},
+                           {2, {agent, rank(2, "sleeps"), rank(3, "runs")}}},
+                          2),
+            "rank 2 waits for something else than the 3 others, which are alike");
+  EXPECT_EQ(odd_rank_text({{0, {}}, {2, {rank(2, "sleeps"), rank(3, "sleeps")}}}, 2), "");
+  EXPECT_EQ(odd_rank_text({{0, {rank(0, "runs")}}, {1, {rank(4, "runs"), rank(5, "is stopped")}}}),
+            "rank 1 is stopped")
+      << "torchrun's are not the step's";
+}
+
 TEST(RankEnd, is_read_from_the_agents_line) {
   const auto end = rank_end_of("!12 137 failed 1764263453123456 10 20");
   ASSERT_TRUE(end);

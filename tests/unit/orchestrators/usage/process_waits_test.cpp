@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "core/file.hpp"
@@ -85,6 +86,22 @@ TEST(ProcessWaits, of_threads_are_counted) {
       waits_of_processes({7, 8}, proc.path()),
       ElementsAre("7 python3 train.py: 1 thread waits for a device, in nvidia_poll, 1 thread "
                   "runs, 2 threads sleep in futex_wait_queue"));
+}
+
+TEST(ProcessWaits, name_the_rank_of_a_process_of_a_node_with_several) {
+  const core::TemporaryFolder proc;
+  core::make_folders(proc.path() / "7/task/7");
+  core::write_file_atomically(proc.path() / "7/task/7/stat", "7 (python) T 1 0 0");
+  core::write_file_atomically(proc.path() / "7/cmdline", "python3");
+  const auto with = [&](std::string variables) {
+    std::ranges::replace(variables, ' ', '\0');
+    core::write_file_atomically(proc.path() / "7/environ", variables);
+    return waits_of_processes({7}, proc.path());
+  };
+  EXPECT_THAT(with("RANK=3 GROUP_RANK=1 LOCAL_WORLD_SIZE=2 "),
+              ElementsAre("7 python3 (rank 3): is stopped"));
+  EXPECT_THAT(with("RANK=3 LOCAL_WORLD_SIZE=1 "), ElementsAre("7 python3: is stopped"));
+  EXPECT_THAT(with("GROUP_RANK=1 LOCAL_WORLD_SIZE=2 "), ElementsAre("7 python3: is stopped"));
 }
 
 TEST(ProcessWaits, of_a_process_that_has_ended_are_nothing) {
