@@ -5,6 +5,7 @@
 #include "core/log.hpp"
 #include "core/tail_buffer.hpp"
 #include "core/text.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/failure.hpp"
