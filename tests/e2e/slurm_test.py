@@ -126,6 +126,7 @@ class WithinAnAllocation(OnSlurm):
         self.assert_nothing_left()
 
     def test_a_stop_ends_steps_and_a_killed_driver_is_joined(self):
+        # The shell ends with a child that gets SIGTERM before it does.
         command = f"trap 'echo kept > ${{checkpoint}}/state; exit 1' TERM; echo x >> {self.folder}/effects; while ! test -e {self.folder}/go; do sleep 0.1; done"
         out = self.start({"train": {"command": command, "checkpoint": True}})
         self.wait_for_effect()
@@ -377,7 +378,7 @@ class WhatSlurmDoes(OnSlurm):
         job = self.jobs()[0]
         slurm("scontrol", "update", f"jobid={job}", "requeue=1")
         slurm("scontrol", "requeue", job)
-        self.second_attempt(process, 300)  # Slurm may start a requeued job only after 2 minutes.
+        self.assertIn("put its job back into the queue", self.second_attempt(process).text)
         self.assertEqual(self.effects(), 2)
         self.assert_nothing_left()
 

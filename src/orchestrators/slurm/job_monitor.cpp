@@ -145,6 +145,7 @@ void JobMonitor::take(const JobQueue& queue, Clock::time_point asked) {
     if (!job && may_be_cancelled && queue.has_only_array_of(entry.job.id)) state = cancelled;
     const bool is_gone = state.empty();
     if (is_gone && asked - entry.submitted < time_to_be_listed) continue;
+    entry.asked = asked;
     const bool is_new_state = is_gone != entry.is_gone || (!is_gone && state != entry.state);
     if (!is_new_state && (!job || job->reason == entry.reason)) continue;
     if (is_new_state) entry.changed = answered_;
@@ -181,6 +182,11 @@ async::Task<> JobMonitor::ask() {
         if (entry.on_change) entry.on_change();
     }
   }
+}
+
+bool waits_again(const JobMonitor::Entry& entry, JobMonitor::Clock::time_point ended) {
+  const auto* state = entry.is_gone ? nullptr : find_state(entry.state);
+  return state && state->phase == JobPhase::waiting && entry.asked > ended;
 }
 
 }  // namespace pipeline::orchestrators::slurm

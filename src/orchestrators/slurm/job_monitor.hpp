@@ -28,6 +28,7 @@ class JobMonitor {
     std::string state, reason, node;  ///< In squeue's last answer that has the job.
     bool is_gone = false;             ///< The last answer does not have the job.
     Clock::time_point submitted{}, changed{};
+    Clock::time_point asked{};  ///< When squeue was asked that has answered last.
     std::function<void()> on_change;
   };
 
@@ -68,5 +69,8 @@ class JobMonitor {
   std::chrono::milliseconds pause_;
   std::string error_;
 };
+
+/// Returns true if the job waits, by an answer to a question after this moment.
+bool waits_again(const JobMonitor::Entry& entry, JobMonitor::Clock::time_point ended);
 
 }  // namespace pipeline::orchestrators::slurm

@@ -1,12 +1,11 @@
 #include "orchestrators/slurm/job_run.hpp"
 
-#include <signal.h>
-
 #include "async/sleep.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "core/tail_buffer.hpp"
 #include "core/text.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/processes/failure.hpp"
@@ -36,12 +35,6 @@ constexpr const char* no_answer = "Slurm does not answer: ";
 /// Exit codes of an agent that starts the processes of a node.
 constexpr int meeting_failed = 125, not_executable = 126, not_executed = 127;
 
-/// Returns true for the end of a step that Slurm may have caused.
-bool may_be_slurms(const JobStatus& status) {
-  const int signal = status.signal.value_or(status.exit_code.value_or(0) - 128);
-  return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
-}
-
 JobPaths job_paths_of(const JobPlace& place, const AttemptSpec& attempt) {
   return paths_of(place.folder, name_of(attempt));
 }
@@ -56,6 +49,7 @@ class JobRun {
         job_paths_(job_paths_of(place, attempt)),
         paths_(attempt.process ? node_paths(job_paths_, attempt.process->node) : job_paths_),
         gang_(attempt.process ? &place.gangs.at(job_paths_.name) : nullptr),
+        is_within_(!connection_field(place.connection, "within").empty()),
         changed_(executor),
         log_(paths_.log(),
              [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); }) {}
@@ -95,7 +89,8 @@ class JobRun {
   AgentReport& report_;
   const JobPaths job_paths_;  ///< Those of the whole job, of a step with nodes.
   const JobPaths paths_;
-  GangJob* const gang_;  ///< Null: the job is this attempt's alone.
+  GangJob* const gang_;   ///< Null: the job is this attempt's alone.
+  const bool is_within_;  ///< The job is a step of the job that this program is in.
   async::Change changed_;
   JobLog log_;
   core::TailBuffer last_output_{output_tail};
@@ -109,6 +104,7 @@ class JobRun {
   Clock::time_point stopping_{}, stopped_at_once_{};
   std::optional<Clock::time_point> ended_;
   std::optional<Failure> refused_;
+  bool is_requeued_ = false;
 };
 
 /// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
@@ -265,17 +261,17 @@ async::Task<> JobRun::stop() {
     wish = Sent::kill;
   if (wish <= sent_) co_return;
   if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
-  // The agents of all nodes get the signal, and those with this file obey.
-  if (gang_ && wish != Sent::cancel) core::write_file_atomically(paths_.folder / "stop.soon", "");
+  // All processes get the signal, one after the other, and those agents obey that have this file.
+  const bool is_for_agents = gang_ || is_within_;
+  if (is_for_agents && wish != Sent::cancel)
+    core::write_file_atomically(paths_.folder / "stop.soon", "");
   // A controller that was killed may give a number again: Slurm's last answer has to know the job.
   if (!place_.monitor.knows(*entry_)) co_return;
   std::vector<std::string> options;
   if (wish == Sent::kill) options = {"--full", "--signal=KILL"};
   if (wish == Sent::term || wish == Sent::stop_file) {
-    if (gang_)
-      options = {"--signal=URG"};
-    else
-      options = {"--batch", "--signal=TERM"};
+    options = {"--batch", "--signal=TERM"};
+    if (is_for_agents) options = {"--signal=URG"};
   }
   try {
     co_await place_.client.cancel(job_.id, std::move(options));
@@ -318,6 +314,8 @@ async::Task<> JobRun::explain_end(JobStatus status) {
     const auto* state = entry_->is_gone ? nullptr : find_state(entry_->state);
     if (entry_->is_gone || (state && state->phase == JobPhase::ended) || Clock::now() >= until)
       break;
+    is_requeued_ = !is_within_ && waits_again(*entry_, *ended_);
+    if (is_requeued_) break;
     place_.monitor.expect_news();
     co_await changed_.wait(std::min(until, Clock::now() + 500ms));
   }
@@ -326,7 +324,8 @@ async::Task<> JobRun::explain_end(JobStatus status) {
 
 std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   const auto* state = last_.is_gone ? nullptr : find_state(last_.state);
-  if (may_be_slurms(status) && state && state->explains) return failure_of_job(last_, job_.id);
+  if (is_requeued_ || (may_be_slurms(status) && state && state->explains))
+    return failure_of_job(last_, job_.id);
   if (status.stopped)
     return Failure{FailureKind::infrastructure,
                    "was stopped by a signal to its Slurm job, not by this run",
@@ -427,6 +426,10 @@ async::Task<AttemptResult> JobRun::run() {
     result.usage = status_->usage;
     const auto status = *status_;
     co_await explain_end(status);
+  }
+  try {  // The next attempt is another job.
+    if (is_requeued_) co_await place_.client.cancel(job_.id, std::vector<std::string>());
+  } catch (const SlurmError&) {  // It ends as soon as it begins, because its folder is gone.
   }
   result.node = !node_.empty() ? node_ : entry_->node;
   if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)

@@ -112,6 +112,11 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
     failure.details.push_back("Slurm's job " + job + ": " + view.state);
     return failure;
   }
+  if (state && state->phase == waiting && view.has_ended)
+    return {infrastructure,
+            "was stopped: Slurm has put its job back into the queue (scontrol requeue)",
+            {std::string(is_retried)},
+            {"Slurm's job " + job + ": " + view.state}};
   if (view.is_gone)
     return {infrastructure,
             "is lost: Slurm does not know its job " + job +

@@ -1,5 +1,6 @@
 #include "orchestrators/slurm/job_status.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -23,6 +24,11 @@ std::optional<int> small_number(const json& object, const char* name, std::uint6
 }
 
 }  // namespace
+
+bool may_be_slurms(const JobStatus& status) {
+  const int signal = status.signal.value_or(status.exit_code.value_or(0) - 128);
+  return status.stopped || status.no_container || signal == SIGKILL || signal == SIGTERM;
+}
 
 std::optional<JobStatus> parse_status(std::string_view text) {
   const auto read = core::parse_json(text);

@@ -25,6 +25,9 @@ struct JobStatus {
   std::chrono::milliseconds running{};
 };
 
+/// Returns true for the end of a step that Slurm may have caused.
+bool may_be_slurms(const JobStatus& status);
+
 /// Returns nothing for a text that is not a status.
 std::optional<JobStatus> parse_status(std::string_view text);
 

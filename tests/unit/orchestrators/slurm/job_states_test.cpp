@@ -155,6 +155,15 @@ TEST(JobStates, a_controller_that_has_started_a_job_twice_is_no_person) {
   EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
 }
 
+TEST(JobStates, a_job_that_waits_again_was_requeued) {
+  auto view = in_state("PENDING");
+  view.has_ended = true;
+  const auto failure = failure_of_job(view, "7");
+  EXPECT_EQ(failure.kind, FailureKind::infrastructure);
+  EXPECT_EQ(failure.message,
+            "was stopped: Slurm has put its job back into the queue (scontrol requeue)");
+}
+
 TEST(JobStates, each_end_is_the_failure_that_it_means) {
   const auto kind = [](const char* state) { return failure_of_job(in_state(state), "4711").kind; };
   EXPECT_EQ(kind("TIMEOUT"), FailureKind::timed_out);
