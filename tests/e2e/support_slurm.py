@@ -3,7 +3,9 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -73,9 +75,15 @@ class OnSlurm(PipeTest):
 
     def counted(self, program: str) -> dict:
         """Variables with which each call of a command of Slurm's leaves a line in the file of its name."""
-        wrapper = self.write(f"bin/{program}", f"#!/bin/sh\necho \"$@\" >> {self.folder}/{program}\nexec /usr/bin/{program} \"$@\"\n")
-        wrapper.chmod(0o755)
-        return {"PATH": f"{wrapper.parent}:{os.environ['PATH']}"}
+        return self.replaced(program, f"echo \"$@\" >> {self.folder}/{program}\nexec /usr/bin/{program} \"$@\"")
+
+    def replaced(self, program: str, script: str) -> dict:
+        """Variables with which a script stands in for a command of Slurm's. It is outside of the project, whose programs no command runs that only looks."""
+        folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        (folder / program).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / program).chmod(0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
     def calls(self, program: str) -> list[str]:
         file = self.folder / program
