@@ -132,7 +132,8 @@ class Interrupted(PipeTest):
         self.pipeline({"next": {"command": "sleep 4"}})
         following = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
         old = labels["pipe.run"]
-        wait_until(lambda: any(docker("inspect", "-f", '{{index .Config.Labels "pipe.run"}}', each) != old for each in self.containers()), "the next step's container")
+        runs = lambda: docker("ps", "-a", "--filter", f"label=e2e={self.mark}", "--format", '{{.Label "pipe.run"}}').split()
+        wait_until(lambda: set(runs()) - {old}, "the next step's container")
         late = docker("create", *(f"--label={name}={value}" for name, value in labels.items()), PARENT, "true")
         self.assertEqual(self.finish(following).code, 0)
         self.assertNotEqual(subprocess.run(["docker", "inspect", late], capture_output=True).returncode, 0, "it is left")
