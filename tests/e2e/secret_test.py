@@ -112,7 +112,9 @@ class BuildSecrets(PipeTest):
         password = f"canary-{self.mark}"
         seen = self.seen = []
         wheels = self.folder / "wheels"
-        subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, "six==1.16.0", "uv"], check=True)
+        tools = pathlib.Path(__file__).resolve().parents[2] / "templates/image/tools.txt"
+        uv = tools.read_text().split()[0]  # which is not fetched where an earlier resolution has left it
+        subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, "six==1.16.0", uv], check=True)
 
         class Index(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
