@@ -17,17 +17,8 @@ StringMap rank_variables(const ShellRequest& options) {
   addresses.nodes.assign(options.process->nodes, "127.0.0.1");
   addresses.port = orchestrators::free_ports(options.process->ranks);
   orchestrators::AttemptSpec attempt{.step = options.step,
-                                     .pipeline = {},
                                      .run_id = options.run_id,
                                      .number = options.number,
-                                     .code = {},
-                                     .inputs = {},
-                                     .outputs = {},
-                                     .output_names = {},
-                                     .scratch = {},
-                                     .environment = {},
-                                     .secrets = {},
-                                     .gpus = {},
                                      .process = options.process};
   attempt.process->addresses = &addresses;
   return orchestrators::node_variables(attempt);

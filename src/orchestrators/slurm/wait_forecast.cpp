@@ -17,17 +17,7 @@ constexpr auto shortest_wait = 1min;  // A shorter one is no news.
 
 std::vector<std::string> options_of(const StepSpec& step, const StringMap& connection,
                                     const std::vector<std::string>& gres_types) {
-  const AttemptSpec attempt{.step = step,
-                            .pipeline = {},
-                            .run_id = {},
-                            .number = 1,
-                            .code = {},
-                            .inputs = {},
-                            .outputs = {},
-                            .output_names = {},
-                            .scratch = {},
-                            .environment = {},
-                            .secrets = {}};
+  const AttemptSpec attempt{.step = step, .number = 1};
   auto options = resource_options(attempt, connection, gres_types);
   options.push_back("--nodes=" + std::to_string(step.nodes ? step.nodes.count : 1));
   return options;
