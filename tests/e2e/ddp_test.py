@@ -1,5 +1,6 @@
 """examples/ddp with PyTorch's own DistributedDataParallel: four processes end with the same weights, on this machine and in containers."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -10,11 +11,16 @@ from support import PipeTest
 
 DEBIAN = {"PATH": f"/usr/bin:{os.environ['PATH']}"}  # whose python3 may have torch
 HAS_TORCH = subprocess.run(["/usr/bin/python3", "-c", "import torch"], check=False, capture_output=True).returncode == 0
+IS_DEBIAN_12 = 'VERSION_CODENAME=bookworm' in pathlib.Path("/etc/os-release").read_text()
+OF_THIS_MACHINE = [f"{folder}:{folder}:ro" for folder in ("/usr/lib", "/usr/bin", "/etc/alternatives")]
 
 
 class Ddp(PipeTest):
-    def train(self, orchestrator: str, **env):
+    def train(self, orchestrator: str, replaced: tuple[str, str] = ("", ""), **env):
         shutil.copytree(pathlib.Path(__file__).resolve().parents[2] / "examples/ddp", self.folder, dirs_exist_ok=True)
+        pipeline = self.folder / "pipeline.yaml"
+        self.assertIn(replaced[0], pipeline.read_text())
+        pipeline.write_text(pipeline.read_text().replace(*replaced))
         result = self.pipe("run", "pipeline.yaml", "-o", orchestrator, "--param", "epochs=100", "--output", "json", **env)
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.pipe("logs", "latest", "compare").out, "4 processes have the same weights\n")
@@ -25,8 +31,12 @@ class Ddp(PipeTest):
     def test_processes_of_this_machine(self):
         self.train("local", **DEBIAN)
 
+    @unittest.skipUnless(HAS_TORCH and IS_DEBIAN_12, "this machine has no torch that an image of Debian 12 can use")
+    def test_containers_that_see_the_torch_of_this_machine(self):
+        self.train("docker", ("apt_packages: [python3-torch]", f"volumes: {json.dumps(OF_THIS_MACHINE)}"))
+
     @unittest.skipUnless(os.environ.get("PIPE_TEST_TORCH"), "Debian's torch and what it requires are a gigabyte: PIPE_TEST_TORCH=1 installs them in an image")
-    def test_containers_with_two_processes_each(self):
+    def test_containers_with_torch_in_their_image(self):
         self.train("docker")
 
 

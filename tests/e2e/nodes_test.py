@@ -58,13 +58,6 @@ Warnings
   2 ranks have launched up to operation 7
   Rank 1 has launched up to operation 6 -- GPU 1 managed by process $$ on node here"
 """
-# A stand-in, which is asked as `py-spy dump --nonblocking --pid PID`.
-PY_SPY = """#!/bin/sh
-echo "Process $4: a stand-in of $1 for $(readlink /proc/$4/exe | sed 's|.*/python.*|a Python program|')
-
-Thread $4 (idle): MainThread
-    waits (train.py:3)"
-"""
 PATH_WITH_BIN = "./bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Waits for SIGTERM, and says so.
 WAIT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9))); print('waits', flush=True); time.sleep(600)"
@@ -212,9 +205,8 @@ if os.environ["PIPE_ATTEMPT"] == "1":
         self.assertNotIn("of-3", like.out)
         self.assert_nothing_left()
 
-    def test_what_nccl_and_py_spy_know_of_a_stall_is_told(self):
+    def test_what_nccl_knows_of_a_stall_is_told(self):
         self.write("bin/ncclras", NCCLRAS).chmod(0o755)
-        self.write("bin/py-spy", PY_SPY).chmod(0o755)
         self.write("train.py", "import time\nprint('waits', flush=True)\ntime.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "code": ["train.py", "bin"], "nodes": 3, "stalled_after": "1s", "retry": {"max_retries": 0, "stalled": True},
                                  "environment": {"PATH": PATH_WITH_BIN}}})
@@ -222,9 +214,15 @@ if os.environ["PIPE_ATTEMPT"] == "1":
         self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["message"])
         self.assertIn("pipe: ncclras: #0-0 (27a079b828ff1a75) MISMATCH", self.log("train"))
         self.assertNotIn("stand-in of NCCL", self.log("train"), "only what it says of errors")
-        self.assertRegex(self.log("train"), r"(?m)pipe: py-spy: Process \d+: a stand-in of dump for a Python program$")
-        self.assertIn("py-spy:     waits (train.py:3)", failure["details"])
-        self.assertNotIn("Fatal Python error", self.log("train"), "it has told where it is")
+
+    def test_the_python_stack_of_a_stalled_rank_is_told(self):
+        self.write("train.py", "import time\ndef waits_for_its_peer():\n    time.sleep(600)\nprint('waits', flush=True)\nwaits_for_its_peer()\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 2, "stalled_after": "1s", "retry": {"max_retries": 0, "stalled": True}}},
+                      {"requirements": ["py-spy==0.4.1"]})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertRegex(self.log("train"), r"(?m)pipe: py-spy: Process \d+: python3 train.py$")
+        self.assertIn("waits_for_its_peer (train.py:3)", failure["details"])
+        self.assertNotIn("Fatal Python error", self.log("train"), "py-spy has told where it is")
 
     def test_the_success_of_rank_0_may_be_enough(self):
         self.write("train.py", f"import os\nif os.environ['RANK'] != '0':\n    {WAIT.split('; ', 1)[0]}\n    import time; time.sleep(600)\n")
@@ -258,7 +256,8 @@ class Docker(PipeTest):
 
     test_all_begin_again_in_place_under_another_id = Local.test_all_begin_again_in_place_under_another_id
     test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards = Local.test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards
-    test_what_nccl_and_py_spy_know_of_a_stall_is_told = Local.test_what_nccl_and_py_spy_know_of_a_stall_is_told
+    test_what_nccl_knows_of_a_stall_is_told = Local.test_what_nccl_knows_of_a_stall_is_told
+    test_the_python_stack_of_a_stalled_rank_is_told = Local.test_the_python_stack_of_a_stalled_rank_is_told
 
     def test_several_processes_in_each_container(self):
         self.write("train.py", WRITE)

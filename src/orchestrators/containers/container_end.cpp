@@ -49,6 +49,10 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
         "could not start: the engine's machine has no docker-init, the first process of containers";
     failure.hints = {"install it there: it belongs to Docker's packages, and to `tini` in Debian",
                      "or run without it: `run_args: {init: false}` in `settings.docker`"};
+  } else if (has("\"/sbin/docker-init\"")) {
+    failure.message =
+        "could not start: the first process of containers, /sbin/docker-init, is not in it";
+    failure.hints = {"a volume covers /sbin, or /usr/sbin, where /sbin is a link to it"};
   } else if (has("executable file not found") ||
              (text.starts_with(gate_name) && has("not found")) ||
              has("No such file or directory") || has("no such file or directory")) {

@@ -337,5 +337,18 @@ TEST_F(ContainerSpec, an_engine_without_docker_init_is_not_taken_for_an_image_wi
   EXPECT_NE(failure.hints.at(1).find("init: false"), std::string::npos);
 }
 
+TEST_F(ContainerSpec,
+       a_volume_over_the_place_of_docker_init_is_not_taken_for_an_image_without_a_shell) {
+  step.command = {{Template{{"echo hello"}}}, true};
+  const auto failure = containers::start_failure(
+      docker::EngineError(400,
+                          "cannot start the container x: exec: \"/sbin/docker-init\": stat "
+                          "/sbin/docker-init: no such file or directory"),
+      attempt(), "img");
+  EXPECT_EQ(failure.message,
+            "could not start: the first process of containers, /sbin/docker-init, is not in it");
+  EXPECT_EQ(failure.hints.size(), 1U);
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators::docker_engine
