@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/file.hpp"
+#include "core/rank_variables.hpp"
 #include "core/shell_prelude.hpp"
 
 namespace pipeline::orchestrators::usage {
@@ -74,20 +75,10 @@ std::string command_in(const fs::path& process) {
   return text.substr(0, max_command);
 }
 
-/// Returns the digits of a number behind the name; empty if the variables have none.
-std::string digits_behind(const std::string& variables, const std::string& name) {
-  const auto at = variables.find('\0' + name + '=');
-  if (at == variables.npos) return {};
-  const auto begin = at + name.size() + 2;
-  return variables.substr(begin, variables.find_first_not_of("0123456789", begin) - begin);
-}
-
 /// Returns ` (rank 3)` for a process of a node with several ranks.
 std::string rank_in(const fs::path& process) {
-  const auto variables = '\0' + proc_text(process / "environ", max_variables);
-  const auto of_node = digits_behind(variables, "LOCAL_WORLD_SIZE");
-  const auto rank = digits_behind(variables, "RANK");
-  return of_node.empty() || of_node == "1" || rank.empty() ? "" : " (rank " + rank + ")";
+  const auto rank = core::rank_in_variables(proc_text(process / "environ", max_variables));
+  return rank < 0 ? "" : " (rank " + std::to_string(rank) + ")";
 }
 
 }  // namespace
