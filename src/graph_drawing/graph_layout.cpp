@@ -10,7 +10,7 @@ namespace {
 
 constexpr double node_gap = 24, line_gap = 12, layer_gap = 44, margin = 16;
 /// Points of long edges between the layers. Beyond this number, long edges are straight.
-constexpr std::size_t most_bends = 20'000;
+constexpr std::size_t max_bends = 20'000;
 
 using Edge = std::pair<std::size_t, std::size_t>;
 
@@ -106,7 +106,7 @@ class Layering {
       const auto [from, to] = edges_[i];
       auto& chain = chains_[i];
       chain.push_back(from);
-      for (auto layer = items_[from].layer + 1; needed <= most_bends && layer < items_[to].layer;
+      for (auto layer = items_[from].layer + 1; needed <= max_bends && layer < items_[to].layer;
            ++layer) {
         const auto [known, is_new] = bends.emplace(std::pair(from, layer), items_.size());
         if (is_new) {

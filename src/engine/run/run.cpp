@@ -24,7 +24,7 @@
 namespace pipeline::engine {
 namespace {
 
-unsigned most_open_files(const Services& services) {
+unsigned max_open_files(const Services& services) {
   unsigned most = 1;
   for (const auto& step : services.pipeline.steps)
     most = std::max(most, services.routes.capabilities_of(step).open_files);
@@ -45,7 +45,7 @@ class Run final : public StepStarter {
         wake_(executor),
         tasks_(executor, [this](const std::exception_ptr& error) { task_ended(error); }),
         context_{services_, options_, events, user_stop, pool_, executor, tasks_},
-        open_files_(most_open_files(services_)),
+        open_files_(max_open_files(services_)),
         slots_(slots_for(options_.jobs, open_files_)),
         results_(context_),
         walk_(context_, results_),
