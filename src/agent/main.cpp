@@ -359,6 +359,16 @@ int open_signals(sigset_t& before) {
   return signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/// Ends the processes that the step has left running, as a container's end does.
+void end_left(Step& step, const Options& options, UsageMeter& meter, const GpuWatch& gpus) {
+  if (getpid() == 1)
+    kill(-1, SIGKILL);
+  else if (options.status)
+    end_rest(step, meter, gpus);
+  else if (step.keeper > 0)
+    kill(step.keeper, SIGKILL);
+}
+
 /// Writes the step's end to the status file. @param usage as UsageMeter::write() returns it
 void report_end(const Step& step, const char* status_file, const char* usage) {
   const bool is_signal = WIFSIGNALED(step.status);
@@ -405,13 +415,7 @@ int run(char** command, const Options& options) {
   if (options.has_gpus) gpus.start(before);
   watch(step, meter, gpus, Silence(options.stalled_after, options.counts_progress),
         JobFolder(options.status ? options.stop_file : nullptr));
-  // Processes that the step has left running end with the step, as in a container.
-  if (is_first)
-    kill(-1, SIGKILL);
-  else if (options.status)
-    end_rest(step, meter, gpus);
-  else if (step.keeper > 0)
-    kill(step.keeper, SIGKILL);
+  end_left(step, options, meter, gpus);
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
