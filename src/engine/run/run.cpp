@@ -25,10 +25,10 @@ namespace pipeline::engine {
 namespace {
 
 unsigned max_open_files(const Services& services) {
-  unsigned most = 1;
+  unsigned open_files = 1;
   for (const auto& step : services.pipeline.steps)
-    most = std::max(most, services.routes.capabilities_of(step).open_files);
-  return most;
+    open_files = std::max(open_files, services.routes.capabilities_of(step).open_files);
+  return open_files;
 }
 
 /// Carries out the decisions of the walk: starts steps, and records how they end. Events are
@@ -192,9 +192,10 @@ async::Task<RunSummary> Run::execute() {
     journal_.run_began(orchestrators_of(steps), steps);
   }
   has_begun_ = true;
-  if (const auto most = max_attempts(open_files_); options_.jobs > most)
+  if (const auto max_jobs = max_attempts(open_files_); options_.jobs > max_jobs)
     context_.events.emit(event::Notice{
-        "", core::counted(most, "step") + " at a time instead of " + std::to_string(options_.jobs) +
+        "", core::counted(max_jobs, "step") + " at a time instead of " +
+                std::to_string(options_.jobs) +
                 ": there is no room for more under this limit of open files (ulimit -n)"});
   const core::CancelSource::Listener listener(context_.user_stop, [this](core::StopLevel level) {
     environments_.stop_all(level);

@@ -19,8 +19,8 @@ constexpr std::size_t max_file_bytes = 4096, max_variables = 256 << 10;
 constexpr std::size_t max_command = 80, max_lines = 32;
 
 /// Returns the text of a file in /proc; empty if the process has ended or hides it.
-std::string proc_text(const fs::path& file, std::size_t most = max_file_bytes) {
-  return core::read_untrusted_file(file, most).value_or("");
+std::string proc_text(const fs::path& file, std::size_t max_bytes = max_file_bytes) {
+  return core::read_untrusted_file(file, max_bytes).value_or("");
 }
 
 std::vector<pid_t> numbers_below(const fs::path& folder) {
