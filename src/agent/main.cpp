@@ -48,13 +48,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/sendfile.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/install.hpp"
 #include "agent/job.hpp"
 #include "agent/job_folder.hpp"
 #include "agent/join.hpp"
@@ -182,22 +181,6 @@ int not_executed(int error, const char* status_file) {
   const int error = errno;
   write_all(failure, reinterpret_cast<const char*>(&error), sizeof error);
   _exit(127);
-}
-
-/// Copies the file atomically, replacing an earlier one: a failed container is restarted.
-int install(const char* path) {
-  char fresh[4096];
-  snprintf(fresh, sizeof fresh, "%s.new", path);
-  const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
-            to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-  struct stat program {};
-  bool good = from >= 0 && to >= 0 && fstat(from, &program) == 0;
-  for (off_t done = 0; good && done < program.st_size;)
-    good = sendfile(to, from, &done, static_cast<std::size_t>(program.st_size - done)) > 0;
-  good = good && fchmod(to, 0555) == 0 && close(to) == 0 && rename(fresh, path) == 0;
-  if (!good)
-    fprintf(stderr, "pipe-agent: cannot install itself as %s: %s\n", path, strerror(errno));
-  return good ? 0 : 1;
 }
 
 struct Options {
@@ -364,19 +347,46 @@ void drain(Step& step) {
   }
 }
 
+/// Blocks the signals that the agent handles. @param before receives the signals blocked until then
+/// @return a descriptor to read them from; -1 on failure
+int open_signals(sigset_t& before) {
+  sigset_t caught;
+  sigemptyset(&caught);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGURG})
+    sigaddset(&caught, signal);
+  sigprocmask(SIG_BLOCK, &caught, &before);
+  signal(SIGPIPE, SIG_IGN);
+  return signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/// Ends the processes that the step has left running, as a container's end does.
+void end_left(Step& step, const Options& options, UsageMeter& meter, const GpuWatch& gpus) {
+  if (getpid() == 1)
+    kill(-1, SIGKILL);
+  else if (options.status)
+    end_rest(step, meter, gpus);
+  else if (step.keeper > 0)
+    kill(step.keeper, SIGKILL);
+}
+
+/// Writes the step's end to the status file. @param usage as UsageMeter::write() returns it
+void report_end(const Step& step, const char* status_file, const char* usage) {
+  const bool is_signal = WIFSIGNALED(step.status);
+  char end[64];
+  snprintf(end, sizeof end, "\"%s\":%d%s", is_signal ? "signal" : "code",
+           is_signal ? WTERMSIG(step.status) : WEXITSTATUS(step.status),
+           step.is_stopping ? ",\"stopped\":true" : "");
+  write_status(status_file, end, usage);
+}
+
 /// Runs the command. @return the command's exit code, 128 plus the number of the signal that ended
 /// it, or 125 if the stager cannot collect the outputs
 int run(char** command, const Options& options) {
   int out[2], err[2], failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
     return 125;
-  sigset_t caught, before;
-  sigemptyset(&caught);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGURG})
-    sigaddset(&caught, signal);
-  sigprocmask(SIG_BLOCK, &caught, &before);
-  signal(SIGPIPE, SIG_IGN);
-  const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+  sigset_t before;
+  const int signals = open_signals(before);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (options.services && !pipeline::kubernetes_api::wait_for_services(
                               options.services, options.service_count, signals)) {
@@ -405,13 +415,7 @@ int run(char** command, const Options& options) {
   if (options.has_gpus) gpus.start(before);
   watch(step, meter, gpus, Silence(options.stalled_after, options.counts_progress),
         JobFolder(options.status ? options.stop_file : nullptr));
-  // Processes that the step has left running end with the step, as in a container.
-  if (is_first)
-    kill(-1, SIGKILL);
-  else if (options.status)
-    end_rest(step, meter, gpus);
-  else if (step.keeper > 0)
-    kill(step.keeper, SIGKILL);
+  end_left(step, options, meter, gpus);
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
@@ -431,11 +435,7 @@ int run(char** command, const Options& options) {
   write_end();
   if (options.status && !step.is_given_up) {  // Nobody expects the end of one that was given up.
     used[used_size < sizeof used ? used_size : sizeof used - 1] = '\0';
-    char end[64];
-    snprintf(end, sizeof end, "\"%s\":%d%s", WIFSIGNALED(step.status) ? "signal" : "code",
-             WIFSIGNALED(step.status) ? WTERMSIG(step.status) : code,
-             step.is_stopping ? ",\"stopped\":true" : "");
-    write_status(options.status, end, used);
+    report_end(step, options.status, used);
   }
   if (!options.stager || step.is_stopping) return code;
   return wait_for(start_stager(options, "collect", text, -1), signals, true) ? code : 125;
@@ -445,7 +445,7 @@ int run(char** command, const Options& options) {
 
 int main(int count, char** arguments) {
   if (count < 3) return 125;
-  if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
+  if (strcmp(arguments[1], "install") == 0) return pipeline::kubernetes_api::install(arguments[2]);
   if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
   if (strcmp(arguments[1], "join") == 0 && count > 3)
     return pipeline::kubernetes_api::run_join(arguments + 2);

@@ -17,9 +17,9 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr int longest_answer = 2000;  // Milliseconds.
-constexpr int longest_rest = 200;     // For a part of the answer after its status.
-constexpr int max_rest_parts = 16;    // A server may send without end.
+constexpr int max_answer_wait = 2000;  // Milliseconds.
+constexpr int max_rest_wait = 200;     // For a part of the answer after its status.
+constexpr int max_rest_parts = 16;     // A server may send without end.
 
 /// Returns a connection, or -1 with errno set.
 int connect_to(const sockaddr* address, socklen_t size) {
@@ -30,7 +30,7 @@ int connect_to(const sockaddr* address, socklen_t size) {
   if (error == EINPROGRESS) {
     pollfd news{connection, POLLOUT, 0};
     socklen_t length = sizeof error;
-    if (poll(&news, 1, longest_answer) <= 0)
+    if (poll(&news, 1, max_answer_wait) <= 0)
       error = ETIMEDOUT;
     else
       getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -45,7 +45,7 @@ int connect_to(const sockaddr* address, socklen_t size) {
 void read_rest(int connection) {
   char part[4096];
   pollfd news{connection, POLLIN, 0};
-  for (int i = 0; i < max_rest_parts && poll(&news, 1, longest_rest) > 0; ++i)
+  for (int i = 0; i < max_rest_parts && poll(&news, 1, max_rest_wait) > 0; ++i)
     if (recv(connection, part, sizeof part, 0) <= 0) return;
 }
 
@@ -64,7 +64,7 @@ int status_of(int connection, const char* port, const char* path) {
   std::size_t got = 0;
   while (got + 1 < sizeof answer) {
     pollfd news{connection, POLLIN, 0};
-    if (poll(&news, 1, longest_answer) <= 0) break;
+    if (poll(&news, 1, max_answer_wait) <= 0) break;
     const ssize_t count = recv(connection, answer + got, sizeof answer - 1 - got, 0);
     if (count <= 0) break;
     got += static_cast<std::size_t>(count);

@@ -7,7 +7,7 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr long longest_look_pause = 500, looks_in_limit = 4, longest_pause = 60'000;
+constexpr long max_look_pause = 500, looks_in_limit = 4, max_wait = 60'000;
 
 long silence_clock() {
   timespec time{};
@@ -21,7 +21,7 @@ long shorter(long a, long b) { return a < b ? a : b; }
 
 Silence::Silence(long limit, bool counts_progress)
     : limit_(limit),
-      look_pause_(shorter(longest_look_pause, limit / looks_in_limit + 1)),
+      look_pause_(shorter(max_look_pause, limit / looks_in_limit + 1)),
       counts_progress_(counts_progress && limit > 0),
       marked_(silence_clock()) {
   heard();
@@ -40,7 +40,7 @@ bool Silence::is_over_limit() {
 int Silence::at_most(int pause) const {
   const auto now = silence_clock();
   const auto take = [&](long next) {
-    const long left = next > now ? shorter(next - now, longest_pause) : 0;
+    const long left = next > now ? shorter(next - now, max_wait) : 0;
     pause = static_cast<int>(pause < 0 ? left : shorter(pause, left));
   };
   if (limit_ > 0 && !is_reported_) take(heard_ + limit_);

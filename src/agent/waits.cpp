@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "core/rank_variables.hpp"
 #include "core/shell_prelude.hpp"
 
 namespace pipeline::kubernetes_api {
@@ -121,31 +122,18 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
 
 char rank_variables[max_rank_variables];
 
-/// Returns the number behind a name among `rank_variables`; -1 if there is none.
-long variable_of(std::string_view name, std::size_t size) {
-  for (std::size_t at = 0; at < size; at += strlen(rank_variables + at) + 1) {
-    const std::string_view variable(rank_variables + at);
-    if (variable.size() <= name.size() || variable[name.size()] != '=') continue;
-    const char* const value = rank_variables + at + name.size() + 1;
-    if (variable.substr(0, name.size()) == name && *value >= '0' && *value <= '9')
-      return strtol(value, nullptr, 10);
-  }
-  return -1;
-}
-
 /// Returns the rank of a process of a node with several; -1 for others.
 long rank_of(pid_t process) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/environ", process);
   std::size_t size = 0;
   const int file = open(path, O_RDONLY | O_CLOEXEC);
-  for (ssize_t more = 1; file >= 0 && more > 0 && size + 1 < sizeof rank_variables;) {
-    more = read(file, rank_variables + size, sizeof rank_variables - 1 - size);
+  for (ssize_t more = 1; file >= 0 && more > 0 && size < sizeof rank_variables;) {
+    more = read(file, rank_variables + size, sizeof rank_variables - size);
     if (more > 0) size += static_cast<std::size_t>(more);
   }
   if (file >= 0) close(file);
-  rank_variables[size] = '\0';
-  return variable_of("LOCAL_WORLD_SIZE", size) > 1 ? variable_of("RANK", size) : -1;
+  return core::rank_in_variables({rank_variables, size});
 }
 
 /// Writes a process; returns the number of bytes, 0 if there is no space or the process has ended.

@@ -6,7 +6,7 @@ namespace pipeline::async {
 namespace {
 
 /// A server that asks for more is asked again earlier.
-constexpr std::chrono::seconds longest_wanted{300};
+constexpr std::chrono::seconds max_wanted{300};
 
 }  // namespace
 
@@ -14,10 +14,10 @@ std::chrono::milliseconds Backoff::next(std::optional<std::chrono::seconds> want
   using std::chrono::milliseconds;
   const milliseconds doubled = policy_.first_pause * (1LL << std::min(tries_, 20u));
   ++tries_;
-  const auto longest = std::max(std::min(doubled, policy_.longest_pause), milliseconds(1));
-  std::uniform_int_distribution<long long> chance(longest.count() / 2, longest.count());
+  const auto max_pause = std::max(std::min(doubled, policy_.max_pause), milliseconds(1));
+  std::uniform_int_distribution<long long> chance(max_pause.count() / 2, max_pause.count());
   const milliseconds own(chance(random_));
-  return wanted ? std::max<milliseconds>(std::min(*wanted, longest_wanted), own) : own;
+  return wanted ? std::max<milliseconds>(std::min(*wanted, max_wanted), own) : own;
 }
 
 }  // namespace pipeline::async

@@ -14,17 +14,17 @@ namespace pipeline::async {
 /// Bounds the retries of a request whose server is unreachable, overloaded or broken.
 struct RetryPolicy {
   std::chrono::milliseconds first_pause{800},
-      longest_pause{30'000};  ///< The pause doubles after each try, with jitter.
-  unsigned most_tries = 10;
+      max_pause{30'000};  ///< The pause doubles after each try, with jitter.
+  unsigned max_tries = 10;
   /// For a caller that does not wait for long: the maximum number of tries that no server answers,
   /// not even with an error, and the time after which no retry begins.
-  unsigned most_unanswered = most_tries;
+  unsigned max_unanswered = max_tries;
   std::chrono::milliseconds patience = std::chrono::hours(24);
 
   /// Returns the same for such a caller.
   RetryPolicy impatient(unsigned unanswered) const {
     auto policy = *this;
-    policy.most_unanswered = unanswered;
+    policy.max_unanswered = unanswered;
     policy.patience = std::chrono::seconds(20);
     return policy;
   }
@@ -41,7 +41,7 @@ class Backoff {
   /// Counts a try that no server has answered; to be called before exhausted().
   void was_unanswered() { ++unanswered_; }
   bool exhausted() const {
-    return tries_ + 1 >= policy_.most_tries || unanswered_ >= policy_.most_unanswered ||
+    return tries_ + 1 >= policy_.max_tries || unanswered_ >= policy_.max_unanswered ||
            std::chrono::steady_clock::now() - began_ >= policy_.patience;
   }
   void reset() { tries_ = unanswered_ = 0; }

@@ -10,11 +10,11 @@
 namespace pipeline::cli {
 namespace {
 
-void check_text(const std::string& what, const std::string& text, std::size_t longest) {
+void check_text(const std::string& what, const std::string& text, std::size_t max_bytes) {
   const bool has_control = std::ranges::any_of(
       text, [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; });
-  if (text.size() > longest || has_control || !core::is_utf8(text))
-    throw core::InputError(what + " must be text of at most " + std::to_string(longest) +
+  if (text.size() > max_bytes || has_control || !core::is_utf8(text))
+    throw core::InputError(what + " must be text of at most " + std::to_string(max_bytes) +
                            " bytes without control characters");
 }
 
@@ -25,9 +25,9 @@ core::ExitCode tag_command(Context& context) {
   auto& store = context.existing_store();
   auto run = context.find_run(store);
   for (const auto& tag : given.added) {
-    constexpr std::size_t longest = 100;
+    constexpr std::size_t max_bytes = 100;
     if (tag.empty()) throw core::InputError("a tag must not be empty");
-    check_text("a tag", tag, longest);
+    check_text("a tag", tag, max_bytes);
     if (std::ranges::find(run.tags, tag) == run.tags.end()) run.tags.push_back(tag);
   }
   for (const auto& tag : given.removed)
@@ -48,8 +48,8 @@ core::ExitCode note_command(Context& context) {
   auto& store = context.existing_store();
   auto run = context.find_run(store);
   if (note) {
-    constexpr std::size_t longest = 10'000;
-    check_text("a note", *note, longest);
+    constexpr std::size_t max_bytes = 10'000;
+    check_text("a note", *note, max_bytes);
     run.note = *note;
     store.runs().set_note(run.id, run.note);
   }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
@@ -12,70 +11,18 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "driver/failed_outputs.hpp"
+#include "driver/named_outputs.hpp"
 #include "driver/output_links.hpp"
-#include "driver/recorded_steps.hpp"
 #include "driver/session.hpp"
-#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
 
-/// An output of a step; keeps references to the records.
-struct NamedOutput {
-  std::string name;  ///< STEP.OUTPUT.
-  const store::StepRecord& step;
-  const store::OutputRecord& output;
-};
-
-/// Returns the outputs that `wanted` names: `STEP`, `STEP.OUTPUT`, or either with a selector in
-/// brackets, such as `STEP[c=1].OUTPUT`; empty: all outputs of the run. Throws InputError if there
-/// is no such step or output.
-std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunRecord& run,
-                                       const std::vector<store::StepRecord>& steps,
-                                       const std::string& wanted) {
-  const auto bracket = wanted.rfind(']');
-  const auto dot = bracket == std::string::npos ? std::string::npos : wanted.find('.', bracket);
-  const auto wanted_output = dot == std::string::npos ? std::string() : wanted.substr(dot + 1);
-  std::set<std::string> wanted_steps;
-  for (const auto& step : driver::recorded_steps(store, run, wanted.substr(0, dot)))
-    wanted_steps.insert(step.name);
-
-  // `fit.state` is that of the last round, if the step is repeated.
-  const auto output_dot = std::min(wanted.rfind('.'), wanted.size());
-  const auto last = driver::last_round(steps, wanted.substr(0, output_dot));
-  const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);
-
-  std::vector<NamedOutput> found;
-  std::vector<std::string> known;
-  for (const auto& step : steps) {
-    known.push_back(step.name);
-    for (const auto& output : step.outputs) {
-      auto name = step.name + "." + output.name;
-      known.push_back(name);
-      const bool is_of_step = wanted_steps.contains(step.name) &&
-                              (wanted_output.empty() || wanted_output == output.name);
-      if (wanted.empty() || is_of_step || wanted == name || of_last_round == name)
-        found.push_back({std::move(name), step, output});
-    }
-  }
-  if (!wanted.empty() && found.empty() && wanted_steps.empty() &&
-      std::ranges::find(known, wanted) == known.end()) {
-    auto meant = wanted.find('[') == std::string::npos ? core::did_you_mean(wanted, known) : "";
-    if (meant.empty()) {
-      std::vector<std::string> names;
-      for (const auto& step : steps) names.push_back(step.name);
-      meant = model::suggest_step(wanted.substr(0, wanted.rfind('.')), names);
-    }
-    throw core::InputError("run " + run.id + " has no step or output '" + wanted + "'", meant);
-  }
-  return found;
-}
-
 /// Handles `--copy -`.
 void print_output(Context& context, remote_cache::RunOutputs& outputs,
-                  const std::vector<NamedOutput>& found) {
+                  const std::vector<driver::NamedOutput>& found) {
   const bool is_json = context.options().json;
   const auto& first = found.front();
   if (found.size() > 1 || first.output.is_directory || is_json)
@@ -88,7 +35,7 @@ void print_output(Context& context, remote_cache::RunOutputs& outputs,
 }
 
 /// Several outputs may have the same file name, so they are copied under their full names.
-std::string name_of_copy(const NamedOutput& output, bool is_one_of_many) {
+std::string name_of_copy(const driver::NamedOutput& output, bool is_one_of_many) {
   const auto& file_name = output.output.file_name;
   return is_one_of_many ? output.name + std::filesystem::path(file_name).extension().string()
                         : file_name;
@@ -96,7 +43,7 @@ std::string name_of_copy(const NamedOutput& output, bool is_one_of_many) {
 
 /// Handles `--copy DEST`.
 void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std::string& run,
-                  const std::vector<NamedOutput>& found) {
+                  const std::vector<driver::NamedOutput>& found) {
   const auto& given = context.options().copy_to;
   const auto target = std::filesystem::absolute(given);
   std::error_code error;
@@ -160,7 +107,7 @@ void copy_failed(Context& context, const std::string& run,
 }
 
 void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, const std::string& run,
-                  const std::vector<NamedOutput>& found,
+                  const std::vector<driver::NamedOutput>& found,
                   const std::vector<driver::FailedOutput>& failed) {
   if (context.options().json) {
     json list = json::array();
@@ -202,8 +149,9 @@ core::ExitCode artifacts_command(Context& context) {
   const auto& copy_to = context.options().copy_to;
   const auto steps = store.runs().steps(run.id);
   const auto failed = driver::failed_outputs(store, run.id, steps, wanted);
-  const auto found = wanted.empty() || failed.empty() ? outputs_named(store, run, steps, wanted)
-                                                      : std::vector<NamedOutput>();
+  const auto found = wanted.empty() || failed.empty()
+                         ? driver::outputs_named(store, run, steps, wanted)
+                         : std::vector<driver::NamedOutput>();
   auto outputs = outputs_of(context, store, run);
   if (!copy_to.empty() && found.empty() && !failed.empty()) {
     copy_failed(context, run.id, failed);

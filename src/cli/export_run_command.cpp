@@ -2,12 +2,11 @@
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "core/project.hpp"
 #include "driver/named_artifact.hpp"
 #include "driver/session.hpp"
+#include "exports/crate_folder.hpp"
 #include "exports/openlineage.hpp"
 #include "exports/provenance.hpp"
-#include "exports/ro_crate.hpp"
 #include "notify/webhook.hpp"
 
 namespace pipeline::cli {
@@ -40,56 +39,12 @@ void write_out(Context& context, const std::string& text) {
     context.note(shown_path(file) + "\n");
 }
 
-/// Writes the pipeline's file, or its recorded steps if the file is gone, or is outside of the
-/// project: the record of a run that somebody else has made may name any file. Returns the name.
-std::string write_workflow(Context& context, store::RunStore& store, const store::RunRecord& run,
-                           const fs::path& crate) {
-  const fs::path file = run.file;
-  std::error_code error;
-  if (fs::is_regular_file(file, error) && !core::is_outside_project(file) &&
-      file.filename().string().find_first_not_of(
-          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-          std::string::npos) {
-    core::write_file_atomically(crate / file.filename(), core::read_file(file));
-    return file.filename().string();
-  }
-  context.note(
-      "note: the crate has the recorded steps of the pipeline, because its file is "
-      "missing, or outside of the project: " +
-      run.file + "\n");
-  const auto& of = run.same_as.empty() ? run.id : run.same_as;
-  core::write_file_atomically(crate / "workflow.json",
-                              store.key_values().find(store::declared_kind, of).value_or("{}"));
-  return "workflow.json";
-}
-
-core::ExitCode write_crate(Context& context, store::RunStore& store, const store::RunRecord& run) {
+core::ExitCode export_crate(Context& context, store::RunStore& store, const store::RunRecord& run) {
   const auto& options = context.options();
   const auto& out = options.copy_to;
   const auto crate = fs::absolute(out.empty() ? fs::path("crate-" + run.id) : out);
-  if (fs::exists(crate))
-    throw core::InputError("'" + crate.string() + "' is there already",
-                           "name another folder with -o, or remove it");
-  auto& artifacts = context.artifacts();
-  const auto facts = exports::facts_of(store, run, PIPELINE_VERSION);
-  core::make_folders(crate);
-  const exports::CrateOptions parts{
-      write_workflow(context, store, run, crate), options.document.license,
-      [&](const core::Digest& digest) { return artifacts.looks_whole(digest); }};
-  for (const auto& step : facts.steps)
-    for (const auto& output : step.record.outputs) {
-      if (!parts.has_content(output.digest)) {
-        context.note("note: " + step.record.name + "." + output.name +
-                     " is not in the crate: its content is not on this machine\n");
-        continue;
-      }
-      auto path = exports::crate_path(step.record, output);
-      if (path.ends_with('/')) path.pop_back();
-      core::make_folders((crate / path).parent_path());
-      artifacts.copy_out(output.digest, crate / path);
-    }
-  core::write_file_atomically(crate / "ro-crate-metadata.json",
-                              json_text(exports::ro_crate(facts, parts), 2) + "\n");
+  exports::write_crate(store, context.artifacts(), exports::facts_of(store, run, PIPELINE_VERSION),
+                       {crate, options.document.license, context.notes()});
   if (options.json)
     print_written(context, crate);
   else
@@ -129,7 +84,7 @@ core::ExitCode export_run_command(Context& context) {
             (format == "slsa" ? " STEP.OUTPUT --format slsa" : " --format " + format));
   if (run.status == RunStatus::running)
     throw core::InputError("run " + run.id + " is still running");
-  if (format == "ro-crate") return write_crate(context, store, run);
+  if (format == "ro-crate") return export_crate(context, store, run);
   if (format == "slsa") {
     const auto artifact = driver::output_of_run(store, run, options.step);
     const auto made = exports::facts_of_maker(store, artifact, PIPELINE_VERSION);

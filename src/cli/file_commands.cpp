@@ -3,13 +3,14 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/render_manifests.hpp"
+#include "cli/context.hpp"
 #include "core/diagnostic.hpp"
 #include "core/project.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
 #include "driver/command_checks.hpp"
+#include "driver/manifests.hpp"
 #include "driver/session.hpp"
 #include "driver/step_errors.hpp"
 #include "driver/step_warnings.hpp"
@@ -160,8 +161,10 @@ core::ExitCode validate_command(Context& context) {
 
 core::ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
-  if (orchestrators::traits_of(context.options().orchestrator).renders_manifests)
-    return render_manifests(context, pipeline);
+  if (orchestrators::traits_of(context.options().orchestrator).renders_manifests) {
+    driver::write_manifests(context, pipeline, [&](std::string_view text) { context.write(text); });
+    return core::ExitCode::ok;
+  }
   const auto& only = context.options().step;
   const auto wanted =
       only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);

@@ -1,42 +1,14 @@
-#include <unistd.h>
-
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"
 #include "docker/engine_api.hpp"
 #include "gpu/choose.hpp"
-#include "gpu/lock_folder.hpp"
+#include "gpu/reservations.hpp"
 
 namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
-
-/// The reservations and waiting requests at one moment.
-struct Reservations {
-  std::map<std::string, gpu::HolderInfo> holders;
-  std::vector<gpu::LockEntry> queue;
-};
-
-Reservations look(const std::vector<gpu::Unit>& units) {
-  Reservations found;
-  auto folder = gpu::LockFolder::existing();
-  if (!folder) return found;
-  for (int tries = 0; tries < 2000; ++tries, ::usleep(1000)) {
-    const auto session = folder->try_enter();
-    if (!session) continue;
-    for (const auto& unit : units)
-      if (auto holder = session->holder(unit.uuid))
-        found.holders.emplace(unit.uuid, std::move(*holder));
-    found.queue = session->queue();
-    return found;
-  }
-  throw core::EnvironmentError(
-      "the GPU reservations in " + gpu::LockFolder::place().string() +
-          " are locked since 2 seconds",
-      {"a `pipe` that was stopped (Ctrl-Z, SIGSTOP) may hold them: `fuser -v " +
-       (gpu::LockFolder::place() / "mutex").string() + "` names it"});
-}
 
 json holder_json(const gpu::HolderInfo& holder) {
   return {{"run", holder.run},          {"step", holder.step},
@@ -55,12 +27,12 @@ json processes_json(const std::vector<gpu::Process>& processes) {
   return list;
 }
 
-json holder_json(const Reservations& reservations, const std::string& uuid) {
+json holder_json(const gpu::Reservations& reservations, const std::string& uuid) {
   const auto found = reservations.holders.find(uuid);
   return found == reservations.holders.end() ? json() : holder_json(found->second);
 }
 
-json device_json(const gpu::Device& device, const Reservations& reservations) {
+json device_json(const gpu::Device& device, const gpu::Reservations& reservations) {
   json entry{{"index", device.index},
              {"uuid", device.uuid},
              {"model", device.model},
@@ -84,7 +56,7 @@ json device_json(const gpu::Device& device, const Reservations& reservations) {
   return entry;
 }
 
-json inventory_json(const gpu::Inventory& inventory, const Reservations& reservations) {
+json inventory_json(const gpu::Inventory& inventory, const gpu::Reservations& reservations) {
   json document{{"driver", inventory.driver},
                 {"cuda", inventory.cuda},
                 {"gpus", json::array()},
@@ -121,7 +93,7 @@ std::string occupants(const std::vector<gpu::Process>& processes) {
   return text;
 }
 
-std::string inventory_text(const gpu::Inventory& inventory, const Reservations& reservations,
+std::string inventory_text(const gpu::Inventory& inventory, const gpu::Reservations& reservations,
                            const Paint& paint) {
   std::string text = "driver " + inventory.driver + ", CUDA up to " + inventory.cuda + "\n";
   if (!inventory.narrowed.empty()) text += for_terminal(inventory.narrowed, false) + "\n";
@@ -185,7 +157,7 @@ std::string how_to_see(const std::string& endpoint) {
 /// Lists the GPUs. Without GPUs, prints an empty list and the reason, with exit code 0.
 core::ExitCode gpus_command(Context& context) {
   const auto inventory = gpu::Machine().read();
-  const auto reservations = look(gpu::units_of(inventory));
+  const auto reservations = gpu::read_reservations(gpu::units_of(inventory));
   const auto elsewhere = engine_elsewhere();
   if (context.options().json) {
     auto json = inventory_json(inventory, reservations);

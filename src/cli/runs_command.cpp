@@ -23,6 +23,48 @@ std::string heading_of(const std::string& column) {
   return text;
 }
 
+json runs_json(driver::Drivers& drivers, std::vector<report::ListedRun>& list,
+               const std::vector<std::string>& columns) {
+  json entries = json::array();
+  for (auto& run : list) {
+    const auto status = status_of(drivers, run.record);
+    entries.push_back(run_json(run.record));
+    entries.back()["status"] = status;
+    for (std::size_t i = 0; i < run.values.size(); ++i)
+      entries.back()["values"][columns[i]] = run.values[i];
+  }
+  return entries;
+}
+
+Table runs_table(driver::Drivers& drivers, std::vector<report::ListedRun>& list,
+                 const std::vector<std::string>& columns) {
+  const bool has_tags =
+      std::ranges::any_of(list, [](const auto& run) { return !run.record.tags.empty(); });
+  Table table;
+  std::vector<Table::Cell> heading{"RUN",  "PIPELINE", "STATUS", "STARTED",
+                                   "TIME", "STEPS",    "REUSED", "FAILED"};
+  for (const auto& column : columns) heading.emplace_back(heading_of(column));
+  heading.emplace_back(has_tags ? "TAGS" : "");
+  table.add(std::move(heading));
+  for (auto& [run, values, sort_by] : list) {
+    const auto status = status_of(drivers, run);
+    const bool has_time = run.status != RunStatus::running || status == "running";
+    std::vector<Table::Cell> row{run.id,
+                                 run.pipeline,
+                                 {status, colour_of(run.status)},
+                                 core::format_time(run.started),
+                                 has_time ? duration_of(run) : "",
+                                 std::to_string(run.steps),
+                                 std::to_string(run.cached),
+                                 std::to_string(run.failed)};
+    for (std::size_t i = 0; i < values.size(); ++i)
+      row.emplace_back(for_terminal(report::shown_value_of(columns[i], values[i]), false));
+    row.emplace_back(report::tags_of(run));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
 }  // namespace
 
 core::ExitCode runs_command(Context& context) {
@@ -44,47 +86,15 @@ core::ExitCode runs_command(Context& context) {
     for (auto& run : list) drivers->update(run.record);
   }
   if (options.json) {
-    json entries = json::array();
-    for (auto& run : list) {
-      const auto status = status_of(*drivers, run.record);
-      entries.push_back(run_json(run.record));
-      entries.back()["status"] = status;
-      for (std::size_t i = 0; i < run.values.size(); ++i)
-        entries.back()["values"][options.runs.columns[i]] = run.values[i];
-    }
-    context.print_json({{"runs", entries}});
-    return core::ExitCode::ok;
-  }
-  if (list.empty())
+    context.print_json(
+        {{"runs", list.empty() ? json::array() : runs_json(*drivers, list, options.runs.columns)}});
+  } else if (list.empty()) {
     context.note(state && context.store(*state).runs().find("latest")
                      ? "no run matches the filter: `" + options.name + " runs` lists them all"
                      : "no run has been made yet");
-  const bool has_tags =
-      std::ranges::any_of(list, [](const auto& run) { return !run.record.tags.empty(); });
-  Table table;
-  std::vector<Table::Cell> heading{"RUN",  "PIPELINE", "STATUS", "STARTED",
-                                   "TIME", "STEPS",    "REUSED", "FAILED"};
-  for (const auto& column : options.runs.columns) heading.emplace_back(heading_of(column));
-  heading.emplace_back(has_tags ? "TAGS" : "");
-  table.add(std::move(heading));
-  for (auto& [run, values, sort_by] : list) {
-    const auto status = status_of(*drivers, run);
-    const bool has_time = run.status != RunStatus::running || status == "running";
-    std::vector<Table::Cell> row{run.id,
-                                 run.pipeline,
-                                 {status, colour_of(run.status)},
-                                 core::format_time(run.started),
-                                 has_time ? duration_of(run) : "",
-                                 std::to_string(run.steps),
-                                 std::to_string(run.cached),
-                                 std::to_string(run.failed)};
-    for (std::size_t i = 0; i < values.size(); ++i)
-      row.emplace_back(
-          for_terminal(report::shown_value_of(options.runs.columns[i], values[i]), false));
-    row.emplace_back(report::tags_of(run));
-    table.add(std::move(row));
+  } else {
+    context.print(runs_table(*drivers, list, options.runs.columns).render(context.paint()));
   }
-  if (!table.empty()) context.print(table.render(context.paint()));
   return core::ExitCode::ok;
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t max_values = 4'000'000;
 
 /// Returns a number that is not below that of the values of a JSON text.
-std::size_t most_values(std::string_view text) {
+std::size_t max_values_of(std::string_view text) {
   return 1 + static_cast<std::size_t>(std::ranges::count_if(
                  text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
 }
@@ -45,7 +45,7 @@ bool is_within(std::string_view text, JsonLimits limits) {
 }
 
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
-  if (!is_within(text, limits) || most_values(text) > max_values)
+  if (!is_within(text, limits) || max_values_of(text) > max_values)
     return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, false);
 }

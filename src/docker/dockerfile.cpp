@@ -75,6 +75,57 @@ std::string without_gaps(const std::string& text) {
   return result;
 }
 
+mustache::data environment_data(const StringMap& environment) {
+  mustache::data list{mustache::data::type::list};
+  for (const auto& [name, value] : environment) {
+    if (!core::is_variable_name(name))
+      throw core::InputError("environment: '" + name + "' is not a variable's name",
+                             "letters, digits and _, not beginning with a digit");
+    if (core::has_control_characters(value))
+      throw core::InputError(
+          "environment: the value of " + name + " holds a control character, such as a line end",
+          "set it under runtime_environment, which is not a part of the Dockerfile");
+    auto quoted = quote_env(value);
+    if (quoted.size() > max_dockerfile_line)
+      throw core::InputError("environment: the value of " + name + " is too long for a Dockerfile",
+                             "set it under runtime_environment");
+    mustache::data entry;
+    entry.set("name", name);
+    entry.set("value", quoted);
+    list.push_back(entry);
+  }
+  return list;
+}
+
+mustache::data layer_data(const DockerfileValues& values) {
+  mustache::data list{mustache::data::type::list};
+  for (std::size_t number = 0; number < values.layers; ++number) {
+    mustache::data layer("number", std::to_string(number));
+    layer.set("from_source", values.built.contains(number));
+    list.push_back(layer);
+  }
+  return list;
+}
+
+/// @param user USER of an image
+bool is_root(const std::string& user) {
+  return user.empty() || user == "0" || user == "root" || user.starts_with("0:") ||
+         user.starts_with("root:");
+}
+
+/// Returns the user whom the Dockerfile sets at its end; empty if it sets none.
+std::string final_user(const DockerfileValues& values) {
+  const auto user = values.user                                         ? *values.user
+                    : values.installs() && !is_root(values.parent_user) ? values.parent_user
+                                                                        : "";
+  if (!std::ranges::all_of(user, [](unsigned char c) {
+        return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':';
+      }))
+    throw core::InputError("user '" + user + "' is not a user's name",
+                           "write NAME, UID or UID:GID");
+  return user;
+}
+
 }  // namespace
 
 std::string quote_env(std::string_view value) {
@@ -94,39 +145,13 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
   mustache::data data;
   data.set("note", "Made by pipe; `pipe render` prints it, --template-dir replaces its template.");
   data.set("parent_image", values.parent_image);
-  mustache::data environment{mustache::data::type::list};
-  for (auto& [name, value] : values.environment) {
-    if (!core::is_variable_name(name))
-      throw core::InputError("environment: '" + name + "' is not a variable's name",
-                             "letters, digits and _, not beginning with a digit");
-    if (core::has_control_characters(value))
-      throw core::InputError(
-          "environment: the value of " + name + " holds a control character, such as a line end",
-          "set it under runtime_environment, which is not a part of the Dockerfile");
-    auto quoted = quote_env(value);
-    if (quoted.size() > max_dockerfile_line)
-      throw core::InputError("environment: the value of " + name + " is too long for a Dockerfile",
-                             "set it under runtime_environment");
-    mustache::data entry;
-    entry.set("name", name);
-    entry.set("value", quoted);
-    environment.push_back(entry);
-  }
-  data.set("environment", environment);
-  bool parent_is_root = values.parent_user.empty() || values.parent_user == "0" ||
-                        values.parent_user == "root" || values.parent_user.starts_with("0:") ||
-                        values.parent_user.starts_with("root:");
+  data.set("environment", environment_data(values.environment));
+  const bool parent_is_root = is_root(values.parent_user);
   data.set("as_root", values.installs() && !parent_is_root);
   data.set("apt", values.apt);
   data.set("python", values.python);
   data.set("locked", values.layers > 0);
-  mustache::data layers{mustache::data::type::list};
-  for (std::size_t number = 0; number < values.layers; ++number) {
-    mustache::data layer("number", std::to_string(number));
-    layer.set("from_source", values.built.contains(number));
-    layers.push_back(layer);
-  }
-  data.set("layers", layers);
+  data.set("layers", layer_data(values));
   data.set("sources", !values.built.empty());
   data.set("project", values.project);
   data.set("tools", values.python || values.layers > 0 || values.project);
@@ -134,17 +159,7 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
   data.set("installer", values.installer == PackageInstaller::uv ? "uv" : "pip");
   data.set("needed", values.python || values.layers > 0 ? "required" : "optional");
   if (values.user) data.set("user", *values.user);
-  auto final_user = values.user                            ? *values.user
-                    : values.installs() && !parent_is_root ? values.parent_user
-                                                           : "";
-  if (!final_user.empty()) {
-    if (!std::ranges::all_of(final_user, [](unsigned char c) {
-          return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':';
-        }))
-      throw core::InputError("user '" + final_user + "' is not a user's name",
-                             "write NAME, UID or UID:GID");
-    data.set("final_user", final_user);
-  }
+  if (const auto user = final_user(values); !user.empty()) data.set("final_user", user);
   auto name = builder == Builder::buildkit ? "Dockerfile.mustache" : "Dockerfile-classic.mustache";
   mustache::mustache page(templates::template_text(name, template_dir));
   if (!page.is_valid())

@@ -151,7 +151,7 @@ std::unique_ptr<net::Connection> EngineConnection::open() {
 
 async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
                                                       const EngineCall& call) {
-  constexpr int most_tries = 12;
+  constexpr int max_tries = 12;
   for (int tries = 1;; ++tries) {
     auto request = prepared;
     if (call.source) request.body_source = call.source();
@@ -171,7 +171,7 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (*process == 0 || is_stopped(call.cancel)) throw net::TransportError(*lost);
     const auto failure = co_await ssh_->failure_of(*process);
     if (failure.empty()) throw net::TransportError(*lost);
-    if (!is_crowded(failure) || !call.repeatable || tries == most_tries) {
+    if (!is_crowded(failure) || !call.repeatable || tries == max_tries) {
       const auto error = unreachable(endpoint_, failure);
       if (known_info())
         throw net::TransportError(

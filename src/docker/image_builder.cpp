@@ -457,8 +457,8 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);
   };
-  const int most = info->buildkit ? 2 : 1;  // See BuildLog::is_cut().
-  for (int number = 1; number <= most; ++number) {
+  const int max_builds = info->buildkit ? 2 : 1;  // See BuildLog::is_cut().
+  for (int number = 1; number <= max_builds; ++number) {
     log = new_log();
     const auto context = file_tree::tar_stream(files);
     try {

@@ -66,6 +66,12 @@ class Cleaner {
   CleanUpReport report() && { return std::move(report_); }
 
  private:
+  struct OldRuns {
+    std::vector<store::RunRecord> runs;  ///< To be removed.
+    std::set<std::string> reused;     ///< Runs whose results the others reuse: these stay reusable.
+    std::set<std::string> kept_keys;  ///< Keys of the others' steps.
+  };
+
   void removed(const char* kind, const std::string& name, Bytes bytes) {
     report_.removed.push_back({kind, name, bytes});
     report_.freed += bytes;
@@ -88,6 +94,11 @@ class Cleaner {
   bool make_room(const std::string& failure);
   void forget_unused(const store::RunRecord& run);
   void remove_left_folders();
+  OldRuns choose_old_runs();
+  void remove_shared_folders();
+  void list_removable(const std::vector<store::RunRecord>& old);
+  Bytes size_of_artifacts(const store::RunRecord& run);
+  Bytes collect_artifacts();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// Returns true if a run is in progress, or could start and need its artifacts and images.
   bool some_run_goes_on() {
@@ -350,6 +361,74 @@ void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
   }
 }
 
+/// Decides which runs go: all but the newest, those with the tag `keep` and those in progress.
+Cleaner::OldRuns Cleaner::choose_old_runs() {
+  auto all = store_->runs().list();
+  std::size_t keep = std::min<std::size_t>(wanted_.keep.value_or(0), all.size());
+  if (!wanted_.keep_storage.empty() && !wanted_.images)
+    keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(wanted_.keep_storage)));
+  OldRuns old;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool is_pinned = std::ranges::count(all[i].tags, "keep") > 0;
+    if (i >= keep && !is_pinned && !goes_on(all[i])) {
+      old.runs.push_back(std::move(all[i]));
+      continue;
+    }
+    if (i >= keep)
+      kept("run " + all[i].id + ", " +
+           (is_pinned ? "which has the tag `keep`" : why_it_stays(all[i])));
+    for (const auto& step : store_->runs().steps(all[i].id)) {
+      old.reused.insert(step.reused_from);
+      old.kept_keys.insert(step.key);
+      for (const auto& output : step.outputs) used_.insert(output.digest);
+    }
+  }
+  return old;
+}
+
+/// Removes folders that the runs of this state share, unless a run is in progress.
+void Cleaner::remove_shared_folders() {
+  for (const auto* folder :
+       {orchestrators::docker_engine::users_folder, orchestrators::docker_engine::programs_folder,
+        engine::shells_folder, engine::downloads_folder})
+    if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
+}
+
+/// Lists what make_room() may remove: the logs of old runs, and artifacts that only these have.
+void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
+  auto in_use = used_;
+  for (const auto& name : store_->published().names())
+    for (const auto& version : store_->published().of(name).versions)
+      in_use.insert(version.output.digest);
+  for (const auto& run : old) {
+    old_logs_.push_back(store_->paths().log_file(run.id));
+    for (const auto& step : store_->runs().steps(run.id))
+      for (const auto& output : step.outputs)
+        if (!in_use.contains(output.digest)) of_old_runs_.insert(output.digest);
+  }
+}
+
+/// Returns the recorded size of the artifacts that would go with this run, each once.
+Bytes Cleaner::size_of_artifacts(const store::RunRecord& run) {
+  Bytes bytes = 0;
+  for (const auto& step : store_->runs().steps(run.id))
+    for (const auto& output : step.outputs)
+      if (used_.insert(output.digest).second && !workspace_.artifacts().elsewhere(output.digest))
+        bytes += output.bytes;
+  return bytes;
+}
+
+/// Removes the artifacts that no record refers to. @return their size
+Bytes Cleaner::collect_artifacts() {
+  store_->lineage().remove_unused();
+  const auto referenced = store_->referenced_artifacts();
+  const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
+  const Bytes bytes = workspace_.artifacts().collect(
+      [&](const core::Digest& digest) { return in_use.contains(digest); });
+  remove_dead_links(store_->folder());
+  return bytes;
+}
+
 void Cleaner::runs() {
   if (!store_) return;
   if (!dry_run_) try {
@@ -357,70 +436,25 @@ void Cleaner::runs() {
     } catch (const core::EnvironmentError& error) {  // The disk may be full: the next run recovers.
       kept(error.what());
     }
-  const auto all = store_->runs().list();
-  std::size_t keep = std::min<std::size_t>(wanted_.keep.value_or(0), all.size());
-  if (!wanted_.keep_storage.empty() && !wanted_.images)
-    keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(wanted_.keep_storage)));
-  // Runs whose results are reused by remaining runs: removed, but their results stay reusable.
-  std::set<std::string> needed, keys;
-  std::vector<const store::RunRecord*> old;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool is_pinned = std::ranges::count(all[i].tags, "keep") > 0;
-    if (i >= keep && !is_pinned && !goes_on(all[i])) {
-      old.push_back(&all[i]);
-      continue;
-    }
-    if (i >= keep)
-      kept("run " + all[i].id + ", " +
-           (is_pinned ? "which has the tag `keep`" : why_it_stays(all[i])));
-    for (const auto& step : store_->runs().steps(all[i].id)) {
-      needed.insert(step.reused_from);
-      keys.insert(step.key);
-      for (const auto& output : step.outputs) used_.insert(output.digest);
-    }
-  }
+  const auto old = choose_old_runs();
   if (!dry_run_) {
     remove_left_folders();  // Files before records: on a full disk these need room.
-    for (const auto* folder :
-         {orchestrators::docker_engine::users_folder, orchestrators::docker_engine::programs_folder,
-          engine::shells_folder, engine::downloads_folder})
-      if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
-    auto in_use = used_;
-    for (const auto& name : store_->published().names())
-      for (const auto& version : store_->published().of(name).versions)
-        in_use.insert(version.output.digest);
-    for (const auto* run : old) {
-      old_logs_.push_back(store_->paths().log_file(run->id));
-      for (const auto& step : store_->runs().steps(run->id))
-        for (const auto& output : step.outputs)
-          if (!in_use.contains(output.digest)) of_old_runs_.insert(output.digest);
-    }
+    remove_shared_folders();
+    list_removable(old.runs);
   }
   std::map<std::string, Bytes> log_bytes;
-  for (const auto* run : old) log_bytes[run->id] = size_of(store_->paths().log_file(run->id));
-  Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
-  for (const auto* run : old) {
-    if (dry_run_) {
-      for (const auto& step : store_->runs().steps(run->id))
-        for (const auto& output : step.outputs)
-          if (used_.insert(output.digest).second &&
-              !workspace_.artifacts().elsewhere(output.digest))
-            artifact_bytes += output.bytes;
-    } else if (!remove_run(*run, needed.contains(run->id))) {
+  for (const auto& run : old.runs) log_bytes[run.id] = size_of(store_->paths().log_file(run.id));
+  Bytes artifact_bytes = 0;
+  for (const auto& run : old.runs) {
+    if (dry_run_)
+      artifact_bytes += size_of_artifacts(run);
+    else if (!remove_run(run, old.reused.contains(run.id)))
       continue;
-    }
-    removed("run", run->id, log_bytes.at(run->id));
+    removed("run", run.id, log_bytes.at(run.id));
   }
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
-  if (!dry_run_) {
-    store_->lineage().remove_unused();
-    const auto referenced = store_->referenced_artifacts();
-    const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
-    artifact_bytes = workspace_.artifacts().collect(
-        [&](const core::Digest& digest) { return in_use.contains(digest); });
-    remove_dead_links(store_->folder());
-  }
-  remove_checkpoints(keys);
+  if (!dry_run_) artifact_bytes = collect_artifacts();
+  remove_checkpoints(old.kept_keys);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 

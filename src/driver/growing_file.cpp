@@ -36,9 +36,9 @@ std::size_t GrowingFile::read_some(std::string& buffer) {
 
 void GrowingFile::skip_to_last(std::size_t lines) {
   if (!open()) return;
-  constexpr off_t most = 64 * 1024;
+  constexpr off_t max_read = 64 * 1024;
   const auto size = ::lseek(file_.get(), 0, SEEK_END);
-  const auto begin = std::max<off_t>(0, size - most);
+  const auto begin = std::max<off_t>(0, size - max_read);
   std::string tail(static_cast<std::size_t>(size - begin), '\0');
   const auto count = ::pread(file_.get(), tail.data(), tail.size(), begin);
   tail.resize(count > 0 ? static_cast<std::size_t>(count) : 0);

@@ -142,19 +142,22 @@ json repeat_of(const Pipeline& pipeline, const detail::Declaration& step) {
   return repeat;
 }
 
+/// The matrix, parameters and inputs of a step, from its options and the arguments of its call.
+struct StepArguments {
+  core::Value axes;  ///< A map; empty if another step's matrix is used, or none.
+  json matrix, parameters = json::object(), inputs = json::object();
+};
+
 /// @param of_pipeline the names of the pipeline's parameters
-core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, core::Span span,
-                    const std::string& program, const std::vector<std::string>& of_pipeline) {
-  const auto& options = step.options;
-  auto map = empty_value(core::Value::Kind::map, span);
-  add_some(map, "description", options.description.empty() ? json() : json(options.description));
-  add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
-  json matrix = *options.matrix;
+StepArguments arguments_of(const Pipeline& pipeline, const detail::Declaration& step,
+                           core::Span span, const std::vector<std::string>& of_pipeline) {
+  StepArguments found;
+  auto& [axes, matrix, parameters, inputs] = found;
+  matrix = *step.options.matrix;
   // The order of the arguments determines the order of the instances.
-  auto axes = value_of(matrix.is_object() ? matrix : json::object(), span);
-  json parameters = json::object(), inputs = json::object(), outputs = json::object();
+  axes = value_of(matrix.is_object() ? matrix : json::object(), span);
   for (const auto& name : taken_by(step, of_pipeline)) parameters[name] = nullptr;
-  for (const auto& [name, value] : options.parameters) parameters[name] = *value;
+  for (const auto& [name, value] : step.options.parameters) parameters[name] = *value;
   for (const auto& argument : step.arguments) {
     if (argument.slot == detail::Slot::context) continue;
     if (argument.items) {
@@ -176,6 +179,11 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
     }
   }
   for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input);
+  return found;
+}
+
+json outputs_of(const detail::Declaration& step) {
+  json outputs = json::object();
   for (const auto& output : step.outputs) {
     auto& written = outputs[output.name] = output.file_name;
     if (output.metrics || output.temp || output.from_all_nodes)
@@ -184,27 +192,43 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
     if (output.temp) written["temp"] = true;
     if (output.from_all_nodes) written["from"] = "all";
   }
-  if (!axes.members.empty())
-    set(map, "matrix", std::move(axes));
-  else if (!matrix.is_null())
-    add(map, "matrix", matrix);
-  if (step.repeat) add(map, "repeat", repeat_of(pipeline, step));
+  return outputs;
+}
+
+/// Adds the command of a step, or its notebook. @param program runs functions; may be empty
+void add_command(core::Value& map, const detail::Declaration& step, const std::string& program) {
   if (step.entry) {
     auto words = json::array();
     if (!program.empty()) words.push_back(program);
     words.push_back("--pipe-step");
-    words.push_back(options.name);
+    words.push_back(step.options.name);
     add(map, "command", words);
   } else if (!step.notebook.empty()) {
     add(map, "notebook", json(step.notebook));
   } else {
     add(map, "command", step.shell ? json(step.words.at(0)) : json(step.words));
   }
+}
+
+/// @param of_pipeline the names of the pipeline's parameters
+core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, core::Span span,
+                    const std::string& program, const std::vector<std::string>& of_pipeline) {
+  const auto& options = step.options;
+  auto map = empty_value(core::Value::Kind::map, span);
+  add_some(map, "description", options.description.empty() ? json() : json(options.description));
+  add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
+  auto given = arguments_of(pipeline, step, span, of_pipeline);
+  if (!given.axes.members.empty())
+    set(map, "matrix", std::move(given.axes));
+  else if (!given.matrix.is_null())
+    add(map, "matrix", given.matrix);
+  if (step.repeat) add(map, "repeat", repeat_of(pipeline, step));
+  add_command(map, step, program);
   if (!step.entry)
     add_some(map, "version", options.version.empty() ? json() : json(options.version));
-  add_some(map, "parameters", parameters);
-  add_some(map, "inputs", inputs);
-  add_some(map, "outputs", outputs);
+  add_some(map, "parameters", given.parameters);
+  add_some(map, "inputs", given.inputs);
+  add_some(map, "outputs", outputs_of(step));
   add_some(map, "after", json(options.after));
   if (!options.when.expression.empty()) add(map, "when", json(options.when.expression));
   if (options.checkpoint) add(map, "checkpoint", json(true));

@@ -245,7 +245,7 @@ async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSo
       problem = "the server answered " + std::to_string(busy->status);
     } catch (const net::TransportError& error) {
       problem = error.what();
-      if (is_permanent(error)) backoff = async::Backoff({.most_tries = 1});
+      if (is_permanent(error)) backoff = async::Backoff({.max_tries = 1});
     }
     if (stop.level() != core::StopLevel::none || backoff.exhausted())
       throw Unreachable("cannot ask for " + shown(from.url) + ": " + problem);

@@ -46,7 +46,7 @@ struct Reading {
   std::function<void(std::string_view)> on_body = {};  ///< Called for status 200 and 206 only.
 };
 
-inline constexpr async::RetryPolicy source_retries{.most_tries = 6};
+inline constexpr async::RetryPolicy source_retries{.max_tries = 6};
 
 class Sources {
  public:

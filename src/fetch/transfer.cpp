@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t max_connections = 4;
 /// The first request finds out the total size, and whether the server has ranges.
 using blobs::first_range;
-constexpr async::RetryPolicy part_retries{.most_tries = 6};
+constexpr async::RetryPolicy part_retries{.max_tries = 6};
 
 std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);

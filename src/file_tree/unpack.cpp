@@ -20,9 +20,9 @@ constexpr std::size_t max_winding_links = 1'000;
 
 /// Quotes an archive's name for messages: it can be long or contain control characters.
 std::string in_quotes(std::string_view name) {
-  constexpr std::size_t most = 200;
-  return "'" + core::printable(std::string(name.substr(0, most))) +
-         (name.size() > most ? "...'" : "'");
+  constexpr std::size_t max_shown = 200;
+  return "'" + core::printable(std::string(name.substr(0, max_shown))) +
+         (name.size() > max_shown ? "...'" : "'");
 }
 
 [[noreturn]] void refuse_link(const std::string& path, const std::string& linked) {

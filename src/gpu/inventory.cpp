@@ -159,8 +159,8 @@ struct Machine::Nvml {
     std::vector<Slice> found;
     auto* handle_of =
         find<Return(Handle, unsigned, Handle*)>({"nvmlDeviceGetMigDeviceHandleByIndex"});
-    const unsigned most = number("nvmlDeviceGetMaxMigDeviceCount", device);
-    for (unsigned i = 0; handle_of && i < most; ++i) {
+    const unsigned max_slices = number("nvmlDeviceGetMaxMigDeviceCount", device);
+    for (unsigned i = 0; handle_of && i < max_slices; ++i) {
       Handle slice = nullptr;
       if (handle_of(device, i, &slice) != success) continue;  // No slice has this index.
       found.push_back({.uuid = text("nvmlDeviceGetUUID", slice),

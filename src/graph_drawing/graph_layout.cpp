@@ -10,7 +10,7 @@ namespace {
 
 constexpr double node_gap = 24, line_gap = 12, layer_gap = 44, margin = 16;
 /// Points of long edges between the layers. Beyond this number, long edges are straight.
-constexpr std::size_t most_bends = 20'000;
+constexpr std::size_t max_bends = 20'000;
 
 using Edge = std::pair<std::size_t, std::size_t>;
 
@@ -74,9 +74,9 @@ class Layering {
   }
 
   /// Each node comes below those that it depends on. A layer has a limited number of nodes, so that
-  /// a thousand steps beside each other are no line of a thousand.
+  /// a thousand steps beside each other do not become one long line.
   void assign_layers(const std::vector<std::size_t>& order) {
-    const auto most = std::max<std::size_t>(
+    const auto max_in_layer = std::max<std::size_t>(
         6, static_cast<std::size_t>(std::ceil(1.2 * std::sqrt(static_cast<double>(order.size())))));
     std::vector<std::vector<std::size_t>> needs(items_.size());
     for (std::size_t i = 0; i < edges_.size(); ++i)
@@ -85,7 +85,7 @@ class Layering {
     for (const auto node : order) {
       std::size_t layer = 0;
       for (const auto need : needs[node]) layer = std::max(layer, items_[need].layer + 1);
-      while (layer < in_layer.size() && in_layer[layer] == most) ++layer;
+      while (layer < in_layer.size() && in_layer[layer] == max_in_layer) ++layer;
       if (layer == in_layer.size()) in_layer.push_back(0);
       ++in_layer[layer];
       items_[node].layer = layer;
@@ -106,7 +106,7 @@ class Layering {
       const auto [from, to] = edges_[i];
       auto& chain = chains_[i];
       chain.push_back(from);
-      for (auto layer = items_[from].layer + 1; needed <= most_bends && layer < items_[to].layer;
+      for (auto layer = items_[from].layer + 1; needed <= max_bends && layer < items_[to].layer;
            ++layer) {
         const auto [known, is_new] = bends.emplace(std::pair(from, layer), items_.size());
         if (is_new) {

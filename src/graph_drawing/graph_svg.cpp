@@ -11,7 +11,7 @@ namespace {
 
 constexpr double name_width = 7.8, detail_width = 6.6;  ///< Widths of a character, in monospace.
 constexpr double padding = 12, one_line = 30, two_lines = 44;
-constexpr std::size_t longest_line = 44;
+constexpr std::size_t max_line_length = 44;
 
 constexpr const char* style =
     "text{font-family:ui-monospace,Menlo,Consolas,monospace;text-anchor:middle;fill:#1f2328}"
@@ -46,7 +46,7 @@ std::string number(double value) {
 std::string pair_of(double x, double y) { return number(x) + "," + number(y); }
 
 std::string clipped(const std::string& text) {
-  return text.size() <= longest_line ? text : text.substr(0, longest_line - 3) + "...";
+  return text.size() <= max_line_length ? text : text.substr(0, max_line_length - 3) + "...";
 }
 
 GraphSize size_of(const GraphNode& node) {
@@ -163,7 +163,7 @@ std::string svg_of(const StepGraph& graph) {
   }
   const auto layout = layout_graph(sizes, edges);
 
-  constexpr std::size_t most_labels = 60;
+  constexpr std::size_t max_labelled_lines = 60;
   constexpr double room_for_returns = 40;
   const double width = layout.size.width + (edges.size() < lines.size() ? room_for_returns : 0);
   auto svg = head(graph.pipeline, width, layout.size.height);
@@ -179,7 +179,7 @@ std::string svg_of(const StepGraph& graph) {
                     ? curve_back(layout.nodes[from], sizes[from], layout.nodes[to], sizes[to])
                     : curve_through(points),
                 line, title);
-    if (line.labels.empty() || points.empty() || lines.size() > most_labels) continue;
+    if (line.labels.empty() || points.empty() || lines.size() > max_labelled_lines) continue;
     const bool is_short = points.size() == 2;  // Else its last part begins beside other nodes.
     const auto at = label_point(points, is_short && leaving[from] > 1, arriving[to] > 1);
     labels += text("label", at.x, at.y + 3, clipped(line.labels)) + "\n";

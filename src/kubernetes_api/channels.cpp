@@ -79,7 +79,7 @@ async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string
     is_late = true;
     connection->close();
   });
-  limit.start(net::longest_silence());
+  limit.start(net::max_silence());
   co_await connection->write(std::move(upgrade));
   std::string head;
   std::array<char, 4096> buffer;

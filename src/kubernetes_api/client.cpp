@@ -133,7 +133,7 @@ async::Task<net::Request> Client::request_of(ApiCall call) {
   request.headers.push_back("Accept: " + call.accept);
   request.headers.push_back("User-Agent: pipe");
   request.timeout = call.timeout;
-  if (!call.on_body) request.silence = net::longest_silence();
+  if (!call.on_body) request.silence = net::max_silence();
   if (!call.body.is_null()) {
     request.body = call.body.dump(-1, ' ', false, json::error_handler_t::replace);
     request.headers.push_back("Content-Type: " + call.body_type);
@@ -187,7 +187,7 @@ void throw_refusal(const std::string& what, const net::Response& response) {
 
 async::Task<json> Client::call(ApiCall call) {
   auto retry_policy = retry_policy_;
-  retry_policy.most_tries = call.max_tries.value_or(retry_policy.most_tries);
+  retry_policy.max_tries = call.max_tries.value_or(retry_policy.max_tries);
   if (call.max_unanswered) retry_policy = retry_policy.impatient(*call.max_unanswered);
   async::Backoff backoff(retry_policy);
   if (!call.cancel) call.cancel = stop_;

@@ -56,7 +56,7 @@ async::Task<> Watch::follow(core::CancelSource& cancel) {
                    "&resourceVersion=" + net::url_encode(changes_.version()));
   call.timeout = std::chrono::seconds(seconds + 30);
   // A stream may be silent for long, but the server opens it at once.
-  async::Deadline opening(client_.loop().get_executor(), cancel, Duration(net::longest_silence()),
+  async::Deadline opening(client_.loop().get_executor(), cancel, Duration(net::max_silence()),
                           core::StopLevel::immediate);
   call.cancel = &opening.source();
   call.on_open = [&opening] { opening.lift(); };
@@ -90,7 +90,7 @@ async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_li
       const auto opened = std::chrono::steady_clock::now();
       co_await follow(cancel);
       const auto lasted = std::chrono::steady_clock::now() - opened;
-      has_received_ |= lasted > client_.retry_policy().longest_pause;
+      has_received_ |= lasted > client_.retry_policy().max_pause;
     } catch (const ApiError& error) {
       if (is_too_old(error))
         changes_.forget_version();

@@ -10,11 +10,12 @@ namespace {
 
 /// Formats `step 'a'`, or `steps 'a', 'b' and 3 others`.
 std::string names_of(const std::vector<const StepSpec*>& steps) {
-  constexpr std::size_t most = 5;
+  constexpr std::size_t max_named = 5;
   std::string text = steps.size() == 1 ? "step " : "steps ";
-  for (std::size_t i = 0; i < std::min(steps.size(), most); ++i)
+  for (std::size_t i = 0; i < std::min(steps.size(), max_named); ++i)
     text += (i ? ", '" : "'") + steps[i]->name + "'";
-  if (steps.size() > most) text += " and " + std::to_string(steps.size() - most) + " others";
+  if (steps.size() > max_named)
+    text += " and " + std::to_string(steps.size() - max_named) + " others";
   return text;
 }
 

@@ -71,8 +71,8 @@ std::optional<double> metric_value(const json& value) {
 }
 
 bool is_metric_name(std::string_view name) {
-  constexpr std::size_t longest = 200;
-  return !name.empty() && name.size() <= longest && core::is_utf8(name) &&
+  constexpr std::size_t max_length = 200;
+  return !name.empty() && name.size() <= max_length && core::is_utf8(name) &&
          std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 

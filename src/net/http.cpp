@@ -234,13 +234,13 @@ void Exchange::take_header(std::string_view line) {
 /// Collects the body; of an error or a redirection only the beginning.
 void Exchange::collect(std::string_view bytes) {
   const bool is_error = response_.status >= 300;
-  const auto most = is_error ? max_error_answer : max_answer;
-  if (!is_error && response_.body.size() + bytes.size() > most)
+  const auto max_size = is_error ? max_error_answer : max_answer;
+  if (!is_error && response_.body.size() + bytes.size() > max_size)
     throw core::EnvironmentError(request_.method + " " + request_.url +
-                                 ": the answer is larger than " + std::to_string(most >> 20) +
+                                 ": the answer is larger than " + std::to_string(max_size >> 20) +
                                  " MiB");
-  response_.body += bytes.substr(0, most - response_.body.size());
-  has_enough_ = is_error && response_.body.size() == most;
+  response_.body += bytes.substr(0, max_size - response_.body.size());
+  has_enough_ = is_error && response_.body.size() == max_size;
 }
 
 curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr*) {

@@ -4,7 +4,7 @@
 
 namespace pipeline::net {
 
-std::chrono::seconds longest_silence() {
+std::chrono::seconds max_silence() {
   using std::chrono::seconds;
   const auto time =
       core::duration_of_variable("PIPE_SERVER_TIMEOUT", seconds(1), "duration of a second or more");

@@ -8,6 +8,6 @@ namespace pipeline::net {
 
 /// Returns the limit for the API server and the bucket: PIPE_SERVER_TIMEOUT (`30s`, `5m`), or a
 /// minute. Throws EnvironmentError if the variable is not a duration of at least a second.
-std::chrono::seconds longest_silence();
+std::chrono::seconds max_silence();
 
 }  // namespace pipeline::net

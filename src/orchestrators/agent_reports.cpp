@@ -5,7 +5,7 @@
 namespace pipeline::orchestrators {
 namespace {
 
-constexpr int most_looks_for_waits = 30;
+constexpr int max_looks_for_waits = 30;
 constexpr std::chrono::milliseconds pause_between_looks{100};
 
 bool makes_progress(const Attempt& attempt, const AgentReport& report) {
@@ -18,7 +18,7 @@ bool makes_progress(const Attempt& attempt, const AgentReport& report) {
 }  // namespace
 
 async::Task<std::string> AgentReports::waits_of(const Attempt& attempt) const {
-  for (int look = 0; look < most_looks_for_waits; ++look) {
+  for (int look = 0; look < max_looks_for_waits; ++look) {
     const auto found = reports_.find(&attempt);
     if (found == reports_.end()) break;
     if (!found->second.waits.empty()) co_return found->second.waits;

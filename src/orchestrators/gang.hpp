@@ -51,7 +51,7 @@ class Gang {
   /// @param attempt of a step with nodes; it and `runner` outlive the gang
   /// @param max_pause after everything was given back, see pause_of()
   Gang(AttemptRunner& runner, const Attempt& attempt,
-       std::chrono::milliseconds max_pause = longest_gang_pause);
+       std::chrono::milliseconds max_pause = max_gang_pause);
 
   /// Runs all processes to their ends. A failure is that of the process that failed first.
   /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at

@@ -223,10 +223,9 @@ std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::stri
   return words;
 }
 
-std::chrono::milliseconds pause_of(std::chrono::milliseconds longest, std::minstd_rand& random) {
-  constexpr int shortest_part = 30;
-  std::uniform_int_distribution<std::int64_t> between(longest.count() / shortest_part,
-                                                      longest.count());
+std::chrono::milliseconds pause_of(std::chrono::milliseconds max_pause, std::minstd_rand& random) {
+  constexpr int parts = 30;
+  std::uniform_int_distribution<std::int64_t> between(max_pause.count() / parts, max_pause.count());
   return std::chrono::milliseconds(between(random));
 }
 

@@ -43,9 +43,9 @@ unsigned free_ports(unsigned count);
 
 /// Pause of a step with nodes that has given everything back: two that did so at the same time try
 /// again at different ones.
-inline constexpr std::chrono::seconds longest_gang_pause{30};
-/// Returns a pause of at most `longest`, and at least a thirtieth of that.
-std::chrono::milliseconds pause_of(std::chrono::milliseconds longest, std::minstd_rand& random);
+inline constexpr std::chrono::seconds max_gang_pause{30};
+/// Returns a pause of at most `max_pause`, and at least a thirtieth of that.
+std::chrono::milliseconds pause_of(std::chrono::milliseconds max_pause, std::minstd_rand& random);
 
 /// The end of a process, as the agent of its node tells it.
 struct RankEnd {

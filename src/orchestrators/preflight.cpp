@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view mark = "pipe-preflight ";
 constexpr int missing = 127;
-constexpr std::size_t longest_report_line = 64 * 1024;
+constexpr std::size_t full_report_size = 64 * 1024;
 
 /// $1: the UUIDs that must be visible; then the command. Runs in a subshell, so that none of its
 /// variables conflict with the command's. nvidia-smi lists the slices of a GPU divided by MIG after
@@ -181,7 +181,7 @@ void write_preflight(LogSink& log, std::string_view text) {
 
 void PreflightLog::take_line(std::string_view line) {
   if (!line.starts_with(mark)) {
-    if (said_.size() < longest_report_line) (said_ += line) += '\n';
+    if (said_.size() < full_report_size) (said_ += line) += '\n';
     return;
   }
   line.remove_prefix(mark.size());
@@ -206,8 +206,7 @@ void PreflightLog::write(Stream stream, std::string_view bytes) {
     const auto end = bytes.find('\n');
     rest_ += bytes.substr(0, end);
     bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
-    if (end != bytes.npos || rest_.size() > longest_report_line)
-      take_line(std::exchange(rest_, {}));
+    if (end != bytes.npos || rest_.size() > full_report_size) take_line(std::exchange(rest_, {}));
   }
   if (!bytes.empty()) log_.write(stream, bytes);
 }

@@ -28,7 +28,7 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
                                          const std::vector<AssignedGpu>& gpus,
                                          GpuVisibility visibility);
 /// Covers the initialisation of all GPUs of a machine, if no process keeps the driver loaded.
-inline constexpr std::chrono::seconds longest_preflight{120};
+inline constexpr std::chrono::seconds preflight_timeout{120};
 /// Returns the failure for nvidia-smi not ending in time.
 Failure preflight_hangs(std::chrono::seconds waited);
 

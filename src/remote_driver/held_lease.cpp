@@ -82,7 +82,7 @@ async::Task<> HeldLease::finish() {
 void HeldLease::hand_on() {
   try {
     asio::io_context loop;
-    kubernetes_api::Client client(loop, client_.access(), {.most_tries = 1});
+    kubernetes_api::Client client(loop, client_.access(), {.max_tries = 1});
     kubernetes_api::Lease lease(client, name_, holder_);
     asio::co_spawn(loop, lease.release(), asio::detached);
     loop.run();

@@ -401,6 +401,67 @@ void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) 
   }
 }
 
+/// A step and the one whose matrix it has, `matrix: train`.
+using Follower = std::pair<ReadStep*, const ReadStep*>;
+
+/// Reports that the step that `value` names has no matrix to copy.
+/// @param named the step; null if there is none
+void report_no_matrix(const core::Value& value, const ReadStep* named,
+                      const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  const core::Value* its = named ? named->body->find("matrix") : nullptr;
+  std::vector<std::string> names;
+  for (const ReadStep& each : steps)
+    if (const core::Value* matrix = each.body->find("matrix");
+        matrix && matrix->kind == core::Value::Kind::map)
+      names.push_back(each.spec.name);
+  settings::report(diagnostics, named ? "bad-matrix" : "unknown-step",
+                   named ? "step '" + value.scalar + "' has no matrix of its own"
+                         : "there is no step '" + value.scalar + "' to have the matrix of",
+                   value.span, {},
+                   its && its->kind == core::Value::Kind::scalar
+                       ? "did you mean `matrix: " + its->scalar + "`?"
+                       : core::did_you_mean(value.scalar, names));
+}
+
+std::vector<Follower> followers_in(std::vector<ReadStep>& steps,
+                                   settings::Diagnostics& diagnostics) {
+  std::unordered_map<std::string_view, const ReadStep*> by_name;
+  by_name.reserve(steps.size());
+  for (const ReadStep& step : steps) by_name.emplace(step.spec.name, &step);
+  std::vector<Follower> followers;
+  for (ReadStep& step : steps) {
+    const core::Value* value = step.body->find("matrix");
+    if (!value || value->kind == core::Value::Kind::map) continue;
+    if (value->kind != core::Value::Kind::scalar) {
+      settings::report_type(diagnostics, "matrix", expected_text, *value);
+      continue;
+    }
+    const auto found = by_name.find(step.scope->step_called(value->scalar));
+    const ReadStep* leader = found == by_name.end() ? nullptr : found->second;
+    const core::Value* matrix = leader ? leader->body->find("matrix") : nullptr;
+    if (matrix && matrix->kind == core::Value::Kind::map)
+      followers.emplace_back(&step, leader);
+    else
+      report_no_matrix(*value, leader, steps, diagnostics);
+  }
+  return followers;
+}
+
+/// Copies the matrices of other steps, until the memory budget is spent.
+void copy_matrices(const std::vector<Follower>& followers, MemoryBudget& budget) {
+  std::unordered_map<const ReadStep*, std::size_t> rows;  // Bytes.
+  for (const auto& [step, leader] : followers) {
+    auto [bytes, is_new] = rows.try_emplace(leader);
+    if (is_new && leader->matrix)
+      for (const Row& row : leader->matrix->instances) bytes->second += model::memory_of(row);
+    if (!budget.take(1, bytes->second, "the matrix of step '" + leader->spec.name + "'",
+                     step->body->find("matrix")->span))
+      return;
+    step->matrix = leader->matrix;
+    step->open = leader->open;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> axes_of(const ReadStep& step) {
@@ -413,7 +474,6 @@ std::vector<std::string> axes_of(const ReadStep& step) {
 
 void read_matrices(std::vector<ReadStep>& steps, MemoryBudget& budget,
                    settings::Diagnostics& diagnostics) {
-  std::unordered_map<std::string_view, ReadStep*> by_name;
   bool has_some = false;
   for (ReadStep& step : steps) {
     const core::Value* value = step.body->find("matrix");
@@ -431,50 +491,7 @@ void read_matrices(std::vector<ReadStep>& steps, MemoryBudget& budget,
                        step.key->span, {"its instances have longer names"});
   }
   if (!has_some) return;
-  by_name.reserve(steps.size());
-  for (ReadStep& step : steps) by_name.emplace(step.spec.name, &step);
-  std::vector<std::pair<ReadStep*, const ReadStep*>> followers;
-  for (ReadStep& step : steps) {
-    const core::Value* value = step.body->find("matrix");
-    if (!value || value->kind == core::Value::Kind::map) continue;
-    if (value->kind != core::Value::Kind::scalar) {
-      settings::report_type(diagnostics, "matrix", expected_text, *value);
-      continue;
-    }
-    const auto other = by_name.find(step.scope->step_called(value->scalar));
-    const core::Value* its = other == by_name.end() ? nullptr : other->second->body->find("matrix");
-    const auto suggestion = [&] {
-      std::vector<std::string> names;
-      for (const ReadStep& each : steps)
-        if (const core::Value* matrix = each.body->find("matrix");
-            matrix && matrix->kind == core::Value::Kind::map)
-          names.push_back(each.spec.name);
-      return core::did_you_mean(value->scalar, names);
-    };
-    if (other == by_name.end())
-      settings::report(diagnostics, "unknown-step",
-                       "there is no step '" + value->scalar + "' to have the matrix of",
-                       value->span, {}, suggestion());
-    else if (!its || its->kind != core::Value::Kind::map)
-      settings::report(diagnostics, "bad-matrix",
-                       "step '" + value->scalar + "' has no matrix of its own", value->span, {},
-                       its && its->kind == core::Value::Kind::scalar
-                           ? "did you mean `matrix: " + its->scalar + "`?"
-                           : suggestion());
-    else
-      followers.emplace_back(&step, other->second);
-  }
-  std::unordered_map<const ReadStep*, std::size_t> rows;  // Bytes.
-  for (const auto& [step, leader] : followers) {
-    auto [bytes, is_new] = rows.try_emplace(leader);
-    if (is_new && leader->matrix)
-      for (const Row& row : leader->matrix->instances) bytes->second += model::memory_of(row);
-    if (!budget.take(1, bytes->second, "the matrix of step '" + leader->spec.name + "'",
-                     step->body->find("matrix")->span))
-      break;
-    step->matrix = leader->matrix;
-    step->open = leader->open;
-  }
+  copy_matrices(followers_in(steps, diagnostics), budget);
   for (ReadStep& step : steps)
     if (step.matrix || step.open) check_parameters(step, diagnostics);
 }

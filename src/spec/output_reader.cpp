@@ -61,68 +61,92 @@ OutputFlags read_flags(const core::Value& map, const std::vector<std::string>& k
   return flags;
 }
 
-}  // namespace
+/// Reads the `outputs` of a step: a list of names, or a map of names to files.
+class OutputReader {
+ public:
+  OutputReader(StepSpec& step, settings::Diagnostics& diagnostics)
+      : step_(step), diagnostics_(diagnostics) {}
 
-void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics) {
-  std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
-  const auto add = [&](const core::Value& name, const core::Value& file, OutputFlags flags = {}) {
-    if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
-      const auto meant = meant_output(name);
-      settings::report(diagnostics, "bad-name",
-                       "an output's name must be " + std::string(slot_name.expected) + ", not " +
-                           settings::describe(name),
-                       name.span, {},
-                       meant ? "a name with its file is `outputs: {" + meant->name + ": " +
-                                   meant->file_name + "}`"
-                             : "");
-      // References to the output are then not errors, too.
-      if (meant) step.outputs.push_back(*meant);
-      return;
-    }
-    if (file.kind != core::Value::Kind::scalar || !file_name.accepts(file.scalar)) {
-      settings::report(diagnostics, "bad-name",
-                       "the file of output '" + name.scalar + "' must be " + file_name.expected +
-                           ", not " + settings::describe(file),
-                       file.span);
-      step.outputs.push_back({name.scalar, name.scalar});  // For references to it.
-      return;
-    }
-    const auto [other, is_new] = makers.emplace(file.scalar, name.scalar);
-    if (!is_new && other->second == name.scalar)
-      settings::report(diagnostics, "duplicate-key",
-                       "the output '" + name.scalar + "' is listed twice", name.span);
-    else if (!is_new)
-      settings::report(diagnostics, "duplicate-file",
-                       "the outputs '" + other->second + "' and '" + name.scalar +
-                           "' have the same file name '" + file.scalar + "'",
-                       file.span);
-    if (other->second != name.scalar || is_new)
-      step.outputs.push_back(
-          {name.scalar, file.scalar, flags.metrics, flags.temp, flags.from_all_nodes});
-  };
-  if (value.kind == core::Value::Kind::list)
-    for (const core::Value& item : value.items) {
+  void read_list(const core::Value& list) {
+    static const std::vector<std::string> keys{"name", "file", "metrics", "temp", "from"};
+    for (const core::Value& item : list.items) {
       const core::Value* name = item.find("name");
       if (!name || !item.find("from")) {
         add(item, item);
         continue;
       }
-      static const std::vector<std::string> keys{"name", "file", "metrics", "temp", "from"};
       const core::Value* file = item.find("file");
-      add(*name, file ? *file : *name, read_flags(item, keys, diagnostics));
+      add(*name, file ? *file : *name, read_flags(item, keys, diagnostics_));
     }
-  else if (value.kind == core::Value::Kind::map)
-    for (const auto& [name, file] : value.members) {
+  }
+  void read_map(const core::Value& map) {
+    static const std::vector<std::string> keys{"file", "metrics", "temp", "from"};
+    for (const auto& [name, file] : map.members) {
       const core::Value* written = &file;
       OutputFlags flags;
       if (file.kind == core::Value::Kind::map) {
-        static const std::vector<std::string> keys{"file", "metrics", "temp", "from"};
-        flags = read_flags(file, keys, diagnostics);
+        flags = read_flags(file, keys, diagnostics_);
         written = file.find("file");
       }
       const bool is_named = written && written->kind != core::Value::Kind::null;
       add(name, is_named ? *written : name, flags);
     }
+  }
+
+ private:
+  void add(const core::Value& name, const core::Value& file, OutputFlags flags = {});
+  void report_bad_name(const core::Value& name);
+
+  StepSpec& step_;
+  settings::Diagnostics& diagnostics_;
+  std::unordered_map<std::string, std::string> makers_;  ///< From a file name to its output.
+};
+
+void OutputReader::add(const core::Value& name, const core::Value& file, OutputFlags flags) {
+  if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar))
+    return report_bad_name(name);
+  if (file.kind != core::Value::Kind::scalar || !file_name.accepts(file.scalar)) {
+    settings::report(diagnostics_, "bad-name",
+                     "the file of output '" + name.scalar + "' must be " + file_name.expected +
+                         ", not " + settings::describe(file),
+                     file.span);
+    step_.outputs.push_back({name.scalar, name.scalar});  // For references to it.
+    return;
+  }
+  const auto [other, is_new] = makers_.emplace(file.scalar, name.scalar);
+  if (!is_new && other->second == name.scalar)
+    return settings::report(diagnostics_, "duplicate-key",
+                            "the output '" + name.scalar + "' is listed twice", name.span);
+  if (!is_new)
+    settings::report(diagnostics_, "duplicate-file",
+                     "the outputs '" + other->second + "' and '" + name.scalar +
+                         "' have the same file name '" + file.scalar + "'",
+                     file.span);
+  step_.outputs.push_back(
+      {name.scalar, file.scalar, flags.metrics, flags.temp, flags.from_all_nodes});
+}
+
+void OutputReader::report_bad_name(const core::Value& name) {
+  const auto meant = meant_output(name);
+  settings::report(
+      diagnostics_, "bad-name",
+      "an output's name must be " + std::string(slot_name.expected) + ", not " +
+          settings::describe(name),
+      name.span, {},
+      meant ? "a name with its file is `outputs: {" + meant->name + ": " + meant->file_name + "}`"
+            : "");
+  // References to the output are then not errors, too.
+  if (meant) step_.outputs.push_back(*meant);
+}
+
+}  // namespace
+
+void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics) {
+  OutputReader reader(step, diagnostics);
+  if (value.kind == core::Value::Kind::list)
+    reader.read_list(value);
+  else if (value.kind == core::Value::Kind::map)
+    reader.read_map(value);
   else
     settings::report_type(
         diagnostics, "outputs",

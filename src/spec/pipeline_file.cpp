@@ -196,81 +196,130 @@ void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diag
   }
 }
 
-PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
-                           settings::Diagnostics& diagnostics) {
-  PipelineSpec pipeline;
-  FileScope& main = files.main();
-  pipeline.file = main.file;
-  pipeline.root = main.folder();
-  read_header(main.root, pipeline, diagnostics);
+/// Reads a pipeline's file and those that it includes, in passes over all of their steps.
+class PipelineReader {
+ public:
+  PipelineReader(Files& files, const LoadOptions& given, settings::Diagnostics& diagnostics)
+      : files_(files),
+        diagnostics_(diagnostics),
+        options_(given.parameters, diagnostics),
+        budget_(diagnostics) {}
 
-  std::map<const FileScope*, std::unique_ptr<StepReader>> readers;
-  ParameterOptions options(given.parameters, diagnostics);
-  MemoryBudget budget(diagnostics);
-  const auto& order = files.in_order();
+  /// Returns the pipeline, without its steps once the memory budget is spent, which is reported.
+  PipelineSpec read() && {
+    const FileScope& main = files_.main();
+    pipeline_.file = main.file;
+    pipeline_.root = main.folder();
+    read_header(main.root, pipeline_, diagnostics_);
+    if (read_all_defaults() && read_all_steps() && read_parameters()) {
+      resolve_references();
+      list_sources();
+      expand_steps();
+    }
+    return std::move(pipeline_);
+  }
+
+ private:
+  bool read_all_defaults();
+  bool read_all_steps();
+  bool read_parameters();
+  void resolve_references();
+  void list_sources();
+  void expand_steps();
+
+  Files& files_;
+  settings::Diagnostics& diagnostics_;
+  ParameterOptions options_;
+  MemoryBudget budget_;
+  std::map<const FileScope*, std::unique_ptr<StepReader>> readers_;
+  PipelineSpec pipeline_;
+  std::vector<StepSpec> specs_;  ///< Referred to by steps_, so its capacity is that of all steps.
+  std::vector<ReadStep> steps_;
+};
+
+bool PipelineReader::read_all_defaults() {
+  const auto& order = files_.in_order();
   // An including file comes after those that it includes, and its defaults are needed first.
   for (auto each = order.rbegin(); each != order.rend(); ++each) {
     FileScope& scope = **each;
-    auto& reader = readers[&scope];
-    reader = std::make_unique<StepReader>(scope, pipeline.root, budget, diagnostics);
-    if (scope.parent && !budget.take(1, memory_of(scope.parent->defaults),
-                                     "the parameters that this file takes over", scope.span))
-      return pipeline;
+    auto& reader = readers_[&scope];
+    reader = std::make_unique<StepReader>(scope, pipeline_.root, budget_, diagnostics_);
+    if (scope.parent && !budget_.take(1, memory_of(scope.parent->defaults),
+                                      "the parameters that this file takes over", scope.span))
+      return false;
     if (scope.parent)
-      read_included_defaults(scope, *reader, *readers.at(scope.parent), diagnostics);
+      read_included_defaults(scope, *reader, *readers_.at(scope.parent), diagnostics_);
     else
       scope.defaults = reader->read_defaults(scope.root);
-    options.apply(scope);
+    options_.apply(scope);
     reader->fill(scope.root, scope.defaults, scope.parent ? &scope.parent->defaults : nullptr);
   }
+  return true;
+}
+
+bool PipelineReader::read_all_steps() {
+  const auto& order = files_.in_order();
   std::size_t count = 0;
   for (const FileScope* scope : order) {
     count += step_count(*scope);
-    if (!take_defaults(*scope, budget)) return pipeline;
+    if (!take_defaults(*scope, budget_)) return false;
   }
-  std::vector<StepSpec> specs;
-  std::vector<ReadStep> steps;
-  specs.reserve(count);
-  steps.reserve(count);
+  specs_.reserve(count);
+  steps_.reserve(count);
   for (const FileScope* scope : order)
-    read_steps(*scope, *readers.at(scope), specs, steps, diagnostics);
-  if (order.size() > 1) check_names(steps, diagnostics);  // In one file, keys are unique.
-  read_repeats(steps, diagnostics);
-  options.apply(steps);
-  read_matrices(steps, budget, diagnostics);
-  if (budget.is_spent()) return pipeline;
-  options.report_unknown(main.defaults, steps);
-  declare_axes(steps);
-  read_conditions(steps, files.texts(), diagnostics);
-  check_references(steps, diagnostics);
-  check_repeats(steps, diagnostics);
-  if (const auto* headline = main.root.find("headline"))
-    pipeline.headline = read_headline(*headline, steps, diagnostics);
-  read_commands(steps, files.texts(), diagnostics);
-  for (ReadStep& step : steps)
-    if (step.is_filled()) step.filled_from = step.spec.parameters;
-  keep_named_parameters(steps);
+    read_steps(*scope, *readers_.at(scope), specs_, steps_, diagnostics_);
+  if (order.size() > 1) check_names(steps_, diagnostics_);  // In one file, keys are unique.
+  return true;
+}
 
+/// Reads rounds, matrices and the options for parameters, which give the steps their values.
+bool PipelineReader::read_parameters() {
+  read_repeats(steps_, diagnostics_);
+  options_.apply(steps_);
+  read_matrices(steps_, budget_, diagnostics_);
+  if (budget_.is_spent()) return false;
+  options_.report_unknown(files_.main().defaults, steps_);
+  declare_axes(steps_);
+  return true;
+}
+
+/// Reads everything that names a step, an output or a parameter.
+void PipelineReader::resolve_references() {
+  read_conditions(steps_, files_.texts(), diagnostics_);
+  check_references(steps_, diagnostics_);
+  check_repeats(steps_, diagnostics_);
+  if (const auto* headline = files_.main().root.find("headline"))
+    pipeline_.headline = read_headline(*headline, steps_, diagnostics_);
+  read_commands(steps_, files_.texts(), diagnostics_);
+  for (ReadStep& step : steps_)
+    if (step.is_filled()) step.filled_from = step.spec.parameters;
+  keep_named_parameters(steps_);
+}
+
+/// Lists the files that the pipeline was read from, and the names of filled parameters.
+void PipelineReader::list_sources() {
   std::set<std::string> filled_names;
-  for (const FileScope* scope : order) add_filled_names(scope->root, filled_names);
-  pipeline.filled_parameters.assign(filled_names.begin(), filled_names.end());
+  for (const FileScope* scope : files_.in_order()) add_filled_names(scope->root, filled_names);
+  pipeline_.filled_parameters.assign(filled_names.begin(), filled_names.end());
   std::set<fs::path> sources;
-  for (const auto& [scope, reader] : readers)
+  for (const auto& [scope, reader] : readers_)
     sources.insert(reader->sources().begin(), reader->sources().end());
-  for (const ReadStep& step : steps) sources.insert(step.files.begin(), step.files.end());
-  pipeline.included = files.included();
-  sources.insert(pipeline.included.begin(), pipeline.included.end());
-  pipeline.sources.assign(sources.begin(), sources.end());
-  pipeline.sources.push_back(pipeline.file);
-  read_env_file(steps, pipeline);
-  pipeline.parameters = std::move(main.defaults.parameters);
-  for (const ReadStep& step : steps)
-    if (!take_instances(step, budget)) return pipeline;
-  pipeline.steps = expand(steps, std::move(specs), diagnostics);
-  check_result_folders(pipeline.steps, diagnostics);
-  check_temporary(pipeline.steps, diagnostics);
-  order_final_steps(pipeline.steps);
-  return pipeline;
+  for (const ReadStep& step : steps_) sources.insert(step.files.begin(), step.files.end());
+  pipeline_.included = files_.included();
+  sources.insert(pipeline_.included.begin(), pipeline_.included.end());
+  pipeline_.sources.assign(sources.begin(), sources.end());
+  pipeline_.sources.push_back(pipeline_.file);
+}
+
+void PipelineReader::expand_steps() {
+  read_env_file(steps_, pipeline_);
+  pipeline_.parameters = std::move(files_.main().defaults.parameters);
+  for (const ReadStep& step : steps_)
+    if (!take_instances(step, budget_)) return;
+  pipeline_.steps = expand(steps_, std::move(specs_), diagnostics_);
+  check_result_folders(pipeline_.steps, diagnostics_);
+  check_temporary(pipeline_.steps, diagnostics_);
+  order_final_steps(pipeline_.steps);
 }
 
 /// Throws the diagnostics in the order of the files, limited to a readable number.
@@ -305,7 +354,7 @@ PipelineSpec read_files(core::Value root, std::string_view text, const fs::path&
     fail(std::move(diagnostics), {{name.string(), std::string(text)}});
   }
   Files files(std::move(root), fs::absolute(file).lexically_normal(), text, diagnostics);
-  auto pipeline = read_pipeline(files, options, diagnostics);
+  auto pipeline = PipelineReader(files, options, diagnostics).read();
   if (diagnostics.empty()) return pipeline;
   std::vector<core::SourceText> sources{{name.string(), std::string(text)}};
   // Included files are named in the way that the pipeline's own file was.

@@ -161,9 +161,9 @@ bool names_checkpoint(const Command& command) {
   return false;
 }
 
-void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics) {
-  const core::Value& value = *step.command;
-  StepSpec& spec = step.spec;
+/// Returns the names that the command of a step can refer to.
+TemplateNames names_for_command(const ReadStep& step) {
+  const StepSpec& spec = step.spec;
   TemplateNames names;
   // An input whose source is wrong has been reported, so its use is not a second error.
   if (const core::Value* inputs = step.body->find("inputs"))
@@ -178,61 +178,96 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   for (const auto& variable : spec.environment) names.environment.push_back(variable.first);
   std::sort(names.inputs.begin(), names.inputs.end());
   std::sort(names.outputs.begin(), names.outputs.end());
+  return names;
+}
 
-  const auto read = [&](const core::Value& scalar) {
-    std::vector<TemplateProblem> problems;
-    spec.command.arguments.push_back(parse_template(scalar.scalar, names, problems));
-    for (TemplateProblem& problem : problems)
-      settings::report(diagnostics, problem.code, std::move(problem.message),
-                       places.find(scalar, problem.offset, problem.length),
-                       std::move(problem.notes), std::move(problem.suggestion));
-  };
-  if (value.kind == core::Value::Kind::list) {
-    spec.command.interpreter.clear();
-    if (const core::Value* shell = step.body->find("shell"))
-      settings::report(
-          diagnostics, "contradiction",
-          "step '" + spec.name + "' has a 'shell', but its command is a list, which no shell reads",
-          shell->span, {}, "write the command as one text, or remove 'shell'");
-    if (value.items.empty())
-      settings::report(diagnostics, "empty-command",
-                       "the command of step '" + spec.name + "' is empty", value.span);
-    if (value.items.size() == 1 && value.items[0].scalar.find(' ') != std::string::npos &&
-        !value.items[0].scalar.starts_with('/') && !value.items[0].scalar.starts_with("./"))
-      settings::report(
-          diagnostics, "bad-command",
-          "no program has blanks in its name: each item of the list is one word",
-          value.items[0].span, {},
-          "did you mean `command: " + value.items[0].scalar + "`, a text that a shell reads?");
-    for (const core::Value& item : value.items) {
-      if (item.kind != core::Value::Kind::scalar)
-        settings::report(diagnostics, "wrong-type",
-                         "each of 'command' must be a text, not " + settings::describe(item),
-                         item.span);
-      else if (!settings::formats::text.accepts(item.scalar))
-        settings::report(diagnostics, "control-character",
-                         "a command must not have control characters", item.span);
-      else
-        read(item);
-    }
-    if (!value.items.empty() && value.items[0].kind == core::Value::Kind::scalar &&
-        value.items[0].scalar.empty())
-      settings::report(diagnostics, "empty-command", "the program to execute is an empty text",
-                       value.items[0].span);
-  } else if (value.kind == core::Value::Kind::scalar) {
-    spec.command.shell = true;
-    if (value.scalar.find_first_not_of(" \t\n") == std::string::npos)
-      settings::report(diagnostics, "empty-command",
-                       "the command of step '" + spec.name + "' is empty", value.span);
-    else if (!settings::formats::text.accepts(value.scalar))
-      settings::report(diagnostics, "control-character",
-                       "a command must not have control characters", value.span);
+/// Reads the command of a step: a list of arguments, or a text for a shell.
+class CommandReader {
+ public:
+  CommandReader(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics)
+      : step_(step),
+        command_(step.spec.command),
+        places_(places),
+        diagnostics_(diagnostics),
+        names_(names_for_command(step)) {}
+
+  void read() {
+    const core::Value& value = *step_.command;
+    if (value.kind == core::Value::Kind::list)
+      read_list(value);
+    else if (value.kind == core::Value::Kind::scalar)
+      read_shell_text(value);
     else
-      read(value);
-  } else {
-    settings::report_type(diagnostics, "command", "a list of texts, or a text for a shell", value);
+      settings::report_type(diagnostics_, "command", "a list of texts, or a text for a shell",
+                            value);
+    step_.spec.checkpoint |= names_checkpoint(command_);
   }
-  spec.checkpoint |= names_checkpoint(spec.command);
+
+ private:
+  void read_list(const core::Value& list);
+  void read_shell_text(const core::Value& value);
+  void add_argument(const core::Value& scalar);
+  void report_empty(const core::Value& value) {
+    settings::report(diagnostics_, "empty-command",
+                     "the command of step '" + step_.spec.name + "' is empty", value.span);
+  }
+
+  ReadStep& step_;
+  Command& command_;
+  ScalarPlaces& places_;
+  settings::Diagnostics& diagnostics_;
+  const TemplateNames names_;
+};
+
+void CommandReader::read_list(const core::Value& list) {
+  command_.interpreter.clear();
+  if (const core::Value* shell = step_.body->find("shell"))
+    settings::report(diagnostics_, "contradiction",
+                     "step '" + step_.spec.name +
+                         "' has a 'shell', but its command is a list, which no shell reads",
+                     shell->span, {}, "write the command as one text, or remove 'shell'");
+  if (list.items.empty()) return report_empty(list);
+  if (list.items.size() == 1 && list.items[0].scalar.find(' ') != std::string::npos &&
+      !list.items[0].scalar.starts_with('/') && !list.items[0].scalar.starts_with("./"))
+    settings::report(
+        diagnostics_, "bad-command",
+        "no program has blanks in its name: each item of the list is one word", list.items[0].span,
+        {}, "did you mean `command: " + list.items[0].scalar + "`, a text that a shell reads?");
+  for (const core::Value& item : list.items) {
+    if (item.kind != core::Value::Kind::scalar)
+      settings::report(diagnostics_, "wrong-type",
+                       "each of 'command' must be a text, not " + settings::describe(item),
+                       item.span);
+    else if (!settings::formats::text.accepts(item.scalar))
+      settings::report(diagnostics_, "control-character",
+                       "a command must not have control characters", item.span);
+    else
+      add_argument(item);
+  }
+  if (list.items[0].kind == core::Value::Kind::scalar && list.items[0].scalar.empty())
+    settings::report(diagnostics_, "empty-command", "the program to execute is an empty text",
+                     list.items[0].span);
+}
+
+void CommandReader::read_shell_text(const core::Value& value) {
+  command_.shell = true;
+  if (value.scalar.find_first_not_of(" \t\n") == std::string::npos)
+    report_empty(value);
+  else if (!settings::formats::text.accepts(value.scalar))
+    settings::report(diagnostics_, "control-character",
+                     "a command must not have control characters", value.span);
+  else
+    add_argument(value);
+}
+
+/// Adds an argument, and reports wrong placeholders at their positions.
+void CommandReader::add_argument(const core::Value& scalar) {
+  std::vector<TemplateProblem> problems;
+  command_.arguments.push_back(parse_template(scalar.scalar, names_, problems));
+  for (TemplateProblem& problem : problems)
+    settings::report(diagnostics_, problem.code, std::move(problem.message),
+                     places_.find(scalar, problem.offset, problem.length), std::move(problem.notes),
+                     std::move(problem.suggestion));
 }
 
 /// Adds each name after `PIPE_PARAM_` in the text to `variables`.
@@ -304,7 +339,7 @@ void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_v
   ScalarPlaces places(sources);
   for (ReadStep& step : steps)
     if (step.command)
-      read_command(step, places, diagnostics);
+      CommandReader(step, places, diagnostics).read();
     else if (!step.notebook.empty())
       add_notebook_command(step);
 }

@@ -128,7 +128,7 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   }
   // A transfer may take long, but a server that is silent is considered gone.
   const std::chrono::seconds work(call.server_bytes / server_pace);
-  request.silence = net::longest_silence() + work;
+  request.silence = net::max_silence() + work;
   request.timeout =
       call.is_lookup
           ? 10s

@@ -28,8 +28,8 @@ void StallWatch::note_progress(Clock::time_point until) {
 
 std::optional<Clock::duration> StallWatch::pause_between_looks() const {
   if (!after_) return std::nullopt;
-  constexpr std::chrono::milliseconds longest{500};
-  return std::min<Clock::duration>(longest, std::chrono::milliseconds(after_->count()) / 4);
+  constexpr std::chrono::milliseconds max_pause{500};
+  return std::min<Clock::duration>(max_pause, std::chrono::milliseconds(after_->count()) / 4);
 }
 
 void StallWatch::end() {

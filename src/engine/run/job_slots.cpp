@@ -23,8 +23,8 @@ unsigned max_attempts(unsigned open_files) {
 }
 
 JobSlots slots_for(unsigned jobs, unsigned open_files) {
-  const auto slots = [jobs, most = max_attempts(open_files)](unsigned preset) {
-    return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, most));
+  const auto slots = [jobs, max_slots = max_attempts(open_files)](unsigned preset) {
+    return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, max_slots));
   };
   return {.local = slots(core::usable_processors()), .remote = slots(max_remote_attempts)};
 }

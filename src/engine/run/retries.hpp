@@ -54,8 +54,8 @@ class Retries {
         return Retry{std::chrono::milliseconds(0), more};
     // Without `max_retries`, `stalled: true` and `on` mean one more try.
     const bool is_wanted = failed_by == FailureKind::stalled || settings_.on;
-    const auto most = settings_.max_retries.value_or(is_wanted ? 1 : 0);
-    if (++counts.failures > most || (settings_.on && !is_named(failed, settings_.on)))
+    const auto max_retries = settings_.max_retries.value_or(is_wanted ? 1 : 0);
+    if (++counts.failures > max_retries || (settings_.on && !is_named(failed, settings_.on)))
       return std::nullopt;
     return Retry{std::exchange(delay_, std::chrono::duration_cast<std::chrono::milliseconds>(
                                            delay_ * settings_.backoff.value_or(1.0)))};

@@ -24,11 +24,11 @@
 namespace pipeline::engine {
 namespace {
 
-unsigned most_open_files(const Services& services) {
-  unsigned most = 1;
+unsigned max_open_files(const Services& services) {
+  unsigned open_files = 1;
   for (const auto& step : services.pipeline.steps)
-    most = std::max(most, services.routes.capabilities_of(step).open_files);
-  return most;
+    open_files = std::max(open_files, services.routes.capabilities_of(step).open_files);
+  return open_files;
 }
 
 /// Carries out the decisions of the walk: starts steps, and records how they end. Events are
@@ -45,7 +45,7 @@ class Run final : public StepStarter {
         wake_(executor),
         tasks_(executor, [this](const std::exception_ptr& error) { task_ended(error); }),
         context_{services_, options_, events, user_stop, pool_, executor, tasks_},
-        open_files_(most_open_files(services_)),
+        open_files_(max_open_files(services_)),
         slots_(slots_for(options_.jobs, open_files_)),
         results_(context_),
         walk_(context_, results_),
@@ -192,9 +192,10 @@ async::Task<RunSummary> Run::execute() {
     journal_.run_began(orchestrators_of(steps), steps);
   }
   has_begun_ = true;
-  if (const auto most = max_attempts(open_files_); options_.jobs > most)
+  if (const auto max_jobs = max_attempts(open_files_); options_.jobs > max_jobs)
     context_.events.emit(event::Notice{
-        "", core::counted(most, "step") + " at a time instead of " + std::to_string(options_.jobs) +
+        "", core::counted(max_jobs, "step") + " at a time instead of " +
+                std::to_string(options_.jobs) +
                 ": there is no room for more under this limit of open files (ulimit -n)"});
   const core::CancelSource::Listener listener(context_.user_stop, [this](core::StopLevel level) {
     environments_.stop_all(level);

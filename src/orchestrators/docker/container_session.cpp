@@ -306,7 +306,7 @@ async::Task<> ContainerSession::measure() {
 
 async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& image) {
   if (hangs_ && attempt_.io.cancel.level() == core::StopLevel::none)
-    co_return preflight_hangs(longest_preflight);
+    co_return preflight_hangs(preflight_timeout);
   if (stopping_ != core::StopLevel::none)
     co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
                                                                              : was_stopped();
@@ -321,6 +321,22 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
   co_return failure_of(end, attempt_, image);
 }
 
+/// Starts the container once its output and its end are listened to, unless it is stopped before.
+async::Task<> ContainerSession::start_attached(const async::JoinableTask& output,
+                                               const async::JoinableTask& end) {
+  const core::CancelSource::Listener stop(attempt_.io.cancel,
+                                          [this](core::StopLevel) { changed_.tell(); });
+  const auto is_stopped = [this] { return attempt_.io.cancel.level() != core::StopLevel::none; };
+  while (!(attached_ && waiting_) && !output.done() && !end.done() && !is_stopped())
+    co_await changed_.wait();
+  for (const auto* listener : {&output, &end})
+    if (listener->error()) std::rethrow_exception(listener->error());
+  if (is_stopped())
+    lost_ = was_stopped();
+  else
+    co_await engine_.start_container(id_, &attempt_.io.cancel);
+}
+
 async::Task<AttemptResult> ContainerSession::run(bool started, const std::string& image) {
   AttemptResult result;
   const auto tell = [this] { changed_.tell(); };
@@ -330,25 +346,12 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   std::optional<EngineError> refused;
   std::exception_ptr lost;
   try {
-    if (!started) {
-      const core::CancelSource::Listener stop(attempt_.io.cancel, [&](core::StopLevel) { tell(); });
-      const auto is_stopped = [this] {
-        return attempt_.io.cancel.level() != core::StopLevel::none;
-      };
-      while (!(attached_ && waiting_) && !output.done() && !end.done() && !is_stopped())
-        co_await changed_.wait();
-      for (const auto* listener : {&output, &end})
-        if (listener->error()) std::rethrow_exception(listener->error());
-      if (is_stopped())
-        lost_ = was_stopped();
-      else
-        co_await engine_.start_container(id_, &attempt_.io.cancel);
-    }
+    if (!started) co_await start_attached(output, end);
     if (!lost_) {
       began_ = std::chrono::steady_clock::now();
       if (attempt_.io.on_began) attempt_.io.on_began({});
       measuring.emplace(executor_, measure());
-      if (gate_) preflight_timeout_.start(longest_preflight);
+      if (gate_) preflight_timeout_.start(preflight_timeout);
     }
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.

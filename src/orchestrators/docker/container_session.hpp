@@ -49,6 +49,7 @@ class ContainerSession {
   async::Task<> read_output(bool started);
   async::Task<> await_end(bool started);
   async::Task<> quietly(async::Task<> task);
+  async::Task<> start_attached(const async::JoinableTask& output, const async::JoinableTask& end);
   async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
   async::Task<> measure();
   async::Task<> measure_gpus();

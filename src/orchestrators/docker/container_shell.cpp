@@ -24,8 +24,8 @@
 namespace pipeline::orchestrators::docker_engine {
 namespace {
 
-constexpr std::chrono::seconds longest_answer{10};
-constexpr std::size_t longest_said = 64 << 10;
+constexpr std::chrono::seconds answer_timeout{10};
+constexpr std::size_t max_said = 64 << 10;
 
 /// Writes a container's output to this process's streams until it closes it.
 /// @param first bytes of it that have been read
@@ -246,10 +246,10 @@ async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
   auto running = co_await docker::start_exec(engine, container, std::move(beside), false);
   std::string said;
   docker::EngineLogFrames frames([&](bool, std::string_view bytes) {
-    said += bytes.substr(0, longest_said - std::min(longest_said, said.size()));
+    said += bytes.substr(0, max_said - std::min(max_said, said.size()));
   });
   async::Timeout limit(co_await asio::this_coro::executor, [&] { running.connection->close(); });
-  limit.start(longest_answer);
+  limit.start(answer_timeout);
   bool is_whole = false;
   try {
     frames.feed(running.first);

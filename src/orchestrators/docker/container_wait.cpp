@@ -23,7 +23,7 @@ async::Task<> wait_for_end(docker::EngineApi& engine, ContainerWait wait) {
     if (lost && wait.cancel.level() != core::StopLevel::none) std::rethrow_exception(lost);
     const bool ended = co_await wait.has_ended(wait.next_exit, lost != nullptr);
     if (ended) co_return;
-    if (std::chrono::steady_clock::now() - began > engine.limits().retries.longest_pause)
+    if (std::chrono::steady_clock::now() - began > engine.limits().retries.max_pause)
       backoff.reset();
     if (lost && backoff.exhausted()) std::rethrow_exception(lost);
     co_await async::pause_for(backoff.next(), &wait.cancel);

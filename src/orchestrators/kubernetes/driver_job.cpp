@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int most_pods =
+constexpr int max_failed_pods =
     1000;  // Number of lost or failed pods; a run must not end because of this limit.
 constexpr int seconds_kept_after_end = 24 * 3600;  // For a Job that could not delete itself.
 constexpr int driver_grace_seconds = 30;
@@ -102,7 +102,7 @@ json driver_manifest(const DriverJob& driver) {
     pod["securityContext"][key] = *value;
   auto pod_metadata = metadata;
   pod_metadata.erase("name");
-  json spec{{"backoffLimit", most_pods},
+  json spec{{"backoffLimit", max_failed_pods},
             {"completions", 1},
             {"parallelism", 1},
             {"ttlSecondsAfterFinished", seconds_kept_after_end},

@@ -19,7 +19,7 @@ using kubernetes_api::ApiError;
 using kubernetes_api::text_at;
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds longest_patience = 2min;
+constexpr std::chrono::seconds max_patience = 2min;
 constexpr auto address_pause = 100ms;
 constexpr int pauses_after_telling = 50;
 
@@ -76,7 +76,7 @@ std::string GangPods::addresses() const {
 std::chrono::seconds patience_with(const StepSpec& step) {
   // A cluster that adds nodes adds them one after the other.
   if (step.settings->kubernetes.autoscaling.value_or(false)) return startup_timeout(step);
-  return std::min(startup_timeout(step), longest_patience);
+  return std::min(startup_timeout(step), max_patience);
 }
 
 async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gang, std::string pod,

@@ -17,24 +17,24 @@ bool is_alphanumeric(char c) {
 /// Returns a valid label value: letters, digits, `-`, `_` and `.`, the first and last a letter or
 /// digit, at most 63 characters. An invalid text is converted, with a digest to keep it unique.
 std::string label_value(const std::string& text) {
-  constexpr std::size_t longest = 63, digest_length = 10;
+  constexpr std::size_t max_length = 63, digest_length = 10;
   const auto is_fit = [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; };
   const bool ends_well =
       text.empty() || (is_alphanumeric(text.front()) && is_alphanumeric(text.back()));
-  if (text.size() <= longest && ends_well && std::all_of(text.begin(), text.end(), is_fit))
+  if (text.size() <= max_length && ends_well && std::all_of(text.begin(), text.end(), is_fit))
     return text;
   std::string value;
-  for (const char c : text.substr(0, longest - digest_length - 2)) value += is_fit(c) ? c : '-';
+  for (const char c : text.substr(0, max_length - digest_length - 2)) value += is_fit(c) ? c : '-';
   return (is_alphanumeric(value.front()) ? "" : "x") + value + "-" +
          core::sha256(text).hex().substr(0, digest_length);
 }
 
 std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number,
                      const std::string& node) {
-  constexpr std::size_t longest =
+  constexpr std::size_t max_length =
       30;  // 63 for the pod's name, less pipe's prefix, the digest and the Job controller's suffix.
   std::string step;
-  for (const char c : step_name.substr(0, longest))
+  for (const char c : step_name.substr(0, max_length))
     step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
   core::Hasher hasher;
   hasher.field(run_id).field(step_name).field(std::to_string(number));

@@ -43,9 +43,9 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
-constexpr auto longest_log_silence = 10s;  // Of a pod whose shell has ended.
-constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
-constexpr auto longest_wait_for_stop = 30s;
+constexpr auto max_log_silence = 10s;  // Of a pod whose shell has ended.
+constexpr auto log_timeout = 600s;     // For a log: a stream can stall when its files rotate.
+constexpr auto max_wait_for_stop = 30s;
 
 class JobRun {
  public:
@@ -173,7 +173,7 @@ async::Task<CreatedJob> JobRun::make_job() {
 /// whether it has.
 async::Task<bool> JobRun::wait_for_stop() {
   if (attempt_.io.cancel.level() == core::StopLevel::none)
-    co_await async::sleep(longest_wait_for_stop, &attempt_.io.cancel);
+    co_await async::sleep(max_wait_for_stop, &attempt_.io.cancel);
   co_return attempt_.io.cancel.level() != core::StopLevel::none;
 }
 
@@ -233,7 +233,7 @@ JobView JobRun::view() {
           .wanted = is_log_lost ? core::StopLevel::immediate : attempt_.io.cancel.level(),
           .output_ended = frames_.ended(),
           .shell_left = attempt_.shell && log_ && log_->done() &&
-                        Clock::now() - *log_ended_ >= longest_log_silence,
+                        Clock::now() - *log_ended_ >= max_log_silence,
           .room = reasons_.room,
           .refused = reasons_.refused,
           .queued = reasons_.queued,
@@ -334,7 +334,7 @@ async::Task<> JobRun::read_once() {
     query += "&sinceTime=" + net::url_encode(kubernetes_api::format_time(*last));
   ApiCall call("read the log of the pod " + pod_name(), "GET",
                client_.path("", "pods", pod_name()) + "/log" + query);
-  call.timeout = longest_reading;
+  call.timeout = log_timeout;
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) {
     frames_.feed(bytes);

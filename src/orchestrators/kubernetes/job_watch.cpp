@@ -12,9 +12,11 @@ using core::StopLevel;
 using Kind = JobAction::Kind;
 using Phase = PodState::Phase;
 
-constexpr auto quiet_wait = 3s;    // Shorter waits are not reported.
-constexpr auto longest_end = 10s;  // After a stop at once, also if nothing is heard of the pod.
-constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its node is then lost.
+constexpr auto quiet_wait = 3s;  // Shorter waits are not reported.
+/// After a stop at once, also if nothing is heard of the pod.
+constexpr auto immediate_stop_timeout = 10s;
+/// Beyond the grace period of a deleted pod: its node is then lost.
+constexpr auto overdue = 30s;
 
 }  // namespace
 
@@ -26,7 +28,7 @@ void JobWatch::stop(StopLevel level, TimePoint now) {
 /// A node that is away may be back within the time that a graceful stop gives the step.
 bool JobWatch::is_lost(const JobView& view, const PodState& state, TimePoint now) const {
   if (view.wanted == StopLevel::immediate && stopping_ == StopLevel::immediate &&
-      now - *leaves_since_ > longest_end)
+      now - *leaves_since_ > immediate_stop_timeout)
     return true;
   if (!leaves_since_ || !state.leaving) return false;
   if (state.node_is_away && stopping_ != StopLevel::graceful) return true;

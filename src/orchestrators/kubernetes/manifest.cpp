@@ -35,7 +35,7 @@ constexpr std::chrono::seconds kept_after_end =
 // driver is dead; otherwise the engine enforces the timeout.
 constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
-constexpr std::chrono::hours longest_shell{24};
+constexpr std::chrono::hours shell_timeout{24};
 
 /// The variable that Indexed Jobs give their pods. It is named here as well, because values refer
 /// only to variables before them.
@@ -433,7 +433,7 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
   if (settings.active_deadline_seconds)
     spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
   if (attempt.shell) {  // Applies if this process is killed.
-    spec["activeDeadlineSeconds"] = std::chrono::seconds(longest_shell).count();
+    spec["activeDeadlineSeconds"] = std::chrono::seconds(shell_timeout).count();
     spec["ttlSecondsAfterFinished"] = 0;
   }
   if (place.gang_job) make_indexed(spec, attempt, *place.gang_job);

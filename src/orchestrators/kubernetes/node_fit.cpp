@@ -240,7 +240,7 @@ Room room_on(const json& nodes, const json& pod_spec, bool autoscaling) {
 }
 
 std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) {
-  constexpr std::size_t most_lines = 10, most_names = 5;
+  constexpr std::size_t max_lines = 10, max_names = 5;
   struct Group {
     std::vector<std::string> names;
     std::string gpus, reasons;
@@ -266,12 +266,12 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
   });
   std::vector<std::string> lines;
   for (const auto& group : groups) {
-    if (lines.size() == most_lines) {
+    if (lines.size() == max_lines) {
       lines.push_back("... and others, which lack more");
       break;
     }
     auto names = group.names;
-    const auto more = names.size() > most_names ? names.size() - most_names : 0;
+    const auto more = names.size() > max_names ? names.size() - max_names : 0;
     names.resize(names.size() - more);
     lines.push_back(core::joined(names, ", ") +
                     (more ? " and " + std::to_string(more) + " others" : "") + " (" + group.gpus +

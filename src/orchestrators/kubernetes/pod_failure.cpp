@@ -365,19 +365,19 @@ std::optional<Failure> suspended_again(const json& job, const json& pod, const s
 }
 
 std::optional<Failure> past_deadline(const json& job, const json& pod) {
-  const auto longest = std::chrono::seconds(number_at(job, "/spec/activeDeadlineSeconds"));
+  const auto time_limit = std::chrono::seconds(number_at(job, "/spec/activeDeadlineSeconds"));
   auto began = kubernetes_api::parse_time(text_at(job, "/status/startTime"));
   if (!began) began = kubernetes_api::parse_time(text_at(job, "/metadata/creationTimestamp"));
   const auto gone = kubernetes_api::parse_time(
       text_at(pod, "/metadata/deletionTimestamp"));  // The time after the grace period.
-  if (longest.count() == 0 || !began || !gone) return std::nullopt;
+  if (time_limit.count() == 0 || !began || !gone) return std::nullopt;
   if (*gone - std::chrono::seconds(number_at(pod, "/metadata/deletionGracePeriodSeconds")) <
-      *began + longest)
+      *began + time_limit)
     return std::nullopt;
   return Failure{
       FailureKind::timed_out,
       place_of(pod) + " was ended by the cluster: its Job has a deadline of " +
-          core::format_duration(longest),
+          core::format_duration(time_limit),
       {"`active_deadline_seconds` of its `kubernetes` settings says how long it may take"},
       {}};
 }

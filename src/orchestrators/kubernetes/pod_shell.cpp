@@ -26,8 +26,8 @@ using kubernetes_api::list_at;
 using kubernetes_api::text_at;
 using nlohmann::json;
 
-constexpr std::chrono::seconds longest_answer{10};
-constexpr std::size_t longest_said = 64 << 10;
+constexpr std::chrono::seconds answer_timeout{10};
+constexpr std::size_t enough_output = 64 << 10;
 constexpr const char* agent_of_pod = "/spec/containers/0/command/0";
 
 std::string bytes_of(std::uint32_t number, int count) {
@@ -134,7 +134,7 @@ async::Task<std::string> read_answer(Channels& channels, std::string& status) {
   std::string said;
   while (const auto message = co_await channels.receive()) {
     const auto& [channel, bytes] = *message;
-    if (channel == Channel::output && said.size() < longest_said) said += bytes;
+    if (channel == Channel::output && said.size() < enough_output) said += bytes;
     if (channel == Channel::status) status += bytes;
   }
   co_return said;
@@ -185,7 +185,7 @@ async::Task<std::optional<std::string>> ask_pod(kubernetes_api::Client& client, 
   const auto beside = words_beside(agent, process, words);
   const auto channels = co_await execute(client, text_at(pod, "/metadata/name"), beside, false);
   async::Timeout limit(client.loop().get_executor(), [&] { channels->close(); });
-  limit.start(longest_answer);
+  limit.start(answer_timeout);
   std::string status, said;
   try {
     said = co_await read_answer(*channels, status);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds between_looks{2};
 // The list of a larger folder is longer than what a pod reads.
-constexpr std::size_t most_files = 100'000;
+constexpr std::size_t max_files = 100'000;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ async::Task<json> PodStaging::source(const Attempt& attempt, const AttemptInput&
   } catch (const core::EnvironmentError& error) {  // This machine may have the content.
     core::log::info(error.what());
   }
-  if (files.empty() || files.size() > most_files) co_return json();
+  if (files.empty() || files.size() > max_files) co_return json();
   json made;
   made["shown"] = remote.shown;
   made["size"] = remote.size;

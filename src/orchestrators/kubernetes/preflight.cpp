@@ -214,8 +214,8 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
   finding.suggestion = core::did_you_mean(reference.name, names);
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "there are: " : ", ") + name;
-  constexpr std::size_t most = 10;
-  if (!names.empty() && names.size() <= most) finding.notes.push_back(std::move(list));
+  constexpr std::size_t max_names = 10;
+  if (!names.empty() && names.size() <= max_names) finding.notes.push_back(std::move(list));
   found_.add(steps, std::move(finding));
 }
 

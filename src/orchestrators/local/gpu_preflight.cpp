@@ -30,7 +30,7 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
     report.code = 127;
     co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
   }
-  async::Deadline deadline(co_await asio::this_coro::executor, attempt.io.cancel, longest_preflight,
+  async::Deadline deadline(co_await asio::this_coro::executor, attempt.io.cancel, preflight_timeout,
                            core::StopLevel::immediate);
   for (auto* text : {&report.table, &report.list}) {
     smi.arguments = {"nvidia-smi"};
@@ -41,7 +41,7 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
     const auto end = co_await processes::run_process(smi, reaper, deadline.source(), keep);
     report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
     if (report.code != 0 || !is_shown_by_another(attempt)) write_preflight(attempt.io.log, *text);
-    if (deadline.expired()) co_return preflight_hangs(longest_preflight);
+    if (deadline.expired()) co_return preflight_hangs(preflight_timeout);
     if (end.stopped) co_return was_stopped();
     if (report.code != 0) break;
   }

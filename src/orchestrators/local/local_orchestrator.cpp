@@ -272,7 +272,7 @@ async::Task<std::optional<int>> LocalOrchestrator::join(RunningProcess process,
 
 async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess process,
                                                                std::vector<std::string> words) {
-  constexpr std::size_t most = 64 << 10;
+  constexpr std::size_t max_said = 64 << 10;
   const auto first = first_process_of(process);
   if (!first) co_return std::nullopt;
   const auto beside = beside_of(*first, std::move(words));
@@ -280,7 +280,7 @@ async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess pr
   std::string said;
   core::CancelSource cancel;
   const processes::OutputCallback keep = [&](Stream, std::string_view bytes) {
-    said += bytes.substr(0, most - std::min(most, said.size()));
+    said += bytes.substr(0, max_said - std::min(max_said, said.size()));
   };
   const auto end = co_await processes::run_process(beside, reaper_, cancel, keep);
   if (end.start_error || !end.exited || end.code != 0) co_return std::nullopt;

@@ -21,7 +21,7 @@ constexpr const char* queue_format = "%i|%T|%r|%N|%j";
 /// Jobs are stopped together: the first one waits for the others.
 constexpr auto time_to_gather_stops = 20ms;
 
-constexpr std::size_t longest_command = 60'000;  // ssh gives it to a shell as one argument.
+constexpr std::size_t full_command_size = 60'000;  // ssh gives it to a shell as one argument.
 constexpr int ssh_failed = 255, not_found = 127;
 
 }  // namespace
@@ -208,7 +208,7 @@ async::Task<> Client::cancel_all(std::vector<std::string> ids, std::vector<std::
   for (auto word = words.begin(); word != words.end();) {
     std::vector<std::string> command{"scancel", "--quiet"};
     command.insert(command.end(), options.begin(), options.end());
-    for (std::size_t size = 0; word != words.end() && size < longest_command; ++word) {
+    for (std::size_t size = 0; word != words.end() && size < full_command_size; ++word) {
       command.push_back(*word);
       size += word->size() + 1;
     }

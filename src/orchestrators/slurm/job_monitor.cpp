@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr auto event_pause = 100ms;
 constexpr const char* cancelled = "CANCELLED";
 /// Between two questions to Slurm: at first, and when nothing changes for long.
-constexpr std::chrono::milliseconds shortest_pause = 2s, longest_pause = 30s;
+constexpr std::chrono::milliseconds min_pause = 2s, max_pause = 30s;
 constexpr auto pause_when_expected = 500ms;
 /// squeue may not list a job at once that sbatch has just returned.
 constexpr auto time_to_be_listed = 5s;
@@ -40,7 +40,7 @@ JobMonitor::JobMonitor(Client& client, std::filesystem::path events,
       executor_(executor),
       has_work_(executor),
       wants_news_(executor),
-      pause_(shortest_pause) {}
+      pause_(min_pause) {}
 
 async::Task<> JobMonitor::settle() {
   if (!entries_.empty()) co_return;
@@ -71,7 +71,7 @@ JobMonitor::Entry& JobMonitor::watch(const std::string& name, const SubmittedJob
   entry.on_change = std::move(on_change);
   start();
   has_work_.tell();
-  pause_ = std::min(pause_, shortest_pause);
+  pause_ = std::min(pause_, min_pause);
   wants_news_.tell();
   return entry;
 }
@@ -126,7 +126,7 @@ async::Task<> JobMonitor::look_for_events() {
 bool JobMonitor::knows(const Entry& entry) const {
   const auto now = Clock::now();
   if (now - entry.submitted < time_to_be_listed) return true;
-  return !entry.state.empty() && !entry.is_gone && now - answered_ < longest_pause + 5s;
+  return !entry.state.empty() && !entry.is_gone && now - answered_ < max_pause + 5s;
 }
 
 void JobMonitor::take(const JobQueue& queue, Clock::time_point asked) {
@@ -155,7 +155,7 @@ void JobMonitor::take(const JobQueue& queue, Clock::time_point asked) {
     if (job && !job->node.empty()) entry.node = job->node;
     changed.push_back(&entry);
   }
-  pause_ = !changed.empty() ? shortest_pause : std::min(pause_ * 3 / 2, longest_pause);
+  pause_ = !changed.empty() ? min_pause : std::min(pause_ * 3 / 2, max_pause);
   for (auto* entry : changed)
     if (entry->on_change) entry->on_change();
 }
@@ -177,7 +177,7 @@ async::Task<> JobMonitor::ask() {
       take(JobQueue(std::move(jobs)), asked);
     } catch (const core::EnvironmentError& error) {
       error_ = error.what();
-      pause_ = std::min(std::max(pause_, shortest_pause) * 3 / 2, longest_pause);
+      pause_ = std::min(std::max(pause_, min_pause) * 3 / 2, max_pause);
       for (auto& [name, entry] : entries_)
         if (entry.on_change) entry.on_change();
     }

@@ -11,7 +11,7 @@ namespace pipeline::orchestrators::slurm {
 namespace {
 
 constexpr std::size_t queue_fields = 5;
-constexpr std::size_t longest_word = 4000;
+constexpr std::size_t full_word_size = 4000;
 
 unsigned number_of(std::string_view text) {
   unsigned number = 0;
@@ -64,7 +64,7 @@ std::vector<std::string> shortened(const std::vector<std::string>& ids) {
       while (++task != tasks.end() && *task == last + 1) last = *task;
       ranges += (ranges.empty() ? "" : ",") + std::to_string(first);
       if (last != first) ranges += "-" + std::to_string(last);
-      if (ranges.size() > longest_word) finish();
+      if (ranges.size() > full_word_size) finish();
     }
     finish();
   }

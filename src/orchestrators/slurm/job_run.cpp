@@ -26,10 +26,10 @@ constexpr std::ptrdiff_t max_details = 10;  // Lines of what Slurm has written f
 constexpr std::size_t output_tail = 8192, largest_status = 1 << 20;
 constexpr auto grace = 10s;        // From SIGTERM to SIGKILL.
 constexpr auto time_to_kill = 5s;  // For an agent that was told to kill its step.
-constexpr auto shortest_look = 50ms, longest_look = 1000ms;  // At the log of a running step.
-constexpr auto longest_look_before_begin = 10s;
+constexpr auto min_look_pause = 50ms, max_look_pause = 1000ms;  // At the log of a running step.
+constexpr auto max_look_pause_before_begin = 10s;
 constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
-constexpr auto longest_search = 10min;
+constexpr auto search_timeout = 10min;
 constexpr auto time_to_note = 30s;  // Until the log says that Slurm does not answer.
 constexpr const char* no_answer = "Slurm does not answer: ";
 /// Exit codes of an agent that starts the processes of a node.
@@ -117,7 +117,7 @@ async::Task<bool> JobRun::adopt() {
       is_known = true;
     } catch (const SlurmError& error) {  // The job may be there: another one must not be submitted.
       const auto time = Clock::now() - began;
-      if (time >= longest_search || wanted() != core::StopLevel::none) throw;
+      if (time >= search_timeout || wanted() != core::StopLevel::none) throw;
       if (time >= time_to_note) note(no_answer + std::string(error.what()));
     }
     if (!is_known) co_await async::sleep(2s);
@@ -285,7 +285,7 @@ async::Task<> JobRun::watch() {
   entry_ = &place_.monitor.watch(paths_.name, job_, [this] { changed_.tell(); });
   const core::CancelSource::Listener listener(attempt_.io.cancel,
                                               [this](core::StopLevel) { changed_.tell(); });
-  std::chrono::milliseconds look = shortest_look;
+  std::chrono::milliseconds look = min_look_pause;
   for (;;) {
     if (entry_->has_begun) begin();
     const bool has_output = has_begun_ && log_.read();
@@ -298,10 +298,10 @@ async::Task<> JobRun::watch() {
     const bool is_stopping = wanted() != core::StopLevel::none;
     if (is_stopping) place_.monitor.expect_news();
     // Thousands that wait for their end would hold each other up.
-    look = has_output ? std::chrono::milliseconds(shortest_look)
+    look = has_output ? std::chrono::milliseconds(min_look_pause)
                       : std::min<std::chrono::milliseconds>(
-                            look * 3 / 2,
-                            has_begun_ || is_stopping ? longest_look : longest_look_before_begin);
+                            look * 3 / 2, has_begun_ || is_stopping ? max_look_pause
+                                                                    : max_look_pause_before_begin);
     co_await changed_.wait(Clock::now() + look);
   }
 }

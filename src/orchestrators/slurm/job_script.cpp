@@ -60,11 +60,11 @@ std::string preparation(const std::filesystem::path& variables, const std::strin
 }  // namespace
 
 std::string job_name(const std::string& run, const std::string& step, unsigned number) {
-  constexpr std::size_t longest = 100, digest_length = 8;
+  constexpr std::size_t max_length = 100, digest_length = 8;
   std::string name;
   for (const char c : step) name += core::is_alnum(c) || c == '_' || c == '.' ? c : '-';
-  if (name != step || name.size() > longest)
-    name = name.substr(0, longest) + "-" + core::sha256(step).hex().substr(0, digest_length);
+  if (name != step || name.size() > max_length)
+    name = name.substr(0, max_length) + "-" + core::sha256(step).hex().substr(0, digest_length);
   return "pipe-" + run + "-" + name + "-" + std::to_string(number);
 }
 

@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 /// How long a job waits for others: as long as more of them come.
-constexpr auto time_to_gather = 20ms, longest_gathering = 500ms;
-constexpr auto longest_submission = 10min;
+constexpr auto time_to_gather = 20ms, max_gathering_time = 500ms;
+constexpr auto submission_timeout = 10min;
 /// An array has to fit into the controller as a whole, beside the jobs of others.
 constexpr unsigned max_share = 4;
 
@@ -141,7 +141,7 @@ async::Task<> Submitter::gather(Batch& batch) {
     const auto found = open_.find(options);
     return found != open_.end() && found->second.get() == &batch;
   };
-  const auto end = Clock::now() + longest_gathering;
+  const auto end = Clock::now() + max_gathering_time;
   for (std::size_t known = 0; is_open() && known != batch.members.size() && Clock::now() < end;) {
     known = batch.members.size();
     co_await async::sleep(time_to_gather);
@@ -197,7 +197,7 @@ async::Task<> Submitter::send(Batch& batch) {
 async::Task<std::string> Submitter::send_until_known(Batch& batch, std::vector<std::string> options,
                                                      std::string script) {
   const auto began = Clock::now();
-  auto deadline = began + longest_submission;
+  auto deadline = began + submission_timeout;
   std::string trouble, id;
   for (auto pause = 1000ms;; pause = std::min<std::chrono::milliseconds>(pause * 2, 30s)) {
     if (batch.is_stopped() && trouble.empty()) break;
@@ -213,7 +213,7 @@ async::Task<std::string> Submitter::send_until_known(Batch& batch, std::vector<s
     } catch (const SlurmError& error) {
       trouble = error.what();
       if (!error.may_have_worked() || Clock::now() >= deadline) throw;
-      if (error.is_full()) deadline = Clock::now() + longest_submission;
+      if (error.is_full()) deadline = Clock::now() + submission_timeout;
       if (Clock::now() - began >= patience_)
         for (const auto& [member, task] : batch.tasks) member->on_delay(trouble);
     }

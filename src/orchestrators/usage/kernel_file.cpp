@@ -13,14 +13,14 @@ namespace pipeline::orchestrators::usage {
 namespace {
 
 /// Maximum size of a program's arguments and variables together (execve(2)).
-constexpr std::size_t most_variables = 6 << 20;
+constexpr std::size_t max_variables_size = 6 << 20;
 
-std::string beginning_of(const std::filesystem::path& file, std::size_t most) {
+std::string beginning_of(const std::filesystem::path& file, std::size_t enough) {
   std::string text;
   const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   char buffer[4096];
   for (ssize_t count;
-       opened && text.size() < most && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
+       opened && text.size() < enough && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
     text.append(buffer, static_cast<std::size_t>(count));
   return text;
 }
@@ -32,7 +32,7 @@ std::string kernel_text(const std::filesystem::path& file) {
 }
 
 std::string process_variables(const std::filesystem::path& process) {
-  return beginning_of(process / "environ", most_variables);
+  return beginning_of(process / "environ", max_variables_size);
 }
 
 bool GroupMembership::has(std::string_view controller) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/file.hpp"
+#include "core/rank_variables.hpp"
 #include "core/shell_prelude.hpp"
 
 namespace pipeline::orchestrators::usage {
@@ -18,8 +19,8 @@ constexpr std::size_t max_file_bytes = 4096, max_variables = 256 << 10;
 constexpr std::size_t max_command = 80, max_lines = 32;
 
 /// Returns the text of a file in /proc; empty if the process has ended or hides it.
-std::string proc_text(const fs::path& file, std::size_t most = max_file_bytes) {
-  return core::read_untrusted_file(file, most).value_or("");
+std::string proc_text(const fs::path& file, std::size_t max_bytes = max_file_bytes) {
+  return core::read_untrusted_file(file, max_bytes).value_or("");
 }
 
 std::vector<pid_t> numbers_below(const fs::path& folder) {
@@ -74,20 +75,10 @@ std::string command_in(const fs::path& process) {
   return text.substr(0, max_command);
 }
 
-/// Returns the digits of a number behind the name; empty if the variables have none.
-std::string digits_behind(const std::string& variables, const std::string& name) {
-  const auto at = variables.find('\0' + name + '=');
-  if (at == variables.npos) return {};
-  const auto begin = at + name.size() + 2;
-  return variables.substr(begin, variables.find_first_not_of("0123456789", begin) - begin);
-}
-
 /// Returns ` (rank 3)` for a process of a node with several ranks.
 std::string rank_in(const fs::path& process) {
-  const auto variables = '\0' + proc_text(process / "environ", max_variables);
-  const auto of_node = digits_behind(variables, "LOCAL_WORLD_SIZE");
-  const auto rank = digits_behind(variables, "RANK");
-  return of_node.empty() || of_node == "1" || rank.empty() ? "" : " (rank " + rank + ")";
+  const auto rank = core::rank_in_variables(proc_text(process / "environ", max_variables));
+  return rank < 0 ? "" : " (rank " + std::to_string(rank) + ")";
 }
 
 }  // namespace

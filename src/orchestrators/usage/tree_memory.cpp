@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 constexpr int shares_cost_share = 300;
 /// Longest pause between two looks; it doubles with each look that has found no more.
 constexpr std::chrono::seconds quiet_pause{2};
-constexpr int most_doublings = 8;
+constexpr int max_doublings = 8;
 /// The first worker is often seen before the others begin; a look at it alone would delay theirs.
 constexpr std::chrono::milliseconds patience_with_changes{200};
-constexpr std::size_t largest_tree = 4096, longest_text = 1 << 16;
+constexpr std::size_t largest_tree = 4096, full_text_size = 1 << 16;
 
 /// Returns nothing if the file cannot be opened: the process has ended, or belongs to another user.
 std::optional<std::string> opened_text(const fs::path& file) {
@@ -37,7 +37,7 @@ std::optional<std::string> opened_text(const fs::path& file) {
   char buffer[4096];
   for (ssize_t count; (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;) {
     text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() >= longest_text) break;
+    if (text.size() >= full_text_size) break;
   }
   return text;
 }
@@ -140,7 +140,7 @@ void TreeMemory::read_shares(std::vector<pid_t> tree) {
   in_common_ = all.data_in_common;
   beside_data_ = all.shared + all.mapped;
   const auto sum = all.data + beside_data_;
-  quiet_looks_ = sum > peak_ ? 0 : std::min(quiet_looks_ + 1, most_doublings);
+  quiet_looks_ = sum > peak_ ? 0 : std::min(quiet_looks_ + 1, max_doublings);
   peak_ = std::max(peak_, sum);
   const auto pause = (cpu_time_of_thread() - start) * shares_cost_share;
   const auto longer = std::min<std::chrono::nanoseconds>(pause * (1 << quiet_looks_), quiet_pause);

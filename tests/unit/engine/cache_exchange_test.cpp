@@ -33,7 +33,7 @@ class Shelf final : public RemoteCache {
 
   async::Task<std::optional<RemoteResult>> find(std::string key, core::CancelSource*) override {
     ++asked;
-    most_at_once = std::max(most_at_once, ++open_);
+    max_at_once = std::max(max_at_once, ++open_);
     co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
     --open_;
     fail_if(is_gone);
@@ -80,7 +80,7 @@ class Shelf final : public RemoteCache {
   std::vector<std::string> published, fetched;
   bool is_closed = false, is_gone = false, is_damaged = false;
   std::string refuses, damaged_step;
-  int checks = 0, asked = 0, most_at_once = 0;
+  int checks = 0, asked = 0, max_at_once = 0;
   store::ArtifactStore* artifacts = nullptr;  ///< Artifacts of the machine that runs.
 
  private:
@@ -242,13 +242,13 @@ TEST_F(SharingTest, all_are_asked_for_side_by_side) {
   pipeline.steps.clear();
   for (int i = 0; i < 40; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
   run("here");
-  EXPECT_GT(shelf.most_at_once, 4);
-  EXPECT_LE(shelf.most_at_once, 16);
-  shelf.most_at_once = 0;
+  EXPECT_GT(shelf.max_at_once, 4);
+  EXPECT_LE(shelf.max_at_once, 16);
+  shelf.max_at_once = 0;
   plan("there");
   EXPECT_EQ(shelf.asked, 40);
-  EXPECT_GT(shelf.most_at_once, 4);
-  EXPECT_LE(shelf.most_at_once, 32);
+  EXPECT_GT(shelf.max_at_once, 4);
+  EXPECT_LE(shelf.max_at_once, 32);
 }
 
 TEST_F(SharingTest, a_plan_says_what_the_run_then_does) {

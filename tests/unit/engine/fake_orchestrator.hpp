@@ -102,7 +102,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   async::Task<orchestrators::AttemptResult> run(const orchestrators::Attempt& attempt) override {
     ++started[attempt.step.name];
     ++running_;
-    most_at_once = std::max(most_at_once, running_);
+    max_at_once = std::max(max_at_once, running_);
     order.push_back(attempt.step.name);
     if (attempt.joins) joined.push_back(attempt.step.name + "." + std::to_string(attempt.number));
     async::Gate stopped(co_await asio::this_coro::executor);
@@ -118,7 +118,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
       result = {Failure{FailureKind::cancelled, "was stopped", {}, {}}, 143, "fake"};
     } else {
       do co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
-      while (most_at_once < waits_for);
+      while (max_at_once < waits_for);
       const auto found = steps.find(attempt.step.name);
       result = found == steps.end() ? writes(attempt, attempt.step.name) : found->second(attempt);
     }
@@ -151,7 +151,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   std::optional<gpu::Inventory> gpus_elsewhere;  ///< GPUs of another machine, where the steps run.
   std::map<std::string, int> started;
   std::vector<std::string> order, joined, given_up;
-  int builds = 0, most_at_once = 0;
+  int builds = 0, max_at_once = 0;
   int waits_for = 0;  ///< No step ends before so many have run at once.
 
  private:

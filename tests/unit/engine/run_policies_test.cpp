@@ -166,7 +166,7 @@ TEST_F(RunPolicies, instances_run_as_many_at_a_time_as_the_step_permits) {
   for (auto& each : pipeline.steps) each.max_parallel = 2;
   orchestrator.waits_for = 2;
   EXPECT_EQ(run({.jobs = 6}).status, RunStatus::succeeded);
-  EXPECT_EQ(orchestrator.most_at_once, 2);
+  EXPECT_EQ(orchestrator.max_at_once, 2);
 }
 
 TEST_F(RunPolicies, a_result_is_reused_until_it_is_too_old) {

@@ -415,7 +415,7 @@ TEST_F(RunTest, jobs_bounds_the_steps_at_a_time) {
   for (int i = 0; i < 20; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
   orchestrator.waits_for = 3;
   run({.jobs = 3});
-  EXPECT_EQ(orchestrator.most_at_once, 3);
+  EXPECT_EQ(orchestrator.max_at_once, 3);
 }
 
 TEST_F(RunTest, only_step_runs_what_it_needs) {

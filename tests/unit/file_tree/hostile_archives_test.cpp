@@ -268,7 +268,7 @@ class HostileArchives : public testing::Test {
     } catch (const core::EnvironmentError&) {
       is_refused = true;
     }
-    most_memory = std::max(most_memory, memory.grown_mib());
+    max_memory = std::max(max_memory, memory.grown_mib());
     if (is_refused) return "refused";
     try {
       auto nodes = scan_tree(target);  // throws for what leads out, and for what no artifact can be
@@ -294,7 +294,7 @@ class HostileArchives : public testing::Test {
   }
 
   // In memory where that can be: there are many small files.
-  long most_memory = 0;  ///< In MiB, that an archive took to unpack.
+  long max_memory = 0;  ///< In MiB, that an archive took to unpack.
   core::TemporaryFolder folder{fs::exists("/dev/shm") ? "/dev/shm" : ""};
   const fs::path target = folder.path() / "target", victim = folder.path() / "victim";
   const std::uint64_t seed = number_from("PIPE_ARCHIVE_SEED", std::random_device{}());
@@ -315,9 +315,9 @@ TEST_F(HostileArchives, nothing_outside_changes_and_memory_stays_bounded) {
     ASSERT_TRUE(fs::is_directory(fs::symlink_status(target)));
   }
   std::cout << "seed " << seed << ": " << count << " archives, " << refused << " refused, "
-            << circles << " with links in circles, memory grew by at most " << most_memory
+            << circles << " with links in circles, memory grew by at most " << max_memory
             << " MiB\n";
-  EXPECT_LT(most_memory, 16 + kept_by_sanitizer);
+  EXPECT_LT(max_memory, 16 + kept_by_sanitizer);
   if (count >= 1000) {
     EXPECT_GT(refused, count / 10) << "the generator makes nothing hostile";
     EXPECT_LT(refused, count * 95 / 100) << "the generator makes nothing that can be unpacked";

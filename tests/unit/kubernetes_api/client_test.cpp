@@ -208,7 +208,7 @@ TEST_F(TheClient, server_that_answers_badly_at_first_is_asked_for_its_version_ag
   handler = [&](HttpExchange& exchange) {
     return exchange.answer(++count < 8 ? 503 : 200, R"({"major": "1", "minor": "35"})");
   };
-  auto who = client({hasty.first_pause, hasty.longest_pause, 12});
+  auto who = client({hasty.first_pause, hasty.max_pause, 12});
   EXPECT_EQ(run_task(loop, who.version()), std::pair(1, 35));
 }
 

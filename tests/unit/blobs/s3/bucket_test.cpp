@@ -101,7 +101,7 @@ TEST_F(ABucketOfAServer, answers_a_lookup_after_more_failures_than_an_unreachabl
     else
       co_await exchange.answer(count < 8 ? 429 : 200, "text");
   };
-  Bucket bucket(loop, settings(), {hasty.first_pause, hasty.longest_pause, 12});
+  Bucket bucket(loop, settings(), {hasty.first_pause, hasty.max_pause, 12});
   EXPECT_EQ(run_task(loop, bucket.find_text("k")), "text");
   EXPECT_EQ(count, 9);
 }
@@ -110,7 +110,7 @@ TEST_F(ABucketOfAServer, is_looked_up_a_few_times_only_where_no_server_is) {
   auto nowhere = settings();
   nowhere.endpoint = "http://127.0.0.1:1";
   // It would be tried for hours.
-  Bucket bucket(loop, nowhere, {hasty.first_pause, hasty.longest_pause, 10'000'000});
+  Bucket bucket(loop, nowhere, {hasty.first_pause, hasty.max_pause, 10'000'000});
   EXPECT_THROW(run_task(loop, bucket.find_text("k")), core::EnvironmentError);
 }
 
@@ -144,7 +144,7 @@ TEST_F(ABucketOfAServer, is_given_up_if_it_gives_a_byte_in_each_try) {
   };
   Bucket bucket(loop, settings(), hasty);
   EXPECT_THROW(get(bucket, "k"), core::EnvironmentError);
-  EXPECT_EQ(server.asked.size(), hasty.most_tries);
+  EXPECT_EQ(server.asked.size(), hasty.max_tries);
 }
 
 TEST_F(ABucketOfAServer, is_asked_again_when_it_is_silent_before_an_object_or_within_it) {

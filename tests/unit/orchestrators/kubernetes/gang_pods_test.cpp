@@ -71,7 +71,7 @@ class TwoGangs {
     return second_ < day;
   }
   /// The longest time for which a gang has held slots that were not all it needs.
-  int longest_hold() const { return longest_hold_; }
+  int max_hold() const { return max_hold_; }
   int given_back() const { return given_back_; }
 
   static constexpr int patience = 20;
@@ -91,7 +91,7 @@ class TwoGangs {
   void pass_time(GangOfThree& gang) {
     if (gang.has_run || second_ < gang.starts_at) return;
     if (gang.slots() == 3) return run(gang);
-    if (gang.slots() > 0) longest_hold_ = std::max(longest_hold_, second_ - gang.holds_since);
+    if (gang.slots() > 0) max_hold_ = std::max(max_hold_, second_ - gang.holds_since);
     for (unsigned pod = 0; pod < 3; ++pod)
       if (gang.pods.must_give_back(pod, now())) return give_back(gang);
   }
@@ -105,8 +105,7 @@ class TwoGangs {
 
   void give_back(GangOfThree& gang) {
     ++given_back_;
-    const auto pause =
-        std::chrono::ceil<std::chrono::seconds>(pause_of(longest_gang_pause, random_));
+    const auto pause = std::chrono::ceil<std::chrono::seconds>(pause_of(max_gang_pause, random_));
     gang = {};
     gang.starts_at = second_ + static_cast<int>(pause.count());
   }
@@ -125,7 +124,7 @@ class TwoGangs {
 
   std::minstd_rand random_;
   std::array<GangOfThree, 2> gangs_;
-  int second_ = 0, longest_hold_ = 0, given_back_ = 0;
+  int second_ = 0, max_hold_ = 0, given_back_ = 0;
 };
 
 TEST(GangPods, of_two_steps_that_want_more_than_there_is_both_run) {
@@ -133,7 +132,7 @@ TEST(GangPods, of_two_steps_that_want_more_than_there_is_both_run) {
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     TwoGangs gangs(seed);
     EXPECT_TRUE(gangs.run()) << "they wait for each other, seed " << seed;
-    EXPECT_LE(gangs.longest_hold(), TwoGangs::patience) << seed;
+    EXPECT_LE(gangs.max_hold(), TwoGangs::patience) << seed;
     given_back += gangs.given_back();
   }
   EXPECT_GT(given_back, 100) << "the schedules have no conflicts";

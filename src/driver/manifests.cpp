@@ -1,6 +1,8 @@
-#include "cli/render_manifests.hpp"
+#include "driver/manifests.hpp"
 
 #include <unordered_map>
+
+#include <nlohmann/json.hpp>
 
 #include "blobs/addresses.hpp"
 #include "docker/image_plan.hpp"
@@ -9,12 +11,12 @@
 #include "engine/graph/selection.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t printed_at_once = 1 << 16;
+constexpr std::size_t bytes_written_at_once = 1 << 16;
 
 /// File names of all outputs, by `STEP OUTPUT`; a list of steps would be searched for each input.
 using FileNames = std::unordered_map<std::string, std::string>;
@@ -27,37 +29,37 @@ FileNames file_names_of(const PipelineSpec& pipeline) {
   return names;
 }
 
-json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec& step,
+json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const StepSpec& step,
             const FileNames& file_names) {
   const auto plan = docker::plan_image(
-      step, {.root = pipeline.root, .template_dir = context.options().template_dir});
+      step, {.root = pipeline.root, .template_dir = workspace.options().template_dir});
   const bool is_built = plan.build || step.program;
   const auto repository = step.settings->docker.target_repository.value_or("pipe");
   const bool has_registry = docker::names_registry(repository);
-  orchestrators::kubernetes::ExampleJobOptions place;
-  place.pipeline = pipeline.name;
-  place.state =
-      context.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
-  const auto& connection = context.options().connection;
-  place.claim = {orchestrators::connection_field(connection, "claim"),
-                 orchestrators::connection_field(connection, "claim_path")};
-  place.node_cache = {orchestrators::connection_field(connection, "node_cache"),
-                      orchestrators::connection_field(connection, "node_cache_budget")};
-  place.image =
+  orchestrators::kubernetes::ExampleJobOptions job;
+  job.pipeline = pipeline.name;
+  job.state =
+      workspace.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
+  const auto& connection = workspace.options().connection;
+  job.claim = {orchestrators::connection_field(connection, "claim"),
+               orchestrators::connection_field(connection, "claim_path")};
+  job.node_cache = {orchestrators::connection_field(connection, "node_cache"),
+                    orchestrators::connection_field(connection, "node_cache_budget")};
+  job.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
-  place.pull = !is_built || has_registry;
-  place.carries = blobs::can_presign(context.options().remote_store.url);
-  if (has_registry) place.agent_image = repository + "@AGENT-DIGEST";
-  place.file_name_of = [&](const InputSpec& input) {
+  job.pull = !is_built || has_registry;
+  job.carries = blobs::can_presign(workspace.options().remote_store.url);
+  if (has_registry) job.agent_image = repository + "@AGENT-DIGEST";
+  job.file_name_of = [&](const InputSpec& input) {
     const auto& source = input.sources.front();
     const auto found =
         input.gathered ? file_names.end() : file_names.find(source.step + " " + source.output);
     return found == file_names.end() ? input.name : found->second;
   };
-  return orchestrators::kubernetes::example_job(step, place);
+  return orchestrators::kubernetes::example_job(step, job);
 }
 
-/// Returns the text of the job as an item of a list, formatted as print_json() does.
+/// Returns the text of the job as an item of a list, indented as the commands print JSON.
 std::string item_of(const json& job) {
   std::string text = job.dump(2, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
@@ -67,8 +69,9 @@ std::string item_of(const json& job) {
 
 }  // namespace
 
-core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) {
-  const auto& only = context.options().step;
+void write_manifests(const Workspace& workspace, const PipelineSpec& pipeline,
+                     const std::function<void(std::string_view)>& write) {
+  const auto& only = workspace.options().step;
   std::vector<const StepSpec*> steps;
   const auto add = [&](const StepSpec& step) {
     if (step.orchestrator.empty() || orchestrators::traits_of(step.orchestrator).renders_manifests)
@@ -80,21 +83,20 @@ core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) 
     for (const auto i : engine::steps_called(pipeline, only)) add(pipeline.steps[i]);
   }
   const auto file_names = file_names_of(pipeline);
-  driver::StepErrors errors;  // All errors are reported before anything is printed.
+  StepErrors errors;
   for (const auto* step : steps)
-    errors.attempt(*step, [&] { job_of(context, pipeline, *step, file_names); });
+    errors.attempt(*step, [&] { job_of(workspace, pipeline, *step, file_names); });
   errors.report(pipeline);
   // Jobs are made one at a time: a list of 100,000 would take gigabytes.
   std::string text = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";
   for (const auto* step : steps) {
     text += (step == steps.front() ? "\n" : ",\n") +
-            item_of(job_of(context, pipeline, *step, file_names));
-    if (text.size() < printed_at_once) continue;
-    context.write(text);
+            item_of(job_of(workspace, pipeline, *step, file_names));
+    if (text.size() < bytes_written_at_once) continue;
+    write(text);
     text.clear();
   }
-  context.write(text + (steps.empty() ? "]" : "\n  ]") + ",\n  \"kind\": \"List\"\n}\n");
-  return core::ExitCode::ok;
+  write(text + (steps.empty() ? "]" : "\n  ]") + ",\n  \"kind\": \"List\"\n}\n");
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

@@ -1,0 +1,16 @@
+/// @file
+/// The uses of an artifact, forward to what was made of it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "store/run_store.hpp"
+
+namespace pipeline::report {
+
+/// Returns a list of the steps that took the artifact: each with its run, its inputs that were the
+/// artifact, and its outputs, which have the same list as `used`. An output that occurs again is
+/// `shown_before`.
+nlohmann::json uses_of(store::RunStore& store, const core::Digest& artifact);
+
+}  // namespace pipeline::report
