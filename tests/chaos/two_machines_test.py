@@ -70,7 +70,7 @@ class TwoMachines(MachinesTest, ChaosTest):
                 process.wait()
                 beside = other if here else []
                 self.go.touch()
-                wait_until(lambda: "running" not in self.pipe_on(beside, "show", run)[1].splitlines()[0], "a dead driver", 30)
+                wait_until(lambda: "running" not in self.pipe_on(beside, "show", run)[1].splitlines()[0], "a dead driver")
                 code, said = self.pipe_on(beside, "resume", run)
                 self.assertEqual(code, 0, said)
                 count += 1

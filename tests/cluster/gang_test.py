@@ -58,7 +58,7 @@ class NodesTest(ClusterTest):
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
 
         def remove_one():
-            wait_until(lambda: self.log().count("here") == 2, "both ranks", 120)
+            wait_until(lambda: self.log().count("here") == 2, "both ranks")
             one = random.choice(self.pods())["metadata"]["name"]
             kubectl("delete", "pod", one, "--grace-period=0", "--force")
 
@@ -71,7 +71,7 @@ class NodesTest(ClusterTest):
     def test_the_ranks_of_a_killed_driver_go_on_and_are_joined(self):
         self.write_steps(STAY.replace("SECONDS", "15"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
-        wait_until(lambda: self.log().count("here") == 2, "both ranks", 120)
+        wait_until(lambda: self.log().count("here") == 2, "both ranks")
         run.send_signal(signal.SIGKILL)
         run.communicate()
         before = {pod["metadata"]["uid"] for pod in self.pods()}
@@ -102,7 +102,7 @@ time.sleep(600)
 
         def open_shells():
             nonlocal began
-            wait_until(lambda: self.log().count("computes") == 3, "three ranks", 120)
+            wait_until(lambda: self.log().count("computes") == 3, "three ranks")
             began = time.monotonic()
             shell = self.pipe("shell", "latest", self.mark, "--rank", "2", "--", "sh", "-c", "echo $RANK $WORLD_SIZE $PIPE_STEP_NAME; ls; exit 5")
             self.assertEqual((shell.code, shell.out), (5, f"2 3 {self.mark}\nbin\ntrain.py\n"), shell)
@@ -119,11 +119,11 @@ time.sleep(600)
     def test_ctrl_c_ends_all_pods(self):
         self.write_steps(STAY.replace("SECONDS", "600"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
-        wait_until(lambda: self.log().count("here") == 2, "both ranks", 120)
+        wait_until(lambda: self.log().count("here") == 2, "both ranks")
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(run, timeout=120).steps()[self.mark], "cancelled")
         self.assertEqual(self.jobs(), [])
-        wait_until(lambda: not self.pods(), "the end of the pods", 180)
+        wait_until(lambda: not self.pods(), "the end of the pods")
 
 
 @needs_cluster
@@ -148,12 +148,12 @@ class RoomTest(_OwnNamespaceTest):
         hold = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hold"}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [
             {"name": "hold", "image": "debian:bookworm-slim", "imagePullPolicy": "Never", "command": ["sleep", "1000"], "resources": {"requests": {"cpu": str(0.4 * cpus)}}}]}}
         self.apply(hold)
-        wait_until(lambda: "Running" in self.in_namespace("get", "pod", "hold", "--no-headers"), "the pod", 60)
+        wait_until(lambda: "Running" in self.in_namespace("get", "pod", "hold", "--no-headers"), "the pod")
         self.write_steps({"train": self.gang(0.35 * cpus, 2, 1, "10s")})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--output", "json")
 
         def make_room():
-            wait_until(lambda: "all is given back" in self.output_of("train"), "giving back", 120)
+            wait_until(lambda: "all is given back" in self.output_of("train"), "giving back")
             self.assertNotIn("begins", self.output_of("train"))
             self.in_namespace("delete", "pod", "hold")
 

@@ -39,7 +39,7 @@ class ShellTest(ClusterTest):
 
     def assert_no_shell(self):
         # A kubelet takes 40 seconds to end a shell whose terminal was closed, on a machine with nothing else to do.
-        wait_until(lambda: self.shell_jobs() == [], f"no shell being left: {self.shell_jobs()}", 180)
+        wait_until(lambda: self.shell_jobs() == [], f"no shell being left: {self.shell_jobs()}")
         self.assertFalse(any((self.state / "shells").iterdir()))
 
 
@@ -80,7 +80,7 @@ class ShellsInPods(ShellTest):
                     pass
             return text in self.shown
 
-        wait_until(is_there, f"{text!r} on the terminal", 90)
+        wait_until(is_there, f"{text!r} on the terminal")
 
     def test_a_terminal_with_its_size_and_keys(self):
         self.failed()
@@ -123,7 +123,7 @@ class ShellsInPods(ShellTest):
             pods = json.loads(kubectl("get", "pods", "-l", f"pipe.shell,pipe.pipeline={self.mark}", "-o", "json"))["items"]
             return pods[0]["status"]["phase"] if pods else "gone"
 
-        wait_until(lambda: phase() != "Running", "the shell's end", 60)
+        wait_until(lambda: phase() != "Running", "the shell's end")
         for job in self.shell_jobs():
             kubectl("delete", job, "--wait=false", check=False)
 

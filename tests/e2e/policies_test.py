@@ -100,10 +100,14 @@ class Locally(PipeTest):
         self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
 
     def test_a_result_is_reused_until_its_time_is_up(self):
-        self.pipeline({"data": {"command": "date +%s%N > ${outputs.now}", "outputs": ["now"], "cache": {"max_age": "2s"}},
-                       "daily": {"command": "true", "cache": {"until": "${params.day}"}}}, parameters={"day": "monday"})
+        def write(max_age: str):
+            self.pipeline({"data": {"command": "date +%s%N > ${outputs.now}", "outputs": ["now"], "cache": {"max_age": max_age}},
+                           "daily": {"command": "true", "cache": {"until": "${params.day}"}}}, parameters={"day": "monday"})
+
+        write("1h")
         self.run_pipe()
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        write("2s")
         time.sleep(2)
         plan = self.plan("-p", "day=tuesday")
         self.assertEqual((plan["data"]["action"], plan["daily"]["action"]), ("run", "run"), plan)

@@ -87,7 +87,7 @@ class HoweverReached:
         self.write("helper.py", "def twice(text):\n    return text * 3\n")
         self.assertEqual(self.run_pipe().steps(), {"make": "cached", "double": "succeeded"})
         self.assertEqual(self.artifact("double.text"), f"built-{self.mark}\n" * 3)
-        wait_until(lambda: unused() <= before, "no volume that is left there", 20)
+        wait_until(lambda: unused() <= before, "no volume that is left there")
 
     def test_thirty_steps_at_once_all_arrive(self):
         steps = {f"s{i}": {"command": f"echo {i} > ${{outputs.x}}", "outputs": ["x"]} for i in range(30)}

@@ -51,7 +51,7 @@ class SeveralEngines(PipeTest):
         return [len(engine("ps", "-aq", "--filter", label).split()) for engine in (docker, second)]
 
     def assert_nothing_left(self):
-        wait_until(lambda: self.begun() == [0, 0], "an end of all containers", 20)
+        wait_until(lambda: self.begun() == [0, 0], "an end of all containers")
         super().assert_nothing_left()
 
     def train(self, **step):

@@ -61,7 +61,7 @@ def engine_is_podman() -> bool:
     return "Podman" in docker("version", "--format", "{{json .Server.Components}}")
 
 
-def wait_until(condition, what: str, seconds: float = 60):
+def wait_until(condition, what: str, seconds: float = 180):
     end = time.monotonic() + seconds
     while (asked := time.monotonic()) < end:
         if value := condition():
@@ -131,7 +131,7 @@ class PipeTest(unittest.TestCase):
         self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
         return process
 
-    def finish(self, process: subprocess.Popen, timeout: float = 120) -> Result:
+    def finish(self, process: subprocess.Popen, timeout: float = 300) -> Result:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
