@@ -47,7 +47,7 @@ class TwoMachines(MachinesTest, ChaosTest):
                     os.killpg(process.pid, signal.SIGCONT)
                 self.go.touch()
                 out = process.stdout.read()
-                self.assertEqual(process.wait(60), 0, out + process.stderr.read())
+                self.assertEqual(process.wait(300), 0, out + process.stderr.read())
                 statuses = [json.loads(line)["status"] for line in out.splitlines() if '"step_finished"' in line]
                 self.assertEqual(statuses[:1], ["succeeded"], out)
                 self.assertIn(statuses[1:], (["succeeded"], ["cached"]), out)

@@ -30,7 +30,7 @@ class ShellTest(ClusterTest):
 
     def shell(self, *words, text: str = "", code: int = 0):
         done = subprocess.run(self.words(*words), cwd=self.folder, env=self.environment({"TOKEN": "hush-hush"}), input=text, capture_output=True, text=True,
-                              timeout=180)
+                              timeout=300)
         self.assertEqual(done.returncode, code, done)
         return done
 
@@ -145,7 +145,7 @@ class ShellsInPods(ShellTest):
         process.stdin.flush()
         self.assertEqual(process.stdout.readline(), "one\n")
         self.run_pipe(code=1, TOKEN="hush-hush")
-        out, _ = process.communicate("two\n", timeout=60)
+        out, _ = process.communicate("two\n", timeout=300)
         self.assertEqual((out, process.returncode), ("two\n", 0))
         self.assert_no_shell()
 

@@ -121,7 +121,7 @@ class SeveralEngines(PipeTest):
         self.assert_nothing_left()
 
     def test_the_first_nodes_checkpoint_is_kept(self):
-        command = "printf $RANK >> ${checkpoint}/ranks && echo left $(cat ${checkpoint}/ranks) && sleep 0.5 && test $PIPE_ATTEMPT = 2"
+        command = "printf $RANK >> ${checkpoint}/ranks && echo left $(cat ${checkpoint}/ranks) && sleep 2 && test $PIPE_ATTEMPT = 2"
         self.pipeline({"train": {"command": command, "nodes": 2, "retry": {"max_retries": 1, "delay": "0s"}}}, {"network": "host"})
         self.run_pipe()
         log = self.pipe("logs", "latest", "train").out

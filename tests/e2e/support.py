@@ -70,6 +70,11 @@ def wait_until(condition, what: str, seconds: float = 180):
     raise AssertionError(f"{seconds} s went by without {what}")
 
 
+def files_below(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Also where others make and remove folders meanwhile, which ends a search by glob()."""
+    return sorted(pathlib.Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+
+
 class PipeTest(unittest.TestCase):
     """A test with a folder, a state and an orchestrator of its own."""
 
