@@ -122,7 +122,7 @@ class Measured(ClusterTest):
         self.assert_nothing_left()
 
     def test_a_step_that_hangs_is_said_to(self):
-        self.pipeline({"hangs": {"command": "echo begun; sleep 10; echo goes on", "stalled_after": "4s"}})
+        self.pipeline({"hangs": {"command": "echo begun; sleep 7; echo goes on", "stalled_after": "4s"}})
         (notice,) = [notice["text"] for notice in self.run_pipe().events("notice") if "stalled" in notice["text"]]
         self.assertRegex(notice, r"stalled: has printed nothing for 4\.0s; \d+ bash -e -o pipefail -c echo begun; .*: sleeps in \w+")
         self.assertIn("goes on", self.pipe("logs", "latest", "hangs").out)
