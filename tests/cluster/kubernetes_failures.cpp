@@ -239,7 +239,7 @@ TEST_F(WithAQuota, pod_that_is_refused_fails_at_once_with_the_reason) {
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::not_started);
   EXPECT_THAT(result.failure->message, HasSubstr("must specify limits.memory"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(300));
 }
 
 TEST_F(WithAQuota, wait_for_a_turn_can_be_stopped) {
