@@ -189,10 +189,9 @@ class WithAQuota : public OnACluster {
     await("/resourcequotas/q", "/status/hard");
   }
   static std::unique_ptr<AttemptBuilder> sleeper(const std::string& step) {
-    auto builder = std::make_unique<AttemptBuilder>(shell("sleep 5"));
+    auto builder = std::make_unique<AttemptBuilder>(shell("sleep 1"));
     builder->step.name = step;
     builder->step.settings->docker.parent_image = "debian:bookworm-slim";
-    builder->step.settings->kubernetes.pod_startup_timeout = std::chrono::seconds(12);
     return builder;
   }
   async::Task<> run_one(AttemptBuilder& builder, int& running) {
