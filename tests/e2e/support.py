@@ -8,8 +8,10 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -73,6 +75,14 @@ def wait_until(condition, what: str, seconds: float = 180):
 def files_below(folder: pathlib.Path) -> list[pathlib.Path]:
     """Also where others make and remove folders meanwhile, which ends a search by glob()."""
     return sorted(pathlib.Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nobody has, and none of those that the kernel gives to connections: such a port may be somebody's before a server has it."""
+    while True:
+        port = random.randrange(21000, 30000)
+        with contextlib.suppress(OSError), socket.create_server((host, port)):
+            return port
 
 
 class PipeTest(unittest.TestCase):
