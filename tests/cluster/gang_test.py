@@ -12,10 +12,11 @@ from nodes_test import FAIL, NCCLRAS, PATH_WITH_BIN, WRITE
 from support import wait_until
 
 PYTHON = {"parent_image": "python:3.11-slim-bookworm"}
-# Says where it is, meets the others, and waits for a file.
+# Meets the others, says where it is, and stays while this holds.
 STAY = WRITE + """
 print("here", os.environ["PIPE_RENDEZVOUS_ID"], flush=True)
-time.sleep(SECONDS)
+while WHILE:
+    time.sleep(0.1)
 """
 
 
@@ -54,7 +55,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.jobs(), [])
 
     def test_a_pod_that_is_removed_ends_the_attempt_and_all_begin_again(self):
-        self.write_steps(STAY.replace("SECONDS", "8"), 2)
+        self.write_steps(STAY.replace("WHILE", "os.environ['PIPE_ATTEMPT'] == '1'"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
 
         def remove_one():
@@ -69,14 +70,18 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.jobs(), [])
 
     def test_the_ranks_of_a_killed_driver_go_on_and_are_joined(self):
-        self.write_steps(STAY.replace("SECONDS", "15"), 2)
+        self.write_steps(STAY.replace("WHILE", "not os.path.exists('/tmp/go')"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
         wait_until(lambda: self.log().count("here") == 2, "both ranks")
         run.send_signal(signal.SIGKILL)
         run.communicate()
-        before = {pod["metadata"]["uid"] for pod in self.pods()}
-        self.assertEqual(len(before), 2)
-        result = self.pipe("resume", "--output", "json")
+        pods = [pod["metadata"]["name"] for pod in self.pods()]
+        self.assertEqual(len(pods), 2)
+        resumed = self.start("resume", "--output", "json")
+        wait_until(lambda: json.loads(self.pipe("show", "latest", "--output", "json").out)["status"] == "running", "the other driver")
+        for pod in pods:
+            self.let_go("pod/" + pod)
+        result = self.finish(resumed)
         self.assertEqual(result.code, 0, result)
         self.assertEqual(sum(self.pods_made().values()), 3, "no pod was made again")  # two, and one that shows
         self.assertIn("1 of 0", self.log("show"))
@@ -117,11 +122,11 @@ time.sleep(600)
         self.assertEqual(self.jobs(), [])
 
     def test_ctrl_c_ends_all_pods(self):
-        self.write_steps(STAY.replace("SECONDS", "600"), 2)
+        self.write_steps(STAY.replace("WHILE", "True"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
         wait_until(lambda: self.log().count("here") == 2, "both ranks")
         run.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(run, timeout=120).steps()[self.mark], "cancelled")
+        self.assertEqual(self.finish(run).steps()[self.mark], "cancelled")
         self.assertEqual(self.jobs(), [])
         wait_until(lambda: not self.pods(), "the end of the pods")
 
