@@ -54,7 +54,7 @@ class SweepTest(Refused):
         self.quota({"count/jobs.batch": "1"})
         runs["allows count/jobs.batch=1"] = self.start_sweep("jobs")
         for said, run in runs.items():
-            result = self.finish(run, timeout=280)
+            result = self.finish(run, timeout=600)
             self.assertEqual((result.code, said in result.text), (0, True), (said, result))
 
 

@@ -55,7 +55,7 @@ class ClusterTest(PipeTest):
 
         thread = threading.Thread(target=work)
         thread.start()
-        result = self.finish(process, timeout=280)
+        result = self.finish(process, timeout=600)
         thread.join()
         self.assertEqual(errors, [], result.text)
         return result

@@ -111,7 +111,7 @@ class KilledTraining:
                 if run.poll() is None and self.processes():
                     self.kill(what, run)
                     kills[what] += 1
-            result = self.finish(run, timeout=280)
+            result = self.finish(run, timeout=600)
             if result.code == 0:
                 trainings += 1
                 self.assertEqual(self.model(), undisturbed())
