@@ -28,7 +28,7 @@ class Locally(PipeTest):
             "exit": flaky("exit 75"),
             "killed": flaky("kill -9 $$"),
             "text": flaky("echo RuntimeError: CUDA error: unknown; exit 1"),
-            "late": flaky("sleep 60") | {"timeout": "1s"},
+            "late": flaky("sleep 600") | {"timeout": "2s"},
             "other": flaky("exit 2"),
             "never": {"command": "exit 2", "retry": {"never": ["exit 2"], "max_retries": 5}},
         })

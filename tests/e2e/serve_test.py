@@ -293,7 +293,7 @@ class Pages(ServeTest):
         self.assert_nothing_refused()
 
     def test_a_driver_that_dies_is_seen(self):
-        self.pipeline({"long": {"command": "sleep 60"}})
+        self.pipeline({"long": {"command": "sleep 600"}})
         driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
         run = json.loads(driver.stdout.readline())["run"]
         self.serve()
