@@ -82,7 +82,7 @@ class Limited(PipeTest):
             self.skipTest("the limit does not hold for the user's other processes alone")
         self.pipeline(self.steps())
         os.chmod(self.folder, 0o777)
-        self.under(resource.RLIMIT_NPROC, [1, 2, 3, 4, 5, 6, 8, 12], first_user=23456)
+        self.under(resource.RLIMIT_NPROC, [1, 2, 3, 4, 5, 6, 8, 12], first_user=34567)
 
     def test_little_memory(self):
         self.pipeline(self.steps())
