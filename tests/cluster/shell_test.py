@@ -88,7 +88,7 @@ class ShellsInPods(ShellTest):
         self.await_text(terminal, b"ready> ")
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 99, 0, 0))
         os.kill(pid, signal.SIGWINCH)
-        os.write(terminal, b"for i in 1 2 3 4 5 6 7 8 9; do stty size; sleep 0.3; done; tty -s && echo on-$((1+1))\n")
+        os.write(terminal, b"until [ \"$(stty size)\" = \"$((40+1)) 99\" ]; do sleep 0.3; done; stty size; tty -s && echo on-$((1+1))\n")
         self.await_text(terminal, b"41 99")
         self.await_text(terminal, b"on-2")
         os.write(terminal, b"sh -c \"echo run''ning; exec sleep 1000\"\n")

@@ -16,7 +16,7 @@ import threading
 import unittest
 
 from gpu_test import AFTER_A_LOOK
-from support import PipeTest, docker, wait_until
+from support import PipeTest, docker, images_in, wait_until
 
 PORT_OF_NOBODY = 1  # One of the ports that the kernel gives away might be somebody's by the time it is used.
 ENGINE = pathlib.Path("/var/lib/pipe-second-engine/environment")
@@ -59,7 +59,7 @@ class RemoteTest(PipeTest):
         with contextlib.suppress(subprocess.CalledProcessError):
             if left := self.containers():
                 second("rm", "-fv", *left)
-            if images := self.images():
+            if images := images_in(self.repository, second):
                 second("image", "rm", "-f", *dict.fromkeys(images))
         self.orchestrator = "local"  # the rest is this machine's
         super().remove_everything()

@@ -12,7 +12,7 @@ import unittest
 
 from nodes_test import FAIL, WAIT, WRITE
 from remote_engine_test import VARIABLES, second
-from support import PipeTest, docker, wait_until
+from support import PipeTest, docker, images_in, wait_until
 
 FIRST = "unix:///var/run/docker.sock"
 
@@ -41,7 +41,7 @@ class SeveralEngines(PipeTest):
         with contextlib.suppress(subprocess.CalledProcessError):
             if left := second("ps", "-aq", "--filter", f"label=e2e={self.mark}").split():
                 second("rm", "-fv", *left)
-            if images := second("image", "ls", "-q", self.repository).split():
+            if images := images_in(self.repository, second):
                 second("image", "rm", "-f", *dict.fromkeys(images))
         super().remove_everything()
 

@@ -59,6 +59,12 @@ def docker(*words: str) -> str:
     return subprocess.run(["docker", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip()
 
 
+def images_in(repository: str, engine=docker) -> list[str]:
+    """By their names, where they have one: an image of equal content may be another test's, too, and removed by its number it would be gone for both."""
+    shown = engine("image", "ls", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}", repository).splitlines()
+    return [number if "<none>" in name else name for name, number in (line.split() for line in shown)]
+
+
 def engine_is_podman() -> bool:
     return "Podman" in docker("version", "--format", "{{json .Server.Components}}")
 
@@ -104,7 +110,7 @@ class PipeTest(unittest.TestCase):
             with contextlib.suppress(subprocess.CalledProcessError, FileNotFoundError):
                 if left := self.containers():
                     docker("rm", "-f", *left)
-                if images := docker("image", "ls", "-q", self.repository).split():
+                if images := images_in(self.repository):
                     docker("image", "rm", "-f", *dict.fromkeys(images))
         for path in self.folder.rglob("*"):  # artifacts are read-only
             if path.is_dir() and not path.is_symlink():
