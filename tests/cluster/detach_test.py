@@ -23,7 +23,7 @@ class DetachedTest(NamespaceTest):
         self.in_namespace("apply", "-f", "-", input=role.out)
 
     def write_chain(self, length: int = 3, seconds: float = 1.5, waits: tuple = (), **more) -> list[str]:
-        """Steps one after the other, each of which says in which pod it ran; those with the numbers in `waits` end once let_step_go() says so."""
+        """Steps one after the other, each of which says in which pod it ran; those with the numbers in `waits` end once release_step() says so."""
         steps = {}
         for number in range(length):
             before = {} if number == 0 else {"inputs": {"before": f"s{number - 1}.pod"}}
@@ -32,10 +32,10 @@ class DetachedTest(NamespaceTest):
         self.pipeline(steps)
         return list(steps)
 
-    def let_step_go(self, step: str):
+    def release_step(self, step: str):
         shown = ("get", "pods", "-l", f"pipe.step={step}", "--field-selector", "status.phase=Running", "-o", "name")
         (pod,) = wait_until(lambda: self.in_namespace(*shown).split(), f"a pod of {step}")
-        self.let_go(pod, "-n", self.namespace)
+        self.release_pod(pod, "-n", self.namespace)
 
     def detach(self, *words, code: int = 0, **env):
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", "--output", "json", *words, **env)
@@ -76,13 +76,13 @@ class DetachedTest(NamespaceTest):
         (pod,) = self.driver_pods()
         self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
         self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
-        self.let_step_go("s0")
+        self.release_step("s0")
         wait_until(self.may_be_killed, "s2 running")
         # The kubelet tells of it after it has begun.
         containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
         container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
         subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
-        self.let_step_go("s2")
+        self.release_step("s2")
 
     def may_be_killed(self) -> bool:
         return self.steps()["s2"] == "running"
@@ -138,7 +138,7 @@ class StopsAnywhere:
         self.assertIn("died", self.pipe("runs").out)
         resuming = self.start("resume", "--output", "json")
         self.wait_for("running")
-        self.let_step_go("s1")
+        self.release_step("s1")
         resumed = self.finish(resuming)
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
@@ -219,7 +219,7 @@ class GoesOnTest(DetachedTest):
         wait_until(lambda: not self.in_namespace("get", "lease", job, "--ignore-not-found", "-o", "json"), "the Lease having gone")
         resuming = self.start("resume", "--output", "json")
         self.wait_for("running")
-        self.let_step_go("s0")
+        self.release_step("s0")
         resumed = self.finish(resuming)
         self.assertEqual(resumed.code, 0, resumed)
         self.assert_each_step_had_one_pod(steps)
@@ -303,7 +303,7 @@ class StopsTest(StopsAnywhere, DetachedTest):
         second = self.start("__drive", event["run"], "--state", self.state)
         told = second.stderr.readline()
         self.assertIn(f"the run's Lease {event['driver']['job']} is held by {event['driver']['holder']}; waiting", told)
-        self.let_step_go("s0")
+        self.release_step("s0")
         self.wait_for("succeeded")
         self.assertEqual(self.finish(second).code, 0, "it finds that the run has ended")
         self.assert_each_step_had_one_pod(steps)

@@ -80,7 +80,7 @@ class NodesTest(ClusterTest):
         resumed = self.start("resume", "--output", "json")
         wait_until(lambda: json.loads(self.pipe("show", "latest", "--output", "json").out)["status"] == "running", "the other driver")
         for pod in pods:
-            self.let_go("pod/" + pod)
+            self.release_pod("pod/" + pod)
         result = self.finish(resumed)
         self.assertEqual(result.code, 0, result)
         self.assertEqual(sum(self.pods_made().values()), 3, "no pod was made again")  # two, and one that shows

@@ -50,7 +50,7 @@ class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
         (listed,) = self.ask(address, "/api/runs")["runs"]
         self.assertEqual((listed["id"], listed["status"]), (run, "running"))
         self.assertEqual([step["n"] for step in self.ask(address, f"/api/run?run={run}")["steps"]], ["s0", "s1", "s2"])
-        self.let_step_go("s0")
+        self.release_step("s0")
         wait_until(lambda: self.ask(address, f"/api/run?run={run}")["steps"][0]["s"] == "succeeded", "s0 ended, on the page")
         self.assertEqual(self.ask(address, f"/api/log?run={run}&step=s0")["text"], "began\nended\n")
         if BROWSER:
@@ -65,7 +65,7 @@ class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
         self.server.terminate()
         self.assertEqual(self.finish(self.server).code, 0)
         self.assertEqual([path.name for path in self.elsewhere.iterdir()], ["profiles.yaml"], "nothing is imported")
-        self.let_step_go("s2")
+        self.release_step("s2")
         self.wait_for("succeeded")
         self.assert_nothing_in_the_cluster()
 

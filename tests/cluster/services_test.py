@@ -94,7 +94,7 @@ class ServicesTest(Reached, ClusterTest):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         (pod,) = self.pods()
-        self.let_go("pod/" + pod["metadata"]["name"])
+        self.release_pod("pod/" + pod["metadata"]["name"])
         wait_until(lambda: all(pod["status"]["phase"] in ("Failed", "Succeeded") for pod in self.pods()), "the end of all containers of the pod")
         resumed = self.pipe("resume", "latest", "--output", "json")
         self.assertEqual(resumed.code, 0, resumed)

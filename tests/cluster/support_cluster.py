@@ -64,7 +64,7 @@ class ClusterTest(PipeTest):
         """Returns the existing objects of this test's pipeline."""
         return kubectl("get", "jobs", "-l", f"pipe.pipeline={self.mark}", "-o", "name").split()
 
-    def let_go(self, pod: str, *options: str):
+    def release_pod(self, pod: str, *options: str):
         """Makes /tmp/go in a pod (pod/NAME), whose step waits for it. The step's container may end before the shell that makes it, and take it along."""
         runs = lambda: kubectl(*options, "get", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}") == "Running"  # noqa: E731
         say = lambda: kubectl(*options, "exec", pod, "--", "sh", "-c", "touch /tmp/go; echo said", check=False)  # noqa: E731
