@@ -13,6 +13,22 @@ fail() {
   exit 1
 }
 
+# Prints a port of this address that nobody has. It is none of those that the kernel gives to connections:
+# such a port may be somebody's before a server has it.
+free_port() { # [ADDRESS]
+  python3 - "${1:-127.0.0.1}" <<'END'
+import random, socket, sys
+while True:
+    port = random.randrange(21000, 30000)
+    try:
+        socket.create_server((sys.argv[1], port)).close()
+        print(port)
+        break
+    except OSError:
+        pass
+END
+}
+
 # The comment at the head of the calling script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
 

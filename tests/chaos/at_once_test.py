@@ -56,7 +56,7 @@ class AtOnce(ChaosTest):
         self.assertEqual(self.pipe("verify").code, 0)
         self.assert_database_whole()
         self.assert_nothing_left()
-        wait_until(lambda: not self.processes(), "an end of all processes", 30)
+        wait_until(lambda: not self.processes(), "an end of all processes")
         figure(self.name, f"{seconds} s, {sum(counts.values())} commands, by exit code: " + ", ".join(f"{what}: {count}" for what, count in sorted(counts.items())))
 
 

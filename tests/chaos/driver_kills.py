@@ -61,7 +61,7 @@ class DriverKills(ChaosTest):
 
     def assert_nothing_left_of_it(self):
         try:
-            wait_until(lambda: not self.leftovers(), "an end of what the driver has started", 30)
+            wait_until(lambda: not self.leftovers(), "an end of what the driver has started")
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.leftovers()}") from None
         self.assert_no_work_left()

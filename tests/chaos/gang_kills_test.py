@@ -117,12 +117,12 @@ class GangKills(ChaosTest):
             os.kill(process, signal.SIGKILL)
 
     def finish_run(self, run: subprocess.Popen):
-        out, err = run.communicate(timeout=120)
+        out, err = run.communicate(timeout=300)
         while run.returncode == -signal.SIGKILL:
             # A driver that was killed before it had recorded its run has nothing to resume.
             again = ("resume",) if self.has_run() else self.words
             run = self.start(*again, "--output", "json")
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=300)
         self.assertEqual(run.returncode, 0, f"{REPEAT}\n{out}{err}")
 
     def has_run(self) -> bool:

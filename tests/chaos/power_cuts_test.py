@@ -66,7 +66,7 @@ class PowerCuts(ChaosTest):
                 disk = Disk(self.state, synced)
                 run = self.begin(number, **self.disk(at, "killed"), CHAOS_SYNCED=str(synced))
                 run.end()
-                wait_until(lambda: not self.processes(), "an end of what the driver has started", 30)
+                wait_until(lambda: not self.processes(), "an end of what the driver has started")
                 safe = run.steps("step_finished", "succeeded", "cached")
                 harmed += disk.cut_power(random)
                 cuts += 1

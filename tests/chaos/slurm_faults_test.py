@@ -140,7 +140,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
             wait_until(lambda: self.jobs("PENDING"), "the job that waits")
             self.bed("controller", "down")
             began = time.monotonic()
-            wait_until(lambda: "Slurm does not answer" in self.pipe("logs", "latest", "waits").text, "the reason in the log", 120)
+            wait_until(lambda: "Slurm does not answer" in self.pipe("logs", "latest", "waits").text, "the reason in the log")
             self.write("go", "")
             result = self.finish(process, 1800)
             took = time.monotonic() - began
@@ -175,7 +175,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.bed("node", "down", node)
                 wait_until(lambda: len(begun()) >= 2, "the second attempt", 300)
                 self.assertNotEqual(begun()[1][0], node)
-                wait_until(lambda: not os.path.exists(f"/proc/{first}"), "the end of the first attempt, whose node is given up", 30)
+                wait_until(lambda: not os.path.exists(f"/proc/{first}"), "the end of the first attempt, whose node is given up")
                 self.write("go", "")
                 result = self.finish(process)
                 self.assertEqual(result.code, 0, result)

@@ -47,7 +47,7 @@ class TwoMachines(MachinesTest, ChaosTest):
                     os.killpg(process.pid, signal.SIGCONT)
                 self.go.touch()
                 out = process.stdout.read()
-                self.assertEqual(process.wait(60), 0, out + process.stderr.read())
+                self.assertEqual(process.wait(300), 0, out + process.stderr.read())
                 statuses = [json.loads(line)["status"] for line in out.splitlines() if '"step_finished"' in line]
                 self.assertEqual(statuses[:1], ["succeeded"], out)
                 self.assertIn(statuses[1:], (["succeeded"], ["cached"]), out)
@@ -70,7 +70,7 @@ class TwoMachines(MachinesTest, ChaosTest):
                 process.wait()
                 beside = other if here else []
                 self.go.touch()
-                wait_until(lambda: "running" not in self.pipe_on(beside, "show", run)[1].splitlines()[0], "a dead driver", 30)
+                wait_until(lambda: "running" not in self.pipe_on(beside, "show", run)[1].splitlines()[0], "a dead driver")
                 code, said = self.pipe_on(beside, "resume", run)
                 self.assertEqual(code, 0, said)
                 count += 1

@@ -64,6 +64,7 @@ class Addresses(Served, S3Bucket, ClusterTest):
         def look():
             while process.poll() is None:
                 seen.append(kubectl("get", "jobs,pods,events", "-o", "json"))
+                time.sleep(0.3)
 
         result = self.finish_beside(process, look)
         self.assertEqual(result.code, 0, result.text)

@@ -22,14 +22,20 @@ class DetachedTest(NamespaceTest):
         role = self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", "ServiceAccount:pipe")
         self.in_namespace("apply", "-f", "-", input=role.out)
 
-    def write_chain(self, length: int = 3, seconds: float = 1.5, **more) -> list[str]:
-        """Steps one after the other, each of which says in which pod it ran."""
+    def write_chain(self, length: int = 3, seconds: float = 1.5, waits: tuple = (), **more) -> list[str]:
+        """Steps one after the other, each of which says in which pod it ran; those with the numbers in `waits` end once release_step() says so."""
         steps = {}
         for number in range(length):
             before = {} if number == 0 else {"inputs": {"before": f"s{number - 1}.pod"}}
-            steps[f"s{number}"] = {"command": f"echo began; sleep {seconds}; cat /etc/hostname > ${{outputs.pod}}; echo ended", "outputs": ["pod"], **before, **more}
+            pause = "until [ -e /tmp/go ]; do sleep 0.1; done" if number in waits else f"sleep {seconds}"
+            steps[f"s{number}"] = {"command": f"echo began; {pause}; cat /etc/hostname > ${{outputs.pod}}; echo ended", "outputs": ["pod"], **before, **more}
         self.pipeline(steps)
         return list(steps)
+
+    def release_step(self, step: str):
+        shown = ("get", "pods", "-l", f"pipe.step={step}", "--field-selector", "status.phase=Running", "-o", "name")
+        (pod,) = wait_until(lambda: self.in_namespace(*shown).split(), f"a pod of {step}")
+        self.release_pod(pod, "-n", self.namespace)
 
     def detach(self, *words, code: int = 0, **env):
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", "--output", "json", *words, **env)
@@ -48,8 +54,8 @@ class DetachedTest(NamespaceTest):
     def status(self) -> str:
         return self.show()["status"]
 
-    def wait_for(self, status: str, seconds: float = 90):
-        wait_until(lambda: self.status() == status, f"the run being {status}: {self.pipe('show').out}", seconds)
+    def wait_for(self, status: str):
+        wait_until(lambda: self.status() == status, f"the run being {status}: {self.pipe('show').out}")
 
     def steps(self) -> dict[str, str]:
         return {step["step"]: step["status"] for step in self.show()["steps"]}
@@ -65,16 +71,18 @@ class DetachedTest(NamespaceTest):
                 if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")]
 
     def lose_driver_twice(self):
-        """Its pod is deleted while s0 runs, and the container of the next one killed while s2 does."""
+        """Its pod is deleted while s0 runs, and the container of the next one killed while s2 does: both wait for that."""
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
         (pod,) = self.driver_pods()
         self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
         self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
-        wait_until(self.may_be_killed, "s2 running", 120)
+        self.release_step("s0")
+        wait_until(self.may_be_killed, "s2 running")
         # The kubelet tells of it after it has begun.
         containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
         container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
         subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
+        self.release_step("s2")
 
     def may_be_killed(self) -> bool:
         return self.steps()["s2"] == "running"
@@ -99,7 +107,7 @@ class StopsAnywhere:
         self.write_chain(3, 30)
         self.detached()
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
-        result = self.pipe("cancel", "latest", timeout=90)
+        result = self.pipe("cancel", "latest")
         self.assertEqual(result.code, 0, result)
         self.assertIn("interrupted (stopped)", result.out)
         self.assertEqual(set(self.steps().values()), {"cancelled"})
@@ -120,7 +128,7 @@ class StopsAnywhere:
         self.assertIn("2 succeeded", ended.out)
 
     def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
-        steps = self.write_chain(3, 4)
+        steps = self.write_chain(3, 1, waits=(1,))
         event = self.detached()
         wait_until(lambda: self.steps()["s1"] == "running", "s1 running")
         refused = self.pipe("resume")
@@ -128,7 +136,10 @@ class StopsAnywhere:
         self.assertIn(f"is still running: the Job {event['driver']['job']} in the namespace {self.namespace} drives it", refused.err)
         self.in_namespace("delete", "job", event["driver"]["job"])
         self.assertIn("died", self.pipe("runs").out)
-        resumed = self.pipe("resume", "--output", "json")
+        resuming = self.start("resume", "--output", "json")
+        self.wait_for("running")
+        self.release_step("s1")
+        resumed = self.finish(resuming)
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
         self.assert_each_step_had_one_pod(steps)
@@ -175,24 +186,24 @@ class GoesOnTest(DetachedTest):
         self.pipeline({"ask": {"command": ["python3", "-c", "import urllib.request; print(urllib.request.urlopen('http://web:8000/').status)"],
                                "services": {"web": {"image": image, "command": serve, "ready": {"port": 8000}}}}}, {"parent_image": image})
         self.detached()
-        self.wait_for("succeeded", 150)
+        self.wait_for("succeeded")
         log = self.pipe("logs", "latest", "ask").out
         self.assertRegex(log, "(?m)^200$")
         self.assertIn("[web] ", log)
         self.assert_nothing_in_the_cluster()
 
     def test_run_completes_though_its_driver_is_deleted_and_then_killed(self):
-        steps = self.write_chain(4, 3)
+        steps = self.write_chain(4, 1, waits=(0, 2))
         event = self.detached()
         self.assertTrue(event["driver"]["holder"].startswith(event["driver"]["job"]), event)
         self.lose_driver_twice()
-        self.wait_for("succeeded", 150)
+        self.wait_for("succeeded")
         self.assertEqual(self.steps(), {step: "succeeded" for step in steps})
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 
     def test_a_lease_that_a_driver_makes_goes_with_its_job(self):
-        steps = self.write_chain(2, 8)
+        steps = self.write_chain(2, 1, waits=(0,))
         job = self.detached()["driver"]["job"]
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
 
@@ -206,7 +217,10 @@ class GoesOnTest(DetachedTest):
         self.in_namespace("delete", "job", job, "--wait=false")
         self.in_namespace("delete", "pod", "-l", "pipe.driver", "--wait=false", "--grace-period=0", "--force")
         wait_until(lambda: not self.in_namespace("get", "lease", job, "--ignore-not-found", "-o", "json"), "the Lease having gone")
-        resumed = self.pipe("resume", "--output", "json", timeout=120)
+        resuming = self.start("resume", "--output", "json")
+        self.wait_for("running")
+        self.release_step("s0")
+        resumed = self.finish(resuming)
         self.assertEqual(resumed.code, 0, resumed)
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
@@ -278,17 +292,18 @@ class StopsTest(StopsAnywhere, DetachedTest):
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
         (pod,) = self.driver_pods()
         self.in_namespace("delete", "pod", "--wait=false", "--grace-period=0", "--force", pod["metadata"]["name"])
-        result = self.pipe("cancel", "latest", "--now", timeout=120)
+        result = self.pipe("cancel", "latest", "--now")
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.status(), "interrupted")
         self.assert_nothing_in_the_cluster()
 
     def test_a_second_driver_waits(self):
-        steps = self.write_chain(2, 4)
+        steps = self.write_chain(2, 1, waits=(0,))
         event = self.detached()
         second = self.start("__drive", event["run"], "--state", self.state)
         told = second.stderr.readline()
         self.assertIn(f"the run's Lease {event['driver']['job']} is held by {event['driver']['holder']}; waiting", told)
+        self.release_step("s0")
         self.wait_for("succeeded")
         self.assertEqual(self.finish(second).code, 0, "it finds that the run has ended")
         self.assert_each_step_had_one_pod(steps)

@@ -92,7 +92,7 @@ class Kueue(_OwnNamespaceTest):
         return json.loads(self.in_namespace("get", kind, "-o", "json"))["items"]
 
     def assert_nothing_is_left(self):
-        wait_until(lambda: not self.objects("jobs,secrets,workloads.kueue.x-k8s.io,pods"), "the end of all objects", 60)
+        wait_until(lambda: not self.objects("jobs,secrets,workloads.kueue.x-k8s.io,pods"), "the end of all objects")
 
     def test_a_gang_waits_for_the_quota_of_all_its_pods(self):
         queue = Queue(self, self.namespace, 1)
@@ -100,7 +100,7 @@ class Kueue(_OwnNamespaceTest):
         run = self.start_there()
 
         def widen():
-            wait_until(lambda: "Kueue does not admit its Job yet: couldn't assign flavors" in self.output_of("train"), "Kueue's words", 120)
+            wait_until(lambda: "Kueue does not admit its Job yet: couldn't assign flavors" in self.output_of("train"), "Kueue's words")
             (job,) = self.objects("jobs")
             self.assertEqual([job["spec"][field] for field in ("completionMode", "completions", "parallelism", "suspend")], ["Indexed", 2, 2, True])
             self.assertEqual(self.objects("pods"), [])
@@ -115,7 +115,7 @@ class Kueue(_OwnNamespaceTest):
         Queue(self, self.namespace, 1)
         self.write_gang("true")
         run = self.start_there()
-        wait_until(lambda: self.objects("jobs"), "the Job", 60)
+        wait_until(lambda: self.objects("jobs"), "the Job")
         run.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(run).steps(), {"train": "cancelled"})
         self.assert_nothing_is_left()
@@ -130,7 +130,7 @@ class Kueue(_OwnNamespaceTest):
                  "metadata": {"name": "other", "labels": {"kueue.x-k8s.io/queue-name": "training", "kueue.x-k8s.io/priority-class": queue.name}}}
 
         def preempt():
-            wait_until(lambda: self.output_of("train").count("begins") == 2, "both ranks", 120)
+            wait_until(lambda: self.output_of("train").count("begins") == 2, "both ranks")
             self.apply(other)
             self.in_namespace("wait", "--for=condition=Complete", "--timeout=120s", "job/other")
             self.in_namespace("delete", "job", "other")
@@ -150,7 +150,7 @@ class Kueue(_OwnNamespaceTest):
         run = self.start_there()
 
         def look():
-            wait_until(lambda: self.output_of("train").count("begins") == 2, "both ranks", 120)
+            wait_until(lambda: self.output_of("train").count("begins") == 2, "both ranks")
             (workload,) = self.objects("workloads.kueue.x-k8s.io")
             self.assertIn("node1", json.dumps(workload["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"]))
 

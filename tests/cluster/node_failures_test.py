@@ -12,7 +12,7 @@ from support_cluster import kubectl, needs_cluster, needs_test_bed, test_bed, wa
 class NodeTest(Failures):
     def setUp(self):
         super().setUp()
-        wait_until(self.is_well, "node1 to take pods, after what the last test did to it", 120)
+        wait_until(self.is_well, "node1 to take pods, after what the last test did to it")
 
     @staticmethod
     def is_well() -> bool:
@@ -30,7 +30,7 @@ class NodeTest(Failures):
         def disturb():
             self.running_pod()
             kubectl("taint", "nodes", "node1", "broken=yes:NoExecute")
-            wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction", 120)
+            wait_until(lambda: len(self.pods()) == 0 or all(pod["status"].get("phase") == "Pending" for pod in self.pods()), "the eviction")
             kubectl("taint", "nodes", "node1", "broken-")
 
         self.expect_but_for_the_wait("evicted", self.run_beside(disturb))
@@ -64,7 +64,7 @@ class NodeTest(Failures):
             self.running_pod()
             self.addCleanup(test_bed, "restart-kubelet", "0")
             test_bed("stop-kubelet")
-            wait_until(lambda: any("deletionTimestamp" in pod["metadata"] for pod in self.pods()), "the cluster to give the node up", 120)
+            wait_until(lambda: any("deletionTimestamp" in pod["metadata"] for pod in self.pods()), "the cluster to give the node up")
             test_bed("restart-kubelet", "0")
 
         self.expect_but_for_the_wait("node_lost", self.run_beside(disturb))

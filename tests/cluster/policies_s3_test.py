@@ -60,7 +60,7 @@ class PoliciesTest(S3Bucket, ClusterTest):
         """Answers what the run asks. Returns how its steps have ended."""
         events = self.events_until_asked(process)
         self.assertEqual(self.pipe("answer", "latest", "deploy", answer).code, 0)
-        ended = self.finish(process, timeout=240)
+        ended = self.finish(process, timeout=600)
         self.assertEqual(ended.code, code, ended)
         return {event["step"]: event for event in events + ended.events() if event["event"] == "step_finished"}
 

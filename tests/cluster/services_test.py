@@ -88,12 +88,14 @@ class ServicesTest(Reached, ClusterTest):
         self.assertRegex(refused.err, r"pipeline.yaml:\d+:\d+: error: step 'ask': the services 'other' and 'web' have the same port 8000, and in a pod all services share one network")
 
     def test_services_end_with_the_step_of_a_killed_driver(self):
-        self.pipeline({"ask": {"command": "echo begun; sleep 5; echo made > ${outputs.o}", "outputs": ["o"], "services": {"web": web()}}})
+        self.pipeline({"ask": {"command": "echo begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo made > ${outputs.o}", "outputs": ["o"], "services": {"web": web()}}})
         process = self.start("run", "pipeline.yaml", "--orchestrator", "kubernetes")
-        wait_until(lambda: "begun" in self.log("ask"), "a first line of the step", 120)
+        wait_until(lambda: "begun" in self.log("ask"), "a first line of the step")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        wait_until(lambda: all(pod["status"]["phase"] in ("Failed", "Succeeded") for pod in self.pods()), "the end of all containers of the pod", 120)
+        (pod,) = self.pods()
+        self.release_pod("pod/" + pod["metadata"]["name"])
+        wait_until(lambda: all(pod["status"]["phase"] in ("Failed", "Succeeded") for pod in self.pods()), "the end of all containers of the pod")
         resumed = self.pipe("resume", "latest", "--output", "json")
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.artifact("ask.o"), "made\n")

@@ -55,7 +55,7 @@ class ClusterTest(PipeTest):
 
         thread = threading.Thread(target=work)
         thread.start()
-        result = self.finish(process, timeout=280)
+        result = self.finish(process, timeout=600)
         thread.join()
         self.assertEqual(errors, [], result.text)
         return result
@@ -63,6 +63,12 @@ class ClusterTest(PipeTest):
     def jobs(self) -> list[str]:
         """Returns the existing objects of this test's pipeline."""
         return kubectl("get", "jobs", "-l", f"pipe.pipeline={self.mark}", "-o", "name").split()
+
+    def release_pod(self, pod: str, *options: str):
+        """Makes /tmp/go in a pod (pod/NAME), whose step waits for it. The step's container may end before the shell that makes it, and take it along."""
+        runs = lambda: kubectl(*options, "get", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}") == "Running"  # noqa: E731
+        say = lambda: kubectl(*options, "exec", pod, "--", "sh", "-c", "touch /tmp/go; echo said", check=False)  # noqa: E731
+        wait_until(lambda: "said" in say() or not runs(), f"{pod} being told")
 
     def pods_made(self) -> collections.Counter:
         """How many pods each of this test's Jobs has ever had, by the cluster's own notes."""

@@ -91,8 +91,8 @@ class KilledTraining:
         return json.loads(shown.split("lives", 1)[1].splitlines()[0])
 
     def check_killed_training(self):
-        """Kills `step`, `driver` or `pod` at random, one at a time; each next attempt continues from the kept state."""
-        kills_wanted = max(3, round(50 * SCALE))
+        """Kills `step`, `driver` or `pod` at random, one at a time; each next attempt continues from the kept state. Goes on until one has."""
+        in_full = kills_wanted = max(3, round(50 * SCALE))
         chance = random.Random(int(os.environ.get("CHAOS_SEED", "16")))
         kills = {what: 0 for what in ("step", "driver", "pod", "pod at once")}
         continued, trainings, began = 0, 0, time.monotonic()
@@ -111,14 +111,16 @@ class KilledTraining:
                 if run.poll() is None and self.processes():
                     self.kill(what, run)
                     kills[what] += 1
-            result = self.finish(run, timeout=280)
+            result = self.finish(run, timeout=600)
             if result.code == 0:
                 trainings += 1
                 self.assertEqual(self.model(), undisturbed())
                 continued += sum(done > 0 for done in self.lives())
                 self.assertEqual(self.checkpoints(), [], "a step that has succeeded keeps nothing")
                 if sum(kills.values()) >= kills_wanted:
-                    break
+                    if continued or kills_wanted == 2 * in_full:
+                        break
+                    kills_wanted += 1  # On a busy machine each of them came before anything was kept.
         self.assertGreater(continued, 0, "some life has gone on from a checkpoint")
         print(f"killed {kills} in {time.monotonic() - began:.0f} s; {trainings} trainings came to the same weights, {continued} lives went on")
         wait_until(lambda: not self.jobs(), "the end of the Jobs")

@@ -5,12 +5,12 @@ import json
 import os
 import signal
 import threading
-import time
 import unittest
 import urllib.parse
 
 from notify_test import Hook
 from serve_test import ServeTest
+from support import wait_until
 from support_browser import BROWSER, Browser, axe, violations
 
 NAME = "Ana <b>M</b>"
@@ -38,12 +38,6 @@ class AnswersTest(ServeTest):
             run = event.get("run", run)
             questions -= event["event"] == "step_waits"
         return process, run
-
-    def wait_until(self, holds):
-        end = time.monotonic() + 60
-        while not holds():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
 
     def answer(self, run: str, step: str = "deploy", answer: str = "yes", token: bool = True, **headers) -> tuple[int, str]:
         body = {"run": run, "step": step, "answer": answer, **headers.pop("more", {})}
@@ -133,7 +127,7 @@ class InAMessage(AnswersTest):
             all_hooks = [hooks.enter_context(self.hook()) for _ in formats]
             self.write("profiles.yaml", json.dumps({"default": {"page": f"http://127.0.0.1:{self.port}"}}))
             process, run = self.waiting_run(questions=questions, notify=[{"url": hook.url, "format": form, "on": ["failed"]} for hook, form in zip(all_hooks, formats)])
-            self.wait_until(lambda: all(len(hook.bodies) >= questions for hook in all_hooks))
+            wait_until(lambda: all(len(hook.bodies) >= questions for hook in all_hooks), "the messages")
             return process, run, [hook.bodies[0][1] if questions == 1 else [body for _, body in hook.bodies] for hook in all_hooks]
 
     def key_of(self, message: dict) -> str:
@@ -185,7 +179,7 @@ class InAMessage(AnswersTest):
     def test_without_a_page_the_message_has_the_command_alone(self):
         with self.hook() as hook:
             process, run = self.waiting_run(notify={"url": hook.url})
-            self.wait_until(lambda: hook.bodies)
+            wait_until(lambda: hook.bodies, "the message")
             self.assertNotIn("page", hook.bodies[0][1])
             self.assertEqual(self.pipe("answer", run, "deploy", "yes").code, 0)
             self.assertEqual(self.finish(process).code, 0)

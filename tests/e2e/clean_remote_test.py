@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from support import PipeTest, wait_until
+from support import PipeTest, files_below, wait_until
 from support_s3 import S3Bucket, needs_s3
 
 DAY = 24 * 3600
@@ -32,7 +32,7 @@ class Cleaned:
         return self.run_pipe("--param", f"day={day}", **more)
 
     def files(self, kind: str = "") -> list[pathlib.Path]:
-        return [file for file in (self.store / kind).rglob("*") if file.is_file() and not any(part.startswith(".") for part in file.relative_to(self.store).parts)]
+        return [file for file in files_below(self.store / kind) if not any(part.startswith(".") for part in file.relative_to(self.store).parts)]
 
     def make_older(self, days: float, kind: str = ""):
         for file in self.files(kind):

@@ -155,7 +155,7 @@ class Ends(PipeTest):
         self.assertEqual(run.steps(), {"setup": "succeeded", "train": "failed", "tidy": "succeeded", "upload": "skipped"})
 
     def test_a_clean_up_of_a_stopped_run_does_not_begin(self):
-        self.ends("echo up; sleep 60")
+        self.ends("echo up; sleep 600")
         process = self.start("run", "pipeline.yaml", "-o", "local", "--output", "json")
         wait_until(lambda: "running" in self.pipe("show", "latest").out, "a running step")
         os.killpg(process.pid, signal.SIGINT)
@@ -164,7 +164,7 @@ class Ends(PipeTest):
         self.assertEqual(result.steps(), {"train": "cancelled", "use": "cancelled", "alarm": "cancelled", "tidy": "cancelled"})
 
     def test_resume_decides_again(self):
-        self.write("slow.sh", "if [ -e $1 ]; then exit 0; fi; touch $1; sleep 60\n")
+        self.write("slow.sh", "if [ -e $1 ]; then exit 0; fi; touch $1; sleep 600\n")
         self.pipeline({
             "evaluate": {"command": "echo false > ${outputs.good}", "outputs": ["good"]},
             "deploy": {"command": "true", "when": "${evaluate.good}"},

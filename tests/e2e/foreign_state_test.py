@@ -49,7 +49,7 @@ class ForeignState(PipeTest):
                     continue
                 for words in looks:
                     with self.subTest((table, column, words)):
-                        done = self.pipe(*words, timeout=60)
+                        done = self.pipe(*words)
                         for character in ("\x1b", "\x07", "\x9b", "\r", "\u202e"):
                             self.assertNotIn(character, done.out + done.err)
 
@@ -58,13 +58,13 @@ class ForeignState(PipeTest):
         return "'" + "".join(f"\\u{ord(character):04x}" for character in STEER) + "'"
 
     def test_cancel_stops_no_process_that_is_not_its_driver(self):
-        theirs = subprocess.Popen(["sleep", "60"])
+        theirs = subprocess.Popen(["sleep", "900"])
         self.addCleanup(theirs.wait)
         self.addCleanup(theirs.kill)
         parts = self.database("SELECT driver_started FROM runs")[0][0].split(":")
         parts[3:] = [pathlib.Path(f"/proc/{theirs.pid}/stat").read_text().rpartition(")")[2].split()[19]]
         self.database(f"UPDATE runs SET status = 0, driver_pid = {theirs.pid}, driver_started = '{':'.join(parts)}'")
-        done = self.pipe("cancel", self.run, timeout=60)
+        done = self.pipe("cancel", self.run)
         self.assertEqual(done.code, 2, done)
         self.assertIn("nothing was stopped", done.err)
         self.assertIsNone(theirs.poll(), done)
@@ -93,7 +93,7 @@ class ForeignState(PipeTest):
             config = {"clusters": [cluster], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}
             kubeconfig = self.write("kubeconfig", json.dumps(config))
             self.database("UPDATE runs SET status = 0, driver_started = '[\"c\", \"prod\", \"nightly\"]'")
-            done = self.pipe("cancel", self.run, timeout=60, KUBECONFIG=str(kubeconfig))
+            done = self.pipe("cancel", self.run, KUBECONFIG=str(kubeconfig))
             server.shutdown()
         self.assertEqual(done.code, 2, done)
         self.assertIn("nothing was changed", done.err)
@@ -108,7 +108,7 @@ class ForeignState(PipeTest):
                 (self.state / place).rename(self.state / f"away-{place}")
             (self.state / place).symlink_to(theirs / place, target_is_directory=True)
         for keep in ("1", "0"):
-            self.pipe("clean", "--keep", keep, timeout=60)
+            self.pipe("clean", "--keep", keep)
             self.assertEqual(len(list(theirs.glob("**/file"))), 5)
 
     def test_no_file_that_it_names_is_exported(self):
@@ -117,7 +117,7 @@ class ForeignState(PipeTest):
         project = self.folder / "project"
         project.mkdir()
         done = subprocess.run([self.command, "export", self.run, "--format", "ro-crate", "-o", "crate", "--state", self.state], cwd=project, env=self.environment({}),
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("outside of the project", done.stderr)
         self.assertFalse(any(file.read_bytes() == b"hidden\n" for file in (project / "crate").rglob("*") if file.is_file()))
@@ -134,7 +134,7 @@ class ForeignState(PipeTest):
         for again in range(2):
             for words in (["logs", self.run], ["logs", self.run, "one"], ["logs", self.run, "one", "--follow"], ["logs", self.run, "--tail", "1"]):
                 with self.subTest((again, words)):
-                    done = self.pipe(*words, timeout=60)
+                    done = self.pipe(*words)
                     self.assertNotIn("hidden", done.out + done.err)
                     self.assertIn(done.code, (2, 3), done)
             if not again:

@@ -192,7 +192,7 @@ class GeneratedPipelines(PipeTest):
 
     def check(self, words: list[str], text: str) -> None:
         done = subprocess.run([PIPE, *words, "pipeline.yaml", "--output", "json"], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
         said = f"{' '.join(words)} of this pipeline (PIPE_FUZZ_SEED={SEED}):\n{text}\n{done.stderr.decode(errors='replace')}"
         self.assertIn(done.returncode, (0, 2, 3), said)
         self.assertNotIn(b"internal error", done.stdout + done.stderr, said)

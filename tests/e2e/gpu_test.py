@@ -19,6 +19,8 @@ from faulty_proxy import FaultyProxy  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "gpu" / "pipeline.yaml"
 CUDA = "debian:bookworm-slim"
+# Ends some time after nvidia-smi has been started beside it to measure.
+AFTER_A_LOOK = "nvidia-smi -L; for i in $(seq 100); do grep -qsa '[u]tilization' /proc/[0-9]*/cmdline && break; sleep 0.1; done; sleep 2"
 
 
 def engine_has_gpus() -> bool:
@@ -87,7 +89,7 @@ class GpuSteps(PipeTest):
         """An engine at tcp:// is another machine's."""
         proxy = FaultyProxy(socket.create_server(("127.0.0.1", 0)), engine_socket, lambda *_: None)
         self.addCleanup(proxy.end)
-        self.pipeline({"train": self.gpu_step("nvidia-smi -L; sleep 2.5", gpu_count=2)}, {"parent_image": CUDA})
+        self.pipeline({"train": self.gpu_step(AFTER_A_LOOK, gpu_count=2)}, {"parent_image": CUDA})
         elsewhere = {"DOCKER_HOST": "tcp://%s:%d" % proxy.listener.getsockname(), "DOCKER_TLS_VERIFY": "", "DOCKER_CERT_PATH": ""}
         result = self.run_pipe(**elsewhere)
         (step,) = json.loads(self.pipe("show", "latest", "--output", "json").out)["steps"]

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import time
 import unittest
 
 from gpu_local_test import STAND_IN, UUIDS
@@ -49,12 +50,15 @@ class GpuUsage(ServeTest):
         self.assertEqual(step["a"][0]["gu"][1][:2], [0, 0])
 
     def test_memory_that_grows(self):
-        self.pipeline({"train": {"command": "echo began; sleep 2", "settings": {"resources": {"gpu_count": 1, "preflight": "off"}}}})
+        self.pipeline({"train": {"command": f"echo began; until [ -e {self.folder}/go ]; do sleep 0.1; done", "settings": {"resources": {"gpu_count": 1, "preflight": "off"}}}})
         driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        began = time.monotonic()
         for line in driver.stdout:
             if "began" in line:
                 self.devices(100, 9 * 1024)
                 break
+        time.sleep(1 + 6 * (time.monotonic() - began))  # The mean is nearly that of the time since then.
+        self.write("go", "")
         self.finish(driver)
         (gpu,) = self.gpus()
         self.assertEqual((gpu["peak_load"], gpu["peak_memory"]), (1, 9 * GIBIBYTE))

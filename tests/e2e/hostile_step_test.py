@@ -1,5 +1,6 @@
 """A step that writes what is meant to harm the driver: the step's own business fails, nothing else."""
 
+import contextlib
 import os
 import pathlib
 import sqlite3
@@ -7,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import PipeTest, wait_until
+from support import PipeTest, files_below, wait_until
 
 DEEP = 60_000
 
@@ -143,10 +144,18 @@ class HostileContainers(PipeTest):
                        "fails": {"command": "cp /bin/true ${outputs.o}; chmod 6755 ${outputs.o}; exit 1", "outputs": ["o"]}},
                       {"parent_image": "debian:bookworm-slim", "skip_build": True, "user": "0:0"})
         process = self.start("run", "pipeline.yaml", "-o", "docker", "--output", "json")
-        set_by = lambda: [path for path in self.state.rglob("*") if path.is_file() and path.stat().st_mode & 0o6000]
+
+        def set_by() -> list[pathlib.Path]:
+            found = []
+            for path in files_below(self.state):
+                with contextlib.suppress(FileNotFoundError):
+                    found += [path] * bool(path.lstat().st_mode & 0o6000)
+            return found
+
         for path in wait_until(set_by, "a file with the bit"):
-            closed = [folder for folder in path.parents if folder != self.folder.parent and folder.is_relative_to(self.state) and not folder.stat().st_mode & 0o077]
-            self.assertNotEqual(closed, [], path)
+            with contextlib.suppress(FileNotFoundError):  # it has been moved meanwhile
+                closed = [folder for folder in path.parents if folder != self.folder.parent and folder.is_relative_to(self.state) and not folder.stat().st_mode & 0o077]
+                self.assertNotEqual(closed, [], path)
         self.finish(process)
         for path in set_by():
             self.assertIn("failed", path.parts)

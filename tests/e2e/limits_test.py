@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -17,6 +18,14 @@ STEPS = 60  # more than 200 descriptors are enough for
 FEW = 20  # more than any of the low limits lets run at the same time
 
 
+def hears_interrupts(process: subprocess.Popen) -> bool:
+    """Whether SIGINT does not simply end it any more."""
+    with contextlib.suppress(OSError):
+        masks = re.findall(r"^Sig(?:Cgt|Blk):\s+(\w+)", pathlib.Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+        return any(int(mask, 16) >> (signal.SIGINT - 1) & 1 for mask in masks)
+    return False
+
+
 class Limited(PipeTest):
     orchestrator = "local"
     few = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56)
@@ -24,37 +33,44 @@ class Limited(PipeTest):
     def steps(self, command: str = "echo out > ${outputs.o}; sleep 0.1", count: int = FEW) -> dict:
         return {"wide": {"matrix": {"i": list(range(count))}, "command": command, "outputs": ["o"]}}
 
-    def begin(self, *limits: tuple, jobs: int = 40, user: int | None = None) -> subprocess.Popen:
+    def begin(self, *limits: tuple, jobs: int = 40, user: int | None = None, home: pathlib.Path | None = None) -> subprocess.Popen:
         def lower():
             for kind, soft, hard in limits:
                 resource.setrlimit(kind, (soft, hard))
 
         return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", self.orchestrator, "--jobs", str(jobs)], cwd=self.folder, preexec_fn=lower, user=user,
-                                env=self.environment({"HOME": str(self.folder)}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                env=self.environment({"HOME": str(home or self.folder)}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def assert_ends(self, process: subprocess.Popen, *codes: int):
-        result = self.finish(process, 60)
+        result = self.finish(process, 240)
         self.assertIn(result.code, codes, result)
         for riddle in ("internal error", "terminate called", "watches over the steps was killed"):
             self.assertNotIn(riddle, result.text)
         self.assertTrue(result.code == 0 or "error:" in result.text or "FAILED" in result.text.upper() or result.code == 130, result)
         return result
 
-    def under(self, kind: int, limits, user: int | None = None):
-        for limit in limits:
+    def under(self, kind: int, limits, first_user: int | None = None):
+        """A run for each limit, all at the same time, as the limits are each process's own, or each user's."""
+        begun = []
+        for number, limit in enumerate(limits):
+            self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+            os.chmod(self.state, 0o777)
+            user = first_user + number if first_user else None
+            begun.append((limit, self.begin((kind, limit, limit), user=user, home=self.state)))
+        for limit, process in begun:
             with self.subTest(kind=kind, limit=limit):
-                self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
-                os.chmod(self.state, 0o777)
-                self.assert_ends(self.begin((kind, limit, limit), user=user), 0, 1, 3)
+                self.assert_ends(process, 0, 1, 3)
 
     def test_few_descriptors_make_steps_wait_and_fewer_end_the_run_with_a_reason(self):
         self.pipeline(self.steps())
         self.under(resource.RLIMIT_NOFILE, self.few)
         self.pipeline(self.steps(count=STEPS))
+        begun = []
         for limit in (96, 128, 200):
             self.state = self.folder / f"state-{limit}"
-            result = self.assert_ends(self.begin((resource.RLIMIT_NOFILE, limit, limit)), 0)
-            self.assertIn("open files", result.text)
+            begun.append(self.begin((resource.RLIMIT_NOFILE, limit, limit)))
+        for process in begun:
+            self.assertIn("open files", self.assert_ends(process, 0).text)
 
     def test_a_low_soft_limit_of_descriptors_is_raised_for_the_driver_and_not_for_steps(self):
         self.pipeline(self.steps("test $(ulimit -S -n) = 64; test $(ulimit -H -n) = 4000; echo > ${outputs.o}; sleep 0.1", STEPS))
@@ -66,7 +82,7 @@ class Limited(PipeTest):
             self.skipTest("the limit does not hold for the user's other processes alone")
         self.pipeline(self.steps())
         os.chmod(self.folder, 0o777)
-        self.under(resource.RLIMIT_NPROC, [1, 2, 3, 4, 5, 6, 8, 12], user=NOBODY)
+        self.under(resource.RLIMIT_NPROC, [1, 2, 3, 4, 5, 6, 8, 12], first_user=34567)
 
     def test_little_memory(self):
         self.pipeline(self.steps())
@@ -107,24 +123,27 @@ class Limited(PipeTest):
                 subprocess.run(["umount", "-l", disk], check=True)
 
     def test_a_control_group_of_few_processes(self):
-        group = pathlib.Path("/sys/fs/cgroup/pids") if os.path.isdir("/sys/fs/cgroup/pids") else pathlib.Path("/sys/fs/cgroup")
-        group /= f"pipe-e2e-{self.mark}"
+        above = pathlib.Path("/sys/fs/cgroup/pids") if os.path.isdir("/sys/fs/cgroup/pids") else pathlib.Path("/sys/fs/cgroup")
+        groups = {most: above / f"pipe-e2e-{self.mark}-{most}" for most in (1, 2, 4, 6, 8, 12)}
+        self.addCleanup(lambda: [group.rmdir() for group in groups.values() if group.exists()])
         try:
-            group.mkdir()
-            self.addCleanup(lambda: contextlib.suppress(OSError) and group.rmdir())
-            (group / "pids.max").write_text("max")
+            for most, group in groups.items():
+                group.mkdir()
+                (group / "pids.max").write_text(str(most))
         except OSError:
             self.skipTest("this user cannot make a control group here")
         self.pipeline(self.steps())
-        for most in (1, 2, 4, 6, 8, 12):
+        begun = []
+        for most, group in groups.items():
+            self.state = self.folder / f"state-{most}"
+            join = lambda group=group: (group / "cgroup.procs").write_text("0")  # noqa: E731
+            begun.append((most, subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--jobs", "40"], cwd=self.folder, env=self.environment({}),
+                                                 preexec_fn=join, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
+        for most, process in begun:
             with self.subTest(most=most):
-                self.state = self.folder / f"state-{most}"
-                (group / "pids.max").write_text(str(most))
-                process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--jobs", "40"], cwd=self.folder, env=self.environment({}),
-                                           preexec_fn=lambda: (group / "cgroup.procs").write_text("0"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 self.assert_ends(process, 0, 1, 3)
-                group.rmdir()
-                group.mkdir()
+                wait_until(lambda: not (groups[most] / "cgroup.procs").read_text(), "an end of all processes")
+                groups[most].rmdir()
 
     def test_no_inotify(self):
         self.pipeline({"one": {"command": f"echo begun; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ended"}})
@@ -140,13 +159,19 @@ class Limited(PipeTest):
 
     def test_ctrl_c_ends_a_run_that_lacks_descriptors(self):
         self.pipeline(self.steps("sleep 1000", STEPS))
+        begun = []
         for limit in (40, 64, 128):
+            self.state = self.folder / f"state-{limit}"
+            begun.append((limit, self.begin((resource.RLIMIT_NOFILE, limit, limit))))
+        for _, process in begun:
+            wait_until(lambda: process.poll() is not None or hears_interrupts(process), "the driver")
+        for _ in range(3):
+            time.sleep(1)
+            for _, process in begun:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+        for limit, process in begun:
             with self.subTest(limit=limit):
-                process = self.begin((resource.RLIMIT_NOFILE, limit, limit))
-                for _ in range(3):
-                    time.sleep(1)
-                    if process.poll() is None:
-                        process.send_signal(signal.SIGINT)
                 self.assert_ends(process, 130, 1, 3)
 
     def test_ctrl_c_ends_a_driver_whose_loop_is_stuck(self):
@@ -160,11 +185,12 @@ class Limited(PipeTest):
             os.set_blocking(full.fileno(), True)
             process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
                                        stdout=full, stderr=full, start_new_session=True)
+            wait_until(lambda: hears_interrupts(process), "the driver")
             time.sleep(1.5)
             for _ in range(3):
                 process.send_signal(signal.SIGINT)
                 time.sleep(0.3)
-            self.assertEqual(process.wait(20), 130)
+            self.assertEqual(process.wait(120), 130)
 
     def test_closed_standard_streams_are_not_written_to_as_files(self):
         self.pipeline({"one": {"command": "echo hello; echo x > ${outputs.o}", "outputs": ["o"]}})
@@ -172,7 +198,7 @@ class Limited(PipeTest):
             with self.subTest(closed=closed):
                 self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
                 done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", PIPE, "run", "pipeline.yaml", "-o", "local"], env=self.environment({}), cwd=self.folder,
-                                      capture_output=True, text=True, timeout=60)
+                                      capture_output=True, text=True, timeout=300)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(self.pipe("verify").code, 0)
                 self.assertEqual(self.pipe("logs", "latest", "one").out, "hello\n")

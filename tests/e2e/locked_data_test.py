@@ -188,7 +188,7 @@ class Parts(AtAnAddress):
 
     def test_several_connections_fetch_the_parts_and_the_bytes_are_the_same(self):
         arrived = threading.Barrier(3)
-        self.server.on_request = lambda request: arrived.wait(60) if request.method == "GET" and request.begin in (8 * MIB, 16 * MIB, 24 * MIB) else None
+        self.server.on_request = lambda request: arrived.wait(300) if request.method == "GET" and request.begin in (8 * MIB, 16 * MIB, 24 * MIB) else None
         self.takes()
         self.run_pipe()
         self.assertEqual(self.stored(), self.content)
@@ -237,7 +237,7 @@ class Parts(AtAnAddress):
         self.takes()
         held = threading.Event()
         self.addCleanup(held.set)
-        self.server.on_request = lambda request: held.wait(60) if request.begin >= 24 * MIB else None
+        self.server.on_request = lambda request: held.wait(300) if request.begin >= 24 * MIB else None
         run = self.start("run", "pipeline.yaml", "-o", "local")
         progress = self.state / "downloads"
 
@@ -263,10 +263,10 @@ class Parts(AtAnAddress):
         def hold(request):
             if request.begin >= 16 * MIB:
                 waits.set()
-                held.wait(60)
+                held.wait(300)
         self.server.on_request = hold
         run = self.start("run", "pipeline.yaml", "-o", "local")
-        self.assertTrue(waits.wait(60))
+        self.assertTrue(waits.wait(300))
         os.kill(run.pid, signal.SIGINT)
         self.assertEqual(self.finish(run).code, 130)
         held.set()

@@ -63,7 +63,7 @@ class Looks(PipeTest):
 
     def traced(self, *words, **env) -> set[str]:
         subprocess.run(["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=execve", "-o", self.folder / "trace", self.command, *words], cwd=self.project, env=self.hostile(env),
-                       stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+                       stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         return self.started()
 
     def check(self, commands=LOOKS, **env):
@@ -104,10 +104,10 @@ class Looks(PipeTest):
         try:
             address = urllib.parse.urlsplit(server.stdout.readline().strip())
             site, token = f"http://{address.netloc}", address.query
-            run = json.loads(urllib.request.urlopen(f"{site}/api/runs?{token}", timeout=30).read())["runs"][0]["id"]
+            run = json.loads(urllib.request.urlopen(f"{site}/api/runs?{token}", timeout=120).read())["runs"][0]["id"]
             for path in ("/", "/page.js", f"/run/{run}", f"/api/run?run={run}&", f"/api/log?run={run}&step=one&attempt=1&", f"/api/compare?runs={run},{run}&", "/api/gpus?", "/api/usage?"):
                 with contextlib.suppress(urllib.error.HTTPError):
-                    urllib.request.urlopen(f"{site}{path}{token if '?' in path else '?' + token}", timeout=30).read()
+                    urllib.request.urlopen(f"{site}{path}{token if '?' in path else '?' + token}", timeout=120).read()
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(30)
@@ -255,7 +255,7 @@ class Files(PipeTest):
 
     def look(self, *words, **env):
         environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "DOCKER_HOST": NOWHERE, "A": "a", **env}
-        return subprocess.run([self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+        return subprocess.run([self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
     def declare(self, settings: dict | None = None, **top):
         step = {"command": "python3 a.py", "code": ["a.py"], "environment": ["A"]}

@@ -150,10 +150,11 @@ class Local(PipeTest):
 print("begins", os.environ["PIPE_RENDEZVOUS_ID"], os.environ["PIPE_ATTEMPT"], flush=True)
 if rank == 0:
     peers[0].shutdown(socket.SHUT_WR)
-elif not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
-    peer.recv(1)  # Rank 0 has said that it begins.
-    os.kill(os.getpid(), 9)
-time.sleep(0.5)
+if not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
+    if rank == 1:
+        peer.recv(1)  # Rank 0 has said that it begins.
+        os.kill(os.getpid(), 9)
+    time.sleep(600)
 """)
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "restarts": 2}}})
         self.run_pipe()

@@ -123,7 +123,7 @@ class Notifications(PipeTest):
                       notify=[{"url": {"env": "HOOK"}}, {"url": {"env": "NOT_SET"}}])
         began = time.monotonic()
         result = self.run_pipe(HOOK=gone)
-        self.assertLess(time.monotonic() - began, 40)
+        self.assertLess(time.monotonic() - began, 150)
         first, second = self.notices(result)
         self.assertIn("cannot connect to http://127.0.0.1", first)
         self.assertIn("the variable NOT_SET has no address of a webhook", second)
@@ -148,7 +148,7 @@ class Notifications(PipeTest):
                 if "begun" in (line if isinstance(line, str) else line.decode()):
                     break
             os.kill(process.pid, 2)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         self.assertEqual([body["status"] for _, body in hook.bodies], ["interrupted"])
 
 

@@ -28,7 +28,7 @@ class Locally(PipeTest):
             "exit": flaky("exit 75"),
             "killed": flaky("kill -9 $$"),
             "text": flaky("echo RuntimeError: CUDA error: unknown; exit 1"),
-            "late": flaky("sleep 60") | {"timeout": "1s"},
+            "late": flaky("sleep 600") | {"timeout": "2s"},
             "other": flaky("exit 2"),
             "never": {"command": "exit 2", "retry": {"never": ["exit 2"], "max_retries": 5}},
         })
@@ -100,10 +100,14 @@ class Locally(PipeTest):
         self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
 
     def test_a_result_is_reused_until_its_time_is_up(self):
-        self.pipeline({"data": {"command": "date +%s%N > ${outputs.now}", "outputs": ["now"], "cache": {"max_age": "2s"}},
-                       "daily": {"command": "true", "cache": {"until": "${params.day}"}}}, parameters={"day": "monday"})
+        def write(max_age: str):
+            self.pipeline({"data": {"command": "date +%s%N > ${outputs.now}", "outputs": ["now"], "cache": {"max_age": max_age}},
+                           "daily": {"command": "true", "cache": {"until": "${params.day}"}}}, parameters={"day": "monday"})
+
+        write("1h")
         self.run_pipe()
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
+        write("2s")
         time.sleep(2)
         plan = self.plan("-p", "day=tuesday")
         self.assertEqual((plan["data"]["action"], plan["daily"]["action"]), ("run", "run"), plan)

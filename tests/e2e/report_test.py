@@ -58,7 +58,7 @@ class Report(PipeTest):
             made = self.pipe(*words, "-o", fifo)
             self.assertEqual(made.code, 0, made)
             self.assertTrue(fifo.is_fifo(), "as root, `-o /dev/null` replaced the machine's /dev/null")
-            self.assertIn(b"e2e", reader.communicate(timeout=60)[0])
+            self.assertIn(b"e2e", reader.communicate(timeout=300)[0])
             self.assertEqual(self.pipe(*words, "-o", link).code, 0)
             self.assertTrue(link.is_symlink())
             self.assertIn("e2e", target.read_text())
@@ -100,7 +100,7 @@ class Report(PipeTest):
         self.report()
         words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=5000", "--enable-logging=stderr",
                  "--dump-dom", f"file://{self.folder}/report.html"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
         drawn = re.sub(r'<script type="application/json".*?</script>', "", done.stdout, flags=re.S)
         self.assertIn("<h2 id=\"failed-title\">What failed</h2>", drawn)
         self.assertNotIn("<title>taken", drawn)

@@ -76,7 +76,7 @@ class Selection(PipeTest):
 
     def test_force_of_a_resumed_run_keeps_what_it_has_done(self):
         self.pipeline({"train": {"command": f"echo ran >> {self.folder / 'train.log'}"},
-                       "slow": {"command": f"if [ ! -e {self.folder / 'mark'} ]; then touch {self.folder / 'mark'}; sleep 60; fi", "after": ["train"]}})
+                       "slow": {"command": f"if [ ! -e {self.folder / 'mark'} ]; then touch {self.folder / 'mark'}; sleep 600; fi", "after": ["train"]}})
         self.write("mark", "")
         self.run_pipe()
         (self.folder / "mark").unlink()

@@ -67,10 +67,10 @@ class Services(PipeTest):
         self.assertNotIn("4711", log)
 
     def test_a_service_that_is_not_ready_in_time_fails_the_step(self):
-        self.pipeline({"ask": {"command": "echo never", "services": {"web": script("print('loading weights'); import time; time.sleep(600)", ready={"port": 8000, "timeout": "1s"})}}})
+        self.pipeline({"ask": {"command": "echo never", "services": {"web": script("print('loading weights'); import time; time.sleep(600)", ready={"port": 8000, "timeout": "4s"})}}})
         failure = self.run_pipe(code=1).failure("ask")
         self.assertEqual(failure["kind"], "not_started", failure)
-        self.assertEqual(failure["message"], f"its service 'web' ({PARENT}) was not ready within 1.0s: port 8000: Connection refused")
+        self.assertEqual(failure["message"], f"its service 'web' ({PARENT}) was not ready within 4.0s: port 8000: Connection refused")
         self.assertIn("[web] loading weights", failure["details"])
         self.assertNotIn("never", self.log("ask").replace("[web]", ""))
         self.assert_nothing_left()

@@ -12,7 +12,7 @@ import unittest
 
 from nodes_test import FAIL, WAIT, WRITE
 from remote_engine_test import VARIABLES, second
-from support import PipeTest, docker, wait_until
+from support import PipeTest, docker, images_in, wait_until
 
 FIRST = "unix:///var/run/docker.sock"
 
@@ -41,7 +41,7 @@ class SeveralEngines(PipeTest):
         with contextlib.suppress(subprocess.CalledProcessError):
             if left := second("ps", "-aq", "--filter", f"label=e2e={self.mark}").split():
                 second("rm", "-fv", *left)
-            if images := second("image", "ls", "-q", self.repository).split():
+            if images := images_in(self.repository, second):
                 second("image", "rm", "-f", *dict.fromkeys(images))
         super().remove_everything()
 
@@ -51,7 +51,7 @@ class SeveralEngines(PipeTest):
         return [len(engine("ps", "-aq", "--filter", label).split()) for engine in (docker, second)]
 
     def assert_nothing_left(self):
-        wait_until(lambda: self.begun() == [0, 0], "an end of all containers", 20)
+        wait_until(lambda: self.begun() == [0, 0], "an end of all containers")
         super().assert_nothing_left()
 
     def train(self, **step):
@@ -121,7 +121,7 @@ class SeveralEngines(PipeTest):
         self.assert_nothing_left()
 
     def test_the_first_nodes_checkpoint_is_kept(self):
-        command = "printf $RANK >> ${checkpoint}/ranks && echo left $(cat ${checkpoint}/ranks) && sleep 0.5 && test $PIPE_ATTEMPT = 2"
+        command = "printf $RANK >> ${checkpoint}/ranks && echo left $(cat ${checkpoint}/ranks) && sleep 2 && test $PIPE_ATTEMPT = 2"
         self.pipeline({"train": {"command": command, "nodes": 2, "retry": {"max_retries": 1, "delay": "0s"}}}, {"network": "host"})
         self.run_pipe()
         log = self.pipe("logs", "latest", "train").out

@@ -162,7 +162,7 @@ class OnDocker(S3Bucket, PipeTest):
         def trouble(method, path):
             if method == "PUT" and "/artifacts/" in path:
                 waits.set()
-                goes_on.wait(60)
+                goes_on.wait(300)
 
         between = Between(trouble)
         self.addCleanup(between.end)
@@ -170,9 +170,9 @@ class OnDocker(S3Bucket, PipeTest):
         self.profile(endpoint=between.url)
         self.pipeline({"load": STEPS["load"]})
         process = self.start("run", "pipeline.yaml", "--output", "json")
-        self.assertTrue(waits.wait(60))
+        self.assertTrue(waits.wait(180))
         process.send_signal(signal.SIGINT)
-        result = self.finish(process, timeout=30)
+        result = self.finish(process, timeout=150)
         self.assertEqual(result.steps(), {"load": "succeeded"}, result)
         self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe lacks the results of 'load', so other machines make them again: the run was stopped"])
 

@@ -28,7 +28,7 @@ class ShellsLocally(PipeTest):
 
     def shell(self, *words, text: str = "", code: int = 0, **env):
         done = subprocess.run([self.command, "shell", *words], cwd=self.folder, env=self.environment({"TOKEN": "hush-hush", **env}), input=text,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
         self.assertEqual(done.returncode, code, done)
         return done
 
@@ -87,7 +87,7 @@ class ShellsLocally(PipeTest):
         if pid == 0:
             os.chdir(self.folder)
             os.execvpe(self.command, [self.command, *words], self.environment({"TOKEN": "hush-hush", "TERM": "xterm", "PS1": "$ "}))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         typed = list(typed)
         while time.monotonic() < end:
             if typed and typed[0][0].encode() in shown:
@@ -160,7 +160,7 @@ class ShellsInContainers(ShellsLocally):
         self.assertEqual(process.stdout.readline(), "one\n")
         self.run_pipe(code=1, TOKEN="hush-hush")
         self.pipe("clean", "--containers")
-        out, _ = process.communicate("two\n", timeout=60)
+        out, _ = process.communicate("two\n", timeout=300)
         self.assertEqual((out, process.returncode), ("two\n", 0))
 
 

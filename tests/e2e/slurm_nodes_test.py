@@ -88,7 +88,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
         plan = self.pipe("plan", "-o", "slurm", **self.counted("sbatch"))
         self.assertEqual(len(re.findall(r"Slurm expects it to wait 1h\d+m", plan.out)), 2, plan)  # the instances share a row
         self.assertEqual(len(self.calls("sbatch")), 2)
-        plan = self.pipe("plan", "-o", "slurm", timeout=50, **self.replaced("sbatch", "exec sleep 60"))
+        plan = self.pipe("plan", "-o", "slurm", **self.replaced("sbatch", "exec sleep 900"))
         self.assertEqual((plan.code, "expects" in plan.out), (0, False), plan)
 
 

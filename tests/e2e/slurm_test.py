@@ -319,8 +319,8 @@ class WhatSlurmDoes(OnSlurm):
         self.wait_for_effect()
         return process
 
-    def second_attempt(self, process: subprocess.Popen, seconds: float = 60):
-        wait_until(lambda: self.effects() == 2, "the second attempt", seconds)
+    def second_attempt(self, process: subprocess.Popen):
+        wait_until(lambda: self.effects() == 2, "the second attempt")
         self.write("go", "")
         result = self.finish(process)
         self.assertEqual(result.code, 0, result)

@@ -85,7 +85,7 @@ class Storage(PipeTest):
         cache = self.folder / "cache"
         for name in ("used", "idle"):
             self.write(f"cache/environments/{name}/bin/python", "x" * 100)
-        user = subprocess.Popen(["sleep", "60"], env={**os.environ, "VIRTUAL_ENV": str(cache / "environments" / "used")})
+        user = subprocess.Popen(["sleep", "900"], env={**os.environ, "VIRTUAL_ENV": str(cache / "environments" / "used")})
         self.addCleanup(lambda: (user.kill(), user.wait()))
         said = json.loads(self.pipe("clean", "--environments", "--output", "json", PIPE_CACHE_DIR=str(cache)).out)
         self.assertEqual([(item["kind"], item["name"], item["bytes"]) for item in said["removed"]], [("virtual environment", "idle", 100)])

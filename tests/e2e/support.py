@@ -8,8 +8,10 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -57,17 +59,36 @@ def docker(*words: str) -> str:
     return subprocess.run(["docker", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip()
 
 
+def images_in(repository: str, engine=docker) -> list[str]:
+    """By their names, where they have one: an image of equal content may be another test's, too, and removed by its number it would be gone for both."""
+    shown = engine("image", "ls", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}", repository).splitlines()
+    return [number if "<none>" in name else name for name, number in (line.split() for line in shown)]
+
+
 def engine_is_podman() -> bool:
     return "Podman" in docker("version", "--format", "{{json .Server.Components}}")
 
 
-def wait_until(condition, what: str, seconds: float = 60):
+def wait_until(condition, what: str, seconds: float = 180):
     end = time.monotonic() + seconds
     while (asked := time.monotonic()) < end:
         if value := condition():
             return value
         time.sleep(max(0.05, 2 * (time.monotonic() - asked)))  # what is dear to ask is not asked all the time
     raise AssertionError(f"{seconds} s went by without {what}")
+
+
+def files_below(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Also where others make and remove folders meanwhile, which ends a search by glob()."""
+    return sorted(pathlib.Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nobody has, and none of those that the kernel gives to connections: such a port may be somebody's before a server has it."""
+    while True:
+        port = random.randrange(21000, 30000)
+        with contextlib.suppress(OSError), socket.create_server((host, port)):
+            return port
 
 
 class PipeTest(unittest.TestCase):
@@ -89,7 +110,7 @@ class PipeTest(unittest.TestCase):
             with contextlib.suppress(subprocess.CalledProcessError, FileNotFoundError):
                 if left := self.containers():
                     docker("rm", "-f", *left)
-                if images := docker("image", "ls", "-q", self.repository).split():
+                if images := images_in(self.repository):
                     docker("image", "rm", "-f", *dict.fromkeys(images))
         for path in self.folder.rglob("*"):  # artifacts are read-only
             if path.is_dir() and not path.is_symlink():
@@ -131,7 +152,7 @@ class PipeTest(unittest.TestCase):
         self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
         return process
 
-    def finish(self, process: subprocess.Popen, timeout: float = 120) -> Result:
+    def finish(self, process: subprocess.Popen, timeout: float = 300) -> Result:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -77,7 +77,7 @@ class Browser:
         if message.get("method") == "Network.requestWillBeSent":
             self.requests.append(about["request"]["url"])
 
-    def call(self, method: str, timeout: float = 60, **parameters) -> dict:
+    def call(self, method: str, timeout: float = 180, **parameters) -> dict:
         self.number += 1
         number, message = self.number, {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -105,7 +105,7 @@ class Browser:
             raise AssertionError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
-    def wait(self, expression: str, seconds: float = 30):
+    def wait(self, expression: str, seconds: float = 120):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:

@@ -72,5 +72,5 @@ class MachinesTest(PipeTest):
     def pipe_on(self, machine: Iterable[str], *words) -> tuple[int, str]:
         """The exit code and the output of a command on that machine; this one's name is ()."""
         done = subprocess.run([*machine, PIPE, *map(str, words)], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         return done.returncode, done.stdout

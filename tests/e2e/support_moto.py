@@ -10,7 +10,7 @@ import tempfile
 import unittest
 import urllib.request
 
-from support import wait_until
+from support import free_port, wait_until
 
 WANTED = "moto[s3,server]==5.2.1"
 CACHE = pathlib.Path(os.environ.get("TESTBED_CACHE", "/var/cache/pipe-testbed")) / "moto-5.2.1"
@@ -46,9 +46,7 @@ class VersionedBucket:
 
     @classmethod
     def setUpClass(cls):
-        with socket.socket() as free:
-            free.bind((cls.host, 0))
-            cls.port = free.getsockname()[1]
+        cls.port = free_port(cls.host)
         cls.server = subprocess.Popen([server_program(), "-H", cls.host, "-p", str(cls.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                       start_new_session=True)
         cls.addClassCleanup(cls.server.wait)

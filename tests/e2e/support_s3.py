@@ -9,6 +9,8 @@ import threading
 import unittest
 import urllib.parse
 
+from support import files_below
+
 ENVIRONMENT = pathlib.Path("/var/lib/pipe-s3/environment")
 S3 = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines()) if ENVIRONMENT.exists() else {}
 needs_s3 = unittest.skipUnless(S3, "no S3 server: scripts/testbed/s3 start")
@@ -35,8 +37,7 @@ class S3Bucket:
 
     def objects(self) -> list[str]:
         """Names of the objects, but for the server's own files of uploads that it has not ended."""
-        files = (file for file in self.data.rglob("*") if file.is_file() and not file.name.startswith(".rclone_temp_"))
-        return sorted(str(file.relative_to(self.data)) for file in files)
+        return [str(file.relative_to(self.data)) for file in files_below(self.data) if not file.name.startswith(".rclone_temp_")]
 
 
 class Between(http.server.ThreadingHTTPServer):

@@ -18,8 +18,8 @@ NO_ANSWER = ("Unable to contact slurm controller", "timed out")
 
 
 def slurm(*words: str) -> str:
-    """The output of a command, which is asked again for a minute where a busy machine's controller does not answer in time."""
-    end = time.monotonic() + 60
+    """The output of a command, which is asked again for minutes where a busy machine's controller does not answer in time."""
+    end = time.monotonic() + 180
     while True:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "SLURM_CONF": CONF})
         if done.returncode == 0:

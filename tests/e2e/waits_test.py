@@ -46,7 +46,7 @@ class Waits(ServeTest):
         wait_until(lambda: json.loads(self.pipe("answer", "latest", "--output", "json").out or "{}").get("questions"), "the question")
         time.sleep(0.5)
         self.assertEqual(self.pipe("answer", "latest", "deploy", "yes").code, 0)
-        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(process.wait(300), 0)
         self.assert_waited("deploy", "answer")
 
     @unittest.skipUnless(BROWSER, "no Chromium")

@@ -177,7 +177,7 @@ mktemp -p . > name; mv $(cat name) kept; truncate -s 1M kept; rm kept
 
     def test_a_progress_bar_is_seen_before_its_line_ends(self):
         self.pipeline({"a": {"command": ["python3", "-c",
-                                         "import sys, time\nfor i in range(3):\n  sys.stderr.write(f'\\r{i}0%'); sys.stderr.flush(); time.sleep(0.3)"]}})
+                                         "import sys, time\nfor i in range(3):\n  sys.stderr.write(f'\\r{i}0%'); sys.stderr.flush(); time.sleep(0.2 if i else 1.5)"]}})
         result = self.run_pipe()
         rows = [event["row"] for event in result.events("step_progress")]
         self.assertIn("00%", rows)

@@ -135,7 +135,7 @@ class Runs(PythonTest):
                 runs = await asyncio.gather(digits.start(orchestrator="local", count=6), digits.start(orchestrator="local", count=7))
                 assert [len(run["load"].output()) for run in runs] == [6, 7]
                 try:
-                    await asyncio.wait_for(asyncio.ensure_future(stuck.start(orchestrator="local")._awaited()), 3)
+                    await asyncio.wait_for(asyncio.ensure_future(stuck.start(orchestrator="local")._awaited()), 6)
                 except asyncio.TimeoutError:
                     print("cancelled")
 
@@ -153,7 +153,7 @@ class Runs(PythonTest):
             if "begun" in line:
                 break
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         self.assertEqual((process.returncode, out), (0, "interrupted interrupted\n"), err)
         self.assert_nothing_left()
 

@@ -41,7 +41,7 @@ class NewBucket {
 /// Waits until the server knows the bucket: rclone keeps its list of them for some milliseconds.
 void wait_for_bucket(asio::io_context& loop, const settings::RemoteStoreSettings& settings) {
   const auto store = blobs::open(loop, settings);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) try {
       run_task(loop, store->list(""));
       return;

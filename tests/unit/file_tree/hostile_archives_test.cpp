@@ -298,7 +298,7 @@ class HostileArchives : public testing::Test {
   core::TemporaryFolder folder{fs::exists("/dev/shm") ? "/dev/shm" : ""};
   const fs::path target = folder.path() / "target", victim = folder.path() / "victim";
   const std::uint64_t seed = number_from("PIPE_ARCHIVE_SEED", std::random_device{}());
-  const std::uint64_t count = number_from("PIPE_ARCHIVE_COUNT", 2000);
+  const std::uint64_t count = number_from("PIPE_ARCHIVE_COUNT", 1000);
 };
 
 TEST_F(HostileArchives, nothing_outside_changes_and_memory_stays_bounded) {

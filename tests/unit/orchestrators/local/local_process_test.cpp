@@ -41,10 +41,10 @@ class Local : public testing::Test {
 };
 
 /// Whether the process lives; it is given time to die.
-/// @return whether it has not ended after five seconds. A zombie has ended, and so has a process
+/// @return whether it has not ended after a minute. A zombie has ended, and so has a process
 /// that disappears between two looks at it.
 bool stays_alive(pid_t pid) {
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     std::string stat;
     if (!std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), stat)) return false;
     if (stat.find(") Z") != stat.npos) return false;
@@ -236,7 +236,7 @@ TEST_F(Local, killed_driver_leaves_no_process) {
     _exit(0);
   }
   auto pids = step.folder.path() / "outputs/pids";
-  for (int i = 0; i < 1000 && !fs::exists(pids); ++i)
+  for (int i = 0; i < 6000 && !fs::exists(pids); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   ASSERT_TRUE(fs::exists(pids));
   kill(driver, SIGKILL);
@@ -281,7 +281,7 @@ TEST_F(Local, a_run_waits_for_the_processes_of_a_dead_driver) {
     _exit(0);
   }
   const auto pids = step.folder.path() / "outputs/pids";
-  for (int i = 0; i < 1000 && !fs::exists(pids); ++i)
+  for (int i = 0; i < 6000 && !fs::exists(pids); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   pid_t process = 0, reaper = 0;
   ASSERT_TRUE(std::ifstream(pids) >> process >> reaper);
