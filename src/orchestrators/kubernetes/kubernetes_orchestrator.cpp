@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -197,11 +198,20 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto jobs =
         co_await client().get("list the Jobs of earlier runs",
                               client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
+    std::set<std::string> runs;
+    if (!options_.run_id.empty() && !is_alive(options_.run_id)) runs.insert(options_.run_id);
+    std::vector<json> left;
     for (const auto& job : kubernetes_api::list_at(jobs, "/items")) {
-      if (is_alive(kubernetes_api::text_at(job, "/metadata/labels/pipe.run"))) continue;
-      co_await delete_job(client(), kubernetes_api::text_at(job, "/metadata/name"),
-                          kubernetes_api::text_at(job, "/metadata/uid"));
+      const auto run = kubernetes_api::text_at(job, "/metadata/labels/pipe.run");
+      if (is_alive(run)) continue;
+      runs.insert(run);
+      left.push_back(kubernetes_api::at(job, "/metadata"));
     }
+    if (files())  // First: a driver that is killed meanwhile has left the Jobs, and so the runs.
+      for (const auto& run : runs) co_await files()->forget_run(run);
+    for (const auto& job : left)
+      co_await delete_job(client(), kubernetes_api::text_at(job, "/name"),
+                          kubernetes_api::text_at(job, "/uid"));
   }
 
  private:
