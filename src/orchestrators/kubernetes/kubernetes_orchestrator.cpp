@@ -21,6 +21,7 @@
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/kubernetes/node_contents.hpp"
 #include "orchestrators/kubernetes/pod_group.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
@@ -119,6 +120,9 @@ class KubernetesOrchestrator : public Orchestrator {
     place.program = image.program;
     place.services = image.services;
     place.gpu_models = gpu_models_;
+    // A claim is one place, whatever the node.
+    const bool has_caches = place.carries && place.node_cache.path.starts_with('/');
+    if (has_caches) place.preferred_nodes = node_contents_.holders(attempt);
     if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
     if (attempt.process && attempt.process->addresses->are_alike)
       place.gang_job = &gang_jobs_.at(gang_key(attempt));
@@ -129,6 +133,7 @@ class KubernetesOrchestrator : public Orchestrator {
     const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
     auto result = co_await run_job(client(), informer, attempt, place, files(), removals_,
                                    reports_.of(attempt));
+    if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
     result.image = image.id;
     co_return result;
   }
@@ -336,6 +341,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, GangPods> gangs_;     ///< Of running attempts with nodes, by gang_key().
   std::map<std::string, GangJob> gang_jobs_;  ///< Likewise; used by those that are alike.
   std::map<std::string, unsigned> tries_;     ///< NodeAddresses::tries of their last try.
+  NodeContents node_contents_;                ///< From the attempts that have ended.
   GpuModels gpu_models_;                      ///< GPU models of the cluster's nodes, if known.
 };
 
