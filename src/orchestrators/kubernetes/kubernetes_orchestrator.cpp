@@ -212,7 +212,8 @@ class KubernetesOrchestrator : public Orchestrator {
       runs.insert(run);
       left.push_back(kubernetes_api::at(job, "/metadata"));
     }
-    if (files())  // First: a driver that is killed meanwhile has left the Jobs, and so the runs.
+    // The Jobs go last: by them, the driver after one that is killed here finds the runs again.
+    if (!runs.empty() && files())
       for (const auto& run : runs) co_await files()->forget_run(run);
     for (const auto& job : left)
       co_await delete_job(client(), kubernetes_api::text_at(job, "/name"),
