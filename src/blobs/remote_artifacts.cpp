@@ -238,8 +238,9 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
   max_bytes = std::min(max_bytes, core::free_room(to.parent_path()));
   if (form == Form::tree) {
     core::make_folders(to);
-    file_tree::Unpacker unpacker(
-        to, {.bytes = max_bytes, .entries = max_small_entries + max_bytes / bytes_of_entry});
+    file_tree::Unpacker unpacker(to, {.bytes = max_bytes,
+                                      .entries = max_small_entries + max_bytes / bytes_of_entry,
+                                      .is_own = true});
     const auto unpack = [&key](const auto& step) {
       try {
         step();

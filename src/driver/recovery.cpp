@@ -1,10 +1,12 @@
 #include "driver/recovery.hpp"
 
 #include <filesystem>
-#include <set>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <tuple>
 
+#include "blobs/remote_artifacts.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "driver/detached_record.hpp"
@@ -40,32 +42,46 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
   return found;
 }
 
-/// An orchestrator as a dead run used it: its name, the service that it was connected to, and the
-/// owner of the objects that it started there.
-using Used = std::tuple<std::string, StringMap, std::string>;
+/// A new run does not wait long for a store that an earlier one had.
+constexpr async::RetryPolicy few_retries{std::chrono::milliseconds(200),
+                                         std::chrono::milliseconds(2'000), 3};
+
+/// An orchestrator as a dead run used it: its name, the service that it was connected to, the owner
+/// of the objects that it started there, and the address of the remote store; and that store.
+using Used = std::map<std::tuple<std::string, StringMap, std::string, std::string>,
+                      settings::RemoteStoreSettings>;
 
 void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
-              std::set<Used>& used) {
+              Used& used) {
   const auto invocation = invocation_of(store, run.id).value_or(caller);
   const auto detached = detached_of(store, run.id);
   std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
   for (std::string name; std::getline(names >> std::ws, name, ',');)
     // The remains of a C++ program's executor are not known.
     if (const auto* entry = orchestrators::find_entry(name))
-      used.emplace(name, orchestrators::service_of(*entry, invocation.connection),
-                   detached ? detached->owner : "");
+      used.try_emplace({name, orchestrators::service_of(*entry, invocation.connection),
+                        detached ? detached->owner : "", invocation.remote_store.url},
+                       invocation.remote_store);
 }
 
 }  // namespace
 
 void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
                     store::RunStore& store, const std::string& resumed, const std::string& own) {
-  std::set<Used> used;
+  Used used;
   for (const auto& run : runs) add_used(store, run, workspace.options(), used);
-  for (const auto& [name, connection, owner] : used) {
+  for (const auto& [place, remote] : used) {
+    const auto& [name, connection, owner, url] = place;
     try {
-      const auto orchestrator = make_orchestrator(
-          workspace, name, {.state = store.folder(), .connection = connection, .owner = owner});
+      const auto artifacts =
+          url.empty() ? nullptr
+                      : std::make_unique<blobs::RemoteArtifacts>(
+                            workspace.loop(), remote, few_retries, &workspace.run_stop());
+      const auto orchestrator = make_orchestrator(workspace, name,
+                                                  {.state = store.folder(),
+                                                   .connection = connection,
+                                                   .artifacts = artifacts.get(),
+                                                   .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == own) return true;

@@ -37,11 +37,16 @@ std::uint64_t number(std::string_view header, std::size_t offset, std::size_t si
 }
 
 /// Checks the sum of a header's bytes; its own field counts as spaces.
-void check_sum(std::string_view header) {
-  std::uint64_t sum = 8 * ' ';
+/// @param is_own the field has the form that tar_header() gives it: six digits, a zero, a space
+void check_sum(std::string_view header, bool is_own) {
+  const auto written = header.substr(148, 8);
+  std::uint64_t sum = written.size() * ' ';
   for (std::size_t i = 0; i < header.size(); ++i)
     if (i < 148 || i >= 156) sum += static_cast<unsigned char>(header[i]);
-  if (sum != number(header, 148, 8)) refuse("it is not a tar archive");
+  if (sum != number(header, 148, written.size())) refuse("it is not a tar archive");
+  if (is_own && (written.find_first_not_of("01234567") != 6 ||
+                 written.substr(6) != std::string_view("\0 ", 2)))
+    refuse("the sum of a header is damaged");
 }
 
 bool describes_the_next(char type) {
@@ -56,7 +61,7 @@ void TarReader::begin_entry() {
     ended_ = true;
     return;
   }
-  check_sum(header);
+  check_sum(header, limits_.is_own);
   if (++entries_ > limits_.entries)
     refuse("it has more than " + std::to_string(limits_.entries) + " entries");
   Entry entry;
@@ -131,6 +136,12 @@ void TarReader::end_body() {
   }
 }
 
+/// Checks bytes that belong to no header and no content.
+void TarReader::check_fill(std::string_view bytes) const {
+  if (limits_.is_own && bytes.find_first_not_of('\0') != bytes.npos)
+    refuse("bytes that fill a block or follow its end are damaged");
+}
+
 void TarReader::feed(std::string_view bytes) {
   while (!bytes.empty() && !ended_) {
     if (left_ > 0) {
@@ -143,9 +154,10 @@ void TarReader::feed(std::string_view bytes) {
       left_ -= piece.size();
       if (left_ == 0) end_body();
     } else if (padding_ > 0) {
-      const auto skipped = std::min<std::uint64_t>(padding_, bytes.size());
-      bytes.remove_prefix(skipped);
-      padding_ -= skipped;
+      const auto skipped = bytes.substr(0, std::min<std::uint64_t>(padding_, bytes.size()));
+      check_fill(skipped);
+      bytes.remove_prefix(skipped.size());
+      padding_ -= skipped.size();
     } else {
       const auto piece = bytes.substr(0, header_size - header_.size());
       header_ += piece;
@@ -153,12 +165,14 @@ void TarReader::feed(std::string_view bytes) {
       if (header_.size() == header_size) begin_entry();
     }
   }
+  check_fill(bytes);
   after_end_ += bytes.size();
-  if (after_end_ > max_padding) refuse("it does not stop after its end");
+  if (after_end_ > (limits_.is_own ? header_size : max_padding))
+    refuse("it does not stop after its end");
 }
 
 void TarReader::finish() const {
-  if (!ended_) refuse("it was cut short");
+  if (!ended_ || (limits_.is_own && after_end_ < header_size)) refuse("it was cut short");
 }
 
 }  // namespace pipeline::file_tree

@@ -30,6 +30,9 @@ class ArchiveError : public core::EnvironmentError {
 struct TarLimits {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  ///< Total content of all files.
   std::uint64_t entries = 10'000'000;  ///< Number of headers of any kind.
+  /// The archive is refused unless its fill is zeros and its end is that of tar_end(), as in all
+  /// that Content writes. Nothing else would notice a damaged byte there.
+  bool is_own = false;
 };
 
 /// Memory is bounded: one block, and one name or record of at most 1 MiB.
@@ -59,6 +62,7 @@ class TarReader {
  private:
   void begin_entry();
   void end_body();
+  void check_fill(std::string_view bytes) const;
   void read_records(std::string_view text);
 
   Sink& sink_;

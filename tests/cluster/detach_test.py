@@ -77,15 +77,12 @@ class DetachedTest(NamespaceTest):
         self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
         self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
         self.release_step("s0")
-        wait_until(self.may_be_killed, "s2 running")
+        wait_until(lambda: self.steps()["s2"] == "running", "s2 running")
         # The kubelet tells of it after it has begun.
         containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
         container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
         subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)
         self.release_step("s2")
-
-    def may_be_killed(self) -> bool:
-        return self.steps()["s2"] == "running"
 
     def assert_each_step_had_one_pod(self, steps: list[str]):
         made = {}

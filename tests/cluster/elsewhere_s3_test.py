@@ -113,6 +113,29 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, "nothing has run twice")
         self.assertIn("url", self.outputs()["make.data"])
 
+    def test_what_a_killed_driver_had_not_removed_of_an_ended_step_is_removed_by_the_next(self):
+        staged = lambda: [name for name in self.objects() if "/runs/" in name]
+        for words in ("resume",), ("run", "pipeline.yaml"):
+            with self.subTest(words[0]):
+                self.pipeline({f"{self.mark}{words[0]}": {"command": "echo x > ${outputs.y}", "outputs": ["y"]}})
+                process, killed = [], []
+
+                def trouble(method, path, process=process, killed=killed):
+                    if method != "DELETE" or "/runs/" not in path or "uploadId" in path or not process or killed:
+                        return None
+                    killed.append(path)
+                    process[0].send_signal(signal.SIGKILL)
+                    return "cut"
+
+                self.between.trouble = trouble
+                process.append(self.start("run", "pipeline.yaml", "--output", "json"))
+                wait_until(lambda: killed, "a removal after the step's record")
+                process[0].communicate()
+                self.assertNotEqual(staged(), [])
+                result = self.pipe(*words, "--output", "json")
+                self.assertEqual((result.code, staged()), (0, []), result)
+        self.assert_nothing_left()
+
 
 if __name__ == "__main__":
     unittest.main()

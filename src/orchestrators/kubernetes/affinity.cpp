@@ -139,6 +139,18 @@ json preference_against(const std::vector<std::string>& nodes) {
   return {{"weight", 100}, {"preference", {{"matchFields", std::move(fields)}}}};
 }
 
+/// A label selector takes any number of values. The label has the node's name nearly everywhere;
+/// where it has another one, no node is preferred.
+json preference_for(unsigned weight, const std::vector<std::string>& nodes) {
+  json expression, term;
+  expression["key"] = "kubernetes.io/hostname";
+  expression["operator"] = "In";
+  expression["values"] = nodes;
+  term["weight"] = weight;
+  term["preference"]["matchExpressions"].push_back(std::move(expression));
+  return term;
+}
+
 }  // namespace
 
 GpuModels models_on(const json& nodes) {
@@ -153,16 +165,19 @@ GpuModels models_on(const json& nodes) {
 }
 
 json pod_affinity(const StepSpec& step, const GpuModels& models,
-                  const std::vector<std::string>& avoided) {
+                  const std::vector<std::string>& avoided, const PreferredNodes& preferred) {
   auto terms = placement_terms(step);
   if (const auto& type = step.settings->resources.instance_type)
     terms = both(terms, {{{"node.kubernetes.io/instance-type", "In", {*type}}}});
   terms = both(terms, gpu_terms(step, models));
   json affinity;
   for (const auto& [key, value] : step.settings->kubernetes.affinity) affinity[key] = *value;
-  if (!avoided.empty())
+  const auto prefer = [&affinity](json preference) {
     affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].push_back(
-        preference_against(avoided));
+        std::move(preference));
+  };
+  if (!avoided.empty()) prefer(preference_against(avoided));
+  for (const auto& [weight, nodes] : preferred) prefer(preference_for(weight, nodes));
   if (terms.empty()) return affinity;
   auto& required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
                            ["nodeSelectorTerms"];

@@ -18,6 +18,9 @@ namespace pipeline::orchestrators::kubernetes {
 /// Models of GPUs by the node label that names them: `nvidia.com/gpu.product` to `Tesla-T4`, ...
 using GpuModels = std::map<std::string, std::set<std::string>>;
 
+/// Names of nodes by the weight, from 1 to 100, with which they are preferred to others.
+using PreferredNodes = std::map<unsigned, std::vector<std::string>>;
+
 /// Returns the models in the labels of these nodes (items of a list).
 GpuModels models_on(const nlohmann::json& nodes);
 
@@ -27,6 +30,7 @@ GpuModels models_on(const nlohmann::json& nodes);
 /// it matches, or, if none match, for its own text
 /// @param avoided names of nodes that others are preferred to
 nlohmann::json pod_affinity(const StepSpec& step, const GpuModels& models,
-                            const std::vector<std::string>& avoided = {});
+                            const std::vector<std::string>& avoided = {},
+                            const PreferredNodes& preferred = {});
 
 }  // namespace pipeline::orchestrators::kubernetes

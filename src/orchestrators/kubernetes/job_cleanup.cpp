@@ -1,8 +1,29 @@
 #include "orchestrators/kubernetes/job_cleanup.hpp"
 
+#include <exception>
+#include <utility>
+
+#include "core/error.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+/// Removes the Job last: while it is there, a later driver knows that the store may have objects of
+/// its run (KubernetesOrchestrator::remove_orphans()).
+async::Task<> remove_both(CleanupPlaces places, async::Task<> objects, std::string job,
+                          std::string uid) {
+  std::exception_ptr failed;
+  try {
+    co_await std::move(objects);
+  } catch (const core::EnvironmentError&) {
+    failed = std::current_exception();
+  }
+  co_await delete_job(places.client, job, uid);
+  if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace
 
 void add_cleanup(const CleanupPlaces& places, const Attempt& attempt, const std::string& job,
                  const std::string& uid, AttemptResult& result) {
@@ -11,10 +32,11 @@ void add_cleanup(const CleanupPlaces& places, const Attempt& attempt, const std:
   result.cleanup = [places, job, uid, run_id = attempt.run_id, step = attempt.step.name,
                     number = attempt.number, outputs, addresses = addresses_of(attempt)] {
     auto* files = places.files;
-    if (files)
-      places.removals.begin(places.executor,
-                            files->forget(run_id, step, number, outputs, addresses));
-    places.removals.begin(places.executor, delete_job(places.client, job, uid));
+    places.removals.begin(
+        places.executor,
+        files
+            ? remove_both(places, files->forget(run_id, step, number, outputs, addresses), job, uid)
+            : delete_job(places.client, job, uid));
   };
   if (places.files && !attempt.checkpoint_key.empty())
     result.remove_checkpoint = [places, key = attempt.checkpoint_key] {

@@ -486,8 +486,10 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   add_cleanup({client, removals, files, executor}, attempt, run.name(), run.uid(), result);
   if (!error && !run.leads()) result.cleanup = nullptr;
   if (error) {
+    // The pod may still be running, and must not wait for the store.
+    if (files) removals.begin(executor, delete_job(client, run.name(), run.uid()));
     result.cleanup();
-    co_await removals.settle();  // The pod may still be running.
+    co_await removals.settle();
     std::rethrow_exception(error);
   }
   co_return result;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "orchestrators/kubernetes/gang_pods.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
+#include "orchestrators/kubernetes/node_contents.hpp"
 #include "orchestrators/kubernetes/pod_group.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
@@ -118,6 +120,9 @@ class KubernetesOrchestrator : public Orchestrator {
     place.program = image.program;
     place.services = image.services;
     place.gpu_models = gpu_models_;
+    // A claim is one place, whatever the node.
+    const bool has_caches = place.carries && place.node_cache.path.starts_with('/');
+    if (has_caches) place.preferred_nodes = node_contents_.holders(attempt);
     if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
     if (attempt.process && attempt.process->addresses->are_alike)
       place.gang_job = &gang_jobs_.at(gang_key(attempt));
@@ -128,6 +133,7 @@ class KubernetesOrchestrator : public Orchestrator {
     const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
     auto result = co_await run_job(client(), informer, attempt, place, files(), removals_,
                                    reports_.of(attempt));
+    if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
     result.image = image.id;
     co_return result;
   }
@@ -197,11 +203,21 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto jobs =
         co_await client().get("list the Jobs of earlier runs",
                               client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
+    std::set<std::string> runs;
+    if (!options_.run_id.empty() && !is_alive(options_.run_id)) runs.insert(options_.run_id);
+    std::vector<json> left;
     for (const auto& job : kubernetes_api::list_at(jobs, "/items")) {
-      if (is_alive(kubernetes_api::text_at(job, "/metadata/labels/pipe.run"))) continue;
-      co_await delete_job(client(), kubernetes_api::text_at(job, "/metadata/name"),
-                          kubernetes_api::text_at(job, "/metadata/uid"));
+      const auto run = kubernetes_api::text_at(job, "/metadata/labels/pipe.run");
+      if (is_alive(run)) continue;
+      runs.insert(run);
+      left.push_back(kubernetes_api::at(job, "/metadata"));
     }
+    // The Jobs go last: by them, the driver after one that is killed here finds the runs again.
+    if (!runs.empty() && files())
+      for (const auto& run : runs) co_await files()->forget_run(run);
+    for (const auto& job : left)
+      co_await delete_job(client(), kubernetes_api::text_at(job, "/name"),
+                          kubernetes_api::text_at(job, "/uid"));
   }
 
  private:
@@ -326,6 +342,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, GangPods> gangs_;     ///< Of running attempts with nodes, by gang_key().
   std::map<std::string, GangJob> gang_jobs_;  ///< Likewise; used by those that are alike.
   std::map<std::string, unsigned> tries_;     ///< NodeAddresses::tries of their last try.
+  NodeContents node_contents_;                ///< From the attempts that have ended.
   GpuModels gpu_models_;                      ///< GPU models of the cluster's nodes, if known.
 };
 

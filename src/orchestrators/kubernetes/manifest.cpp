@@ -379,7 +379,8 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
-  if (auto affinity = pod_affinity(step, place.gpu_models, attempt.avoided_nodes);
+  if (auto affinity =
+          pod_affinity(step, place.gpu_models, attempt.avoided_nodes, place.preferred_nodes);
       !affinity.is_null())
     pod["affinity"] = std::move(affinity);
   if (auto labels = node_labels(*step.settings); !labels.empty()) pod["nodeSelector"] = labels;

@@ -37,7 +37,8 @@ struct JobOptions {
   std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
   bool carries = false;     ///< Files are exchanged through the remote store; `agent_image` is then
                             ///< set and contains the stager.
-  NodeCache node_cache = {};  ///< Used if `carries`.
+  NodeCache node_cache = {};            ///< Used if `carries`.
+  PreferredNodes preferred_nodes = {};  ///< Those whose caches hold much of the inputs.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   StringMap services = {};      ///< Images of the step's services, by name.

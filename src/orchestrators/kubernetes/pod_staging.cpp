@@ -391,6 +391,15 @@ async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned 
   for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));
 }
 
+async::Task<> PodStaging::forget_run(std::string run_id) {
+  try {
+    const auto keys = co_await store_.list(folder_of_run(run_id));
+    for (const auto& key : keys) co_await store_.remove(key);
+  } catch (const core::EnvironmentError& error) {
+    core::log::info(error.what());
+  }
+}
+
 async::Task<> PodStaging::forget_checkpoint(std::string key) {
   co_await remove_checkpoint(store_, std::move(key));
 }

@@ -51,6 +51,9 @@ class PodStaging {
   /// @param addresses names of its inputs with AttemptInput::remote
   async::Task<> forget(std::string run_id, std::string step, unsigned number,
                        std::vector<std::string> outputs, std::vector<std::string> addresses);
+  /// Removes the blobs of all attempts of a run that has no driver. A store that does not list or
+  /// remove them is reported in the log only: its next cleaning does it.
+  async::Task<> forget_run(std::string run_id);
   /// Removes the checkpoint of a step that has succeeded.
   async::Task<> forget_checkpoint(std::string key);
 

@@ -8,8 +8,9 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
+inline std::string folder_of_run(const std::string& run_id) { return "runs/" + run_id + "/"; }
 inline std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
-  return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
+  return folder_of_run(run_id) + step + "." + std::to_string(number) + "/";
 }
 inline std::string folder_of(const AttemptSpec& attempt) {
   return folder_of(attempt.run_id, attempt.step.name, attempt.number);

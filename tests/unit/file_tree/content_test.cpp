@@ -5,8 +5,10 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include "core/error.hpp"
+#include "file_tree/tar_reader.hpp"
 
 namespace pipeline::file_tree {
 namespace {
@@ -24,6 +26,26 @@ class ContentTest : public testing::Test {
     std::string text, piece(at_a_time, '\0');
     while (const auto count = content.read(text.size(), piece)) text.append(piece, 0, count);
     return text;
+  }
+  /// Returns what a reader finds in one of our own archives; nothing if it refuses the archive.
+  static std::optional<std::string> found_in(std::string_view tar) {
+    struct Listing final : TarReader::Sink {
+      std::string text;
+      void begin(const TarReader::Entry& entry) override {
+        text += entry.type + entry.name + '\n' + entry.linked + '\n' + std::to_string(entry.mode);
+      }
+      void content(std::string_view bytes) override { text += bytes; }
+      void end() override { text += '\n'; }
+    };
+    Listing listing;
+    TarReader reader(listing, {.is_own = true});
+    try {
+      reader.feed(tar);
+      reader.finish();
+    } catch (const ArchiveError&) {
+      return std::nullopt;
+    }
+    return listing.text;
   }
   core::TemporaryFolder folder;
   fs::path root = folder.path() / "root";
@@ -66,6 +88,28 @@ TEST_F(ContentTest, a_folder_is_a_tar_from_which_tar_makes_the_same_folder) {
       files.update(rest.substr(0, size));
     EXPECT_EQ(tree_digest(sent), tree_digest(nodes)) << "read with the tar, " << size << " a time";
   }
+}
+
+TEST_F(ContentTest, each_bit_that_flips_in_a_folders_tar_is_noticed) {
+  write("a", "one");
+  write(std::string(60, 'd') + "/" + std::string(60, 'f'), "two");
+  fs::create_symlink("a", root / "link");
+  auto tar = all(Content(root, scan_tree(root)), 1 << 20);
+  const auto right = found_in(tar);
+  ASSERT_TRUE(right);
+  for (std::size_t bit = 0; bit < tar.size() * 8; ++bit) {
+    auto& byte = tar[bit / 8];
+    const auto before = byte;
+    byte = static_cast<char>(byte ^ 1 << bit % 8);
+    const auto found = found_in(tar);
+    ASSERT_NE(found, right) << "bit " << bit;
+    const bool is_accepted = found.has_value() && before == '\0';
+    ASSERT_FALSE(is_accepted) << "no content has bit " << bit;
+    byte = before;
+  }
+  EXPECT_EQ(found_in(tar), right);
+  EXPECT_FALSE(found_in(tar + std::string(512, '\0'))) << "more than its end";
+  EXPECT_FALSE(found_in(std::string_view(tar).substr(0, tar.size() - 512))) << "half of its end";
 }
 
 TEST_F(ContentTest, a_file_is_its_bytes_from_anywhere) {

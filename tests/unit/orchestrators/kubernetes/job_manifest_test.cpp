@@ -97,6 +97,21 @@ TEST_F(JobManifest, other_nodes_are_preferred_to_those_where_the_step_has_failed
   EXPECT_TRUE(affinity.contains("requiredDuringSchedulingIgnoredDuringExecution"));
 }
 
+TEST_F(JobManifest, nodes_that_hold_the_inputs_are_preferred_and_no_condition) {
+  const auto without = pod();
+  place.preferred_nodes = {{20, {"node-1", "node-2"}}, {50, {"node-3"}}};
+  const auto with = pod();
+  EXPECT_EQ(with["affinity"], json::parse(R"({"nodeAffinity": {
+      "preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 20, "preference": {"matchExpressions": [
+          {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-1", "node-2"]}]}},
+        {"weight": 50, "preference": {"matchExpressions": [
+          {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-3"]}]}}]}})"));
+  auto rest = with;
+  rest.erase("affinity");
+  EXPECT_EQ(rest, without);
+}
+
 TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
   place.claim = {"artifacts", "/state"};
   EXPECT_EQ(pod()["volumes"].dump().find("hostPath"), std::string::npos);

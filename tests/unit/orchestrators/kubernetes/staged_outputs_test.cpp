@@ -14,7 +14,9 @@ namespace {
 using nlohmann::json;
 using test::run_task;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::Not;
+using testing::Pair;
 
 class StagedOutputs : public test::BucketTest {
  protected:
@@ -102,6 +104,19 @@ TEST_F(StagedOutputs, that_are_damaged_are_lost_unless_this_machine_has_them) {
   EXPECT_THROW(files.see_damage(lost, digest), LostInput);
   EXPECT_THROW(run_task(loop, files.bring(lost)), LostInput);
   EXPECT_NO_THROW(files.see_damage(lost, ""));
+}
+
+TEST_F(StagedOutputs, of_a_run_without_a_driver_are_removed_and_those_of_others_stay) {
+  blobs::RemoteArtifacts artifacts(loop, place(""));
+  PodStaging files(artifacts);
+  const std::string runs = "/team/pipe/runs/", other = runs + "run2/step.1/report.json";
+  objects = {{runs + "run/step.1/report.json", "{}"},
+             {runs + "run/step.1/outputs/data", content},
+             {other, "{}"}};
+  run_task(loop, files.forget_run("run"));
+  EXPECT_THAT(objects, ElementsAre(Pair(other, "{}")));
+  refuses = true;
+  EXPECT_NO_THROW(run_task(loop, files.forget_run("run2"))) << "a cleaning removes it later";
 }
 
 }  // namespace
