@@ -36,8 +36,8 @@ constexpr std::chrono::seconds silence{60};
 
 /// Returns true for a host that no other machine can be.
 bool is_loopback(std::string_view host) {
-  const auto name = host.starts_with('[') ? host.substr(0, host.find(']') + 1)
-                                          : host.substr(0, host.find(':'));
+  const auto name =
+      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
   return name == "localhost" || name == "[::1]" ||
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
 }
@@ -75,10 +75,10 @@ core::EnvironmentError refusal(const Repository& repository, const net::Response
   auto words = words_of(response);
   if (words.empty() && response.status == 401) words = "unauthorized";
   if (words.empty() && response.status == 404) words = "manifest unknown";
-  return core::EnvironmentError(
-      "cannot pull " + name_of(repository) + ": " + repository.registry + " answered " +
-          std::to_string(response.status) + (words.empty() ? "" : ": " + words),
-      docker::registry_advice(words, repository.registry));
+  return core::EnvironmentError("cannot pull " + name_of(repository) + ": " + repository.registry +
+                                    " answered " + std::to_string(response.status) +
+                                    (words.empty() ? "" : ": " + words),
+                                docker::registry_advice(words, repository.registry));
 }
 
 core::EnvironmentError broken(const Repository& repository, const std::string& why) {
@@ -110,8 +110,8 @@ core::EnvironmentError unanswered(const Repository& repository, const net::Trans
 Repository repository_of(const std::string& reference) {
   Repository repository;
   auto [name, tag] = docker::split_reference(reference);
-  if (const auto at = name.rfind(':'); at != name.npos && name.find('/', at) == name.npos &&
-                                       reference.find('@') != reference.npos)
+  if (const auto at = name.rfind(':');
+      at != name.npos && name.find('/', at) == name.npos && reference.find('@') != reference.npos)
     name.resize(at);  // NAME:TAG@DIGEST.
   repository.registry = docker::registry_of(reference);
   repository.tag = tag;
@@ -140,8 +140,7 @@ async::Task<Image> Client::find(std::string reference, std::string platform,
     text =
         co_await text_of(repository, "manifests/" + digest, accepted_manifests(), digest, cancel);
   }
-  const auto manifest =
-      read(repository, [&] { return read_manifest(core::parse_json(text)); });
+  const auto manifest = read(repository, [&] { return read_manifest(core::parse_json(text)); });
   const auto config = co_await text_of(repository, "blobs/" + manifest.config.digest, "",
                                        manifest.config.digest, cancel);
   Image image;
@@ -165,8 +164,8 @@ async::Task<std::string> Client::text_of(const Repository& repository, std::stri
   };
   co_await get(repository, path, accept, sink, cancel);
   if (!digest.empty() && "sha256:" + core::sha256(text).hex() != digest)
-    throw broken(repository, repository.registry + " has sent another content than that of " +
-                                 digest);
+    throw broken(repository,
+                 repository.registry + " has sent another content than that of " + digest);
   co_return text;
 }
 
@@ -178,8 +177,7 @@ async::Task<> Client::download(std::string reference, Blob blob, fs::path file,
   std::uint64_t size = 0;
   Sink sink;
   sink.begin = [&] {
-    opened = core::Descriptor(
-        ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    opened = core::Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!opened) throw core::system_error("cannot write " + file.string(), errno);
     hasher.finish();
     size = 0;
@@ -192,8 +190,8 @@ async::Task<> Client::download(std::string reference, Blob blob, fs::path file,
   };
   co_await get(repository, "blobs/" + blob.digest, "", sink, cancel);
   if (size != blob.size || "sha256:" + hasher.finish().hex() != blob.digest)
-    throw broken(repository, repository.registry + " has sent another content than that of " +
-                                 blob.digest);
+    throw broken(repository,
+                 repository.registry + " has sent another content than that of " + blob.digest);
 }
 
 /// Repeats what a server has not answered, or is too busy for.
@@ -249,8 +247,8 @@ async::Task<net::Response> Client::try_once(const Repository& repository, std::s
     ++redirects;
     const auto target = fetch::redirected(url, response.header("location"));
     if (target.empty())
-      throw broken(repository, repository.registry +
-                                   " sends its readers to an address that is not followed");
+      throw broken(repository,
+                   repository.registry + " sends its readers to an address that is not followed");
     url = target;
   }
   throw broken(repository, "more than five redirections");

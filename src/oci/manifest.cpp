@@ -73,8 +73,8 @@ Blob choose_manifest(const json& index, const std::string& platform) {
     const auto its_os = text_at(its, "os"), its_architecture = text_at(its, "architecture");
     const auto its_variant = text_at(its, "variant");
     const bool is_it = its_os == os && its_architecture == architecture &&
-                       (variant.empty() || variant_of(architecture, its_variant) ==
-                                               variant_of(architecture, variant));
+                       (variant.empty() ||
+                        variant_of(architecture, its_variant) == variant_of(architecture, variant));
     if (is_it) return read_blob(each);
     if (its_os != "unknown")  // Attestations of BuildKit.
       others += (others.empty() ? "" : ", ") + its_os + "/" + its_architecture +
