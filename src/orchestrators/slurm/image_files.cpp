@@ -12,6 +12,7 @@
 #include "docker/image_identity.hpp"
 #include "docker/unreachable.hpp"
 #include "file_tree/tar_stream.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/installer.hpp"
@@ -166,6 +167,27 @@ async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventS
   co_await made_.get(known.file.string(), work, &cancel);
   PulledImages::record(step, image);
   co_return co_await pulled_environment(step);
+}
+
+async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnostic>& found) {
+  core::Diagnostic diagnostic{.code = "slurm-resources",
+                              .message = "'" + step.name + "' cannot run: ",
+                              .span = model::span_of(step)};
+  if (!step.settings->docker.volumes.items().empty()) {
+    diagnostic.message += "containers of Slurm's jobs have no `docker.volumes`";
+    diagnostic.suggestion = "make what it reads an input (docs/artifacts.md)";
+    found.push_back(diagnostic);
+    co_return;
+  }
+  const bool on_engine = co_await has_engine();
+  if (on_engine) co_return;
+  try {
+    pulled_.find(step);
+  } catch (const core::EnvironmentError& error) {
+    diagnostic.message += error.what();
+    if (!error.advice().empty()) diagnostic.suggestion = error.advice().front();
+    found.push_back(diagnostic);
+  }
 }
 
 async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "async/single_flight.hpp"
+#include "core/diagnostic.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/options.hpp"
@@ -46,6 +47,9 @@ class ImageFiles : public EnvironmentProvider {
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
+
+  /// Adds why the step cannot run in an image here.
+  async::Task<> check(const StepSpec& step, std::vector<core::Diagnostic>& found);
 
   /// Returns the file of a prepared step; throws EnvironmentError if it no longer exists.
   async::Task<ImageFile> file_of(const StepSpec& step);

@@ -51,10 +51,9 @@ std::vector<std::string> built_settings(const StepSpec& step, const docker::Imag
   return names;
 }
 
-core::EnvironmentError needs_engine(const StepSpec& step, const std::string& what) {
+core::EnvironmentError needs_engine(const std::string& what) {
   return core::EnvironmentError(
-      "the image of '" + step.name + "' is made on an engine, because of " + what +
-          ", and no engine answers",
+      "its image is made on a Docker Engine, because of " + what + ", and none answers",
       {"name a `parent_image` that has all of it, which `pipe` pulls without an engine",
        "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
        "this one is enough, too",
@@ -86,14 +85,13 @@ PulledImages::PulledImages(asio::io_context& loop, processes::ProcessReaper& rea
 
 docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
   const auto& settings = step.settings->docker;
-  if (step.program) throw needs_engine(step, "the C++ program that it is a function of");
+  if (step.program) throw needs_engine("the C++ program that it is a function of");
   if (settings.replicate_local_python_environment.value_or(false))
-    throw needs_engine(step, "`docker.replicate_local_python_environment`");
+    throw needs_engine("`docker.replicate_local_python_environment`");
   auto plan = docker::plan_image(step, options_);
   const auto built = built_settings(step, plan);
   if (!built.empty())
-    throw needs_engine(
-        step, core::joined(built, ", ", [](const std::string& name) { return "`" + name + "`"; }));
+    throw needs_engine(core::joined(built, ", ", [](const std::string& name) { return "`" + name + "`"; }));
   return plan;
 }
 
