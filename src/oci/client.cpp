@@ -96,8 +96,11 @@ std::invoke_result_t<Function> read(const Repository& repository, Function funct
 }
 
 core::EnvironmentError unanswered(const Repository& repository, const net::TransportError& error) {
+  std::string why = error.what();  // `GET URL: ...`, whose query may be a signature.
+  if (const auto query = why.find('?'); query != why.npos)
+    why.erase(query, why.find(": ", query) - query);
   return core::EnvironmentError(
-      "cannot pull " + name_of(repository) + ": " + error.what(),
+      "cannot pull " + name_of(repository) + ": " + why,
       {net::is_about_trust(error)
            ? "if the registry has an authority of its own, put its certificate at "
              "/etc/docker/certs.d/" +
@@ -110,9 +113,6 @@ core::EnvironmentError unanswered(const Repository& repository, const net::Trans
 Repository repository_of(const std::string& reference) {
   Repository repository;
   auto [name, tag] = docker::split_reference(reference);
-  if (const auto at = name.rfind(':');
-      at != name.npos && name.find('/', at) == name.npos && reference.find('@') != reference.npos)
-    name.resize(at);  // NAME:TAG@DIGEST.
   repository.registry = docker::registry_of(reference);
   repository.tag = tag;
   if (docker::names_registry(reference)) name.erase(0, name.find('/') + 1);

@@ -91,7 +91,8 @@ docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
   auto plan = docker::plan_image(step, options_);
   const auto built = built_settings(step, plan);
   if (!built.empty())
-    throw needs_engine(core::joined(built, ", ", [](const std::string& name) { return "`" + name + "`"; }));
+    throw needs_engine(
+        core::joined(built, ", ", [](const std::string& name) { return "`" + name + "`"; }));
   return plan;
 }
 
