@@ -36,6 +36,16 @@ std::uint64_t number(std::string_view header, std::size_t offset, std::size_t si
   return value;
 }
 
+/// Parses octal digits, or decimal ones with a fraction, of a time; 0 for all else.
+std::int64_t time_of(std::string_view text, int base) {
+  const auto digits = text.substr(std::min(text.find_first_not_of(' '), text.size()));
+  std::int64_t value = 0;
+  const auto end = digits.data() + digits.size();
+  const auto [rest, error] = std::from_chars(digits.data(), end, value, base);
+  const bool is_whole = rest == end || *rest == ' ' || *rest == '.' || *rest == '\0';
+  return error == std::errc() && is_whole && value > 0 ? value : 0;
+}
+
 /// Checks the sum of a header's bytes; its own field counts as spaces.
 /// @param is_own the field has the form that tar_header() gives it: six digits, a zero, a space
 void check_sum(std::string_view header, bool is_own) {
@@ -88,6 +98,9 @@ void TarReader::begin_entry() {
           text.empty())
         refuse("it is not a tar archive");
     }
+    entry.time = time_of(header.substr(136, 12), 8);
+    if (const auto found = own.find("mtime"); found != own.end())
+      entry.time = time_of(found->second, 10);
     if (entry.name.find('\0') != entry.name.npos || entry.linked.find('\0') != entry.linked.npos)
       refuse("a name has a zero byte in it");
     if (entry.type == '1' || entry.type == '2' || entry.type == '5') entry.size = 0;
@@ -119,7 +132,7 @@ void TarReader::read_records(std::string_view text) {
     const auto key = record.substr(0, equals);
     if (key.starts_with("GNU.sparse."))
       refuse("it has a sparse file in it, which only GNU tar writes so");
-    if (key == "path" || key == "linkpath" || key == "size")
+    if (key == "path" || key == "linkpath" || key == "size" || key == "mtime")
       own_[std::string(key)] = record.substr(equals + 1);
     text.remove_prefix(length);
   }

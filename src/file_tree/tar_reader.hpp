@@ -44,6 +44,7 @@ class TarReader {
     std::string name, linked;
     unsigned mode = 0;
     std::uint64_t size = 0;
+    std::int64_t time = 0;  ///< Seconds since 1970; 0 for a time that cannot be read.
   };
   class Sink {
    public:
@@ -75,7 +76,7 @@ class TarReader {
                    ///< a file's.
   std::string text_;  ///< Content of an entry that describes the next one.
   std::map<std::string, std::string, std::less<>>
-      own_;  ///< Attributes of the next entry from such entries: path, linkpath, size.
+      own_;  ///< Attributes of the next entry from such entries: path, linkpath, size, mtime.
   std::uint64_t after_end_ = 0;
   bool ended_ = false;
 };

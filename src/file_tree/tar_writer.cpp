@@ -26,7 +26,7 @@ std::string ustar_header(const TarHeader& header) {
   put(108, octal(0, 7));
   put(116, octal(0, 7));
   put(124, octal(header.size, 11));
-  put(136, octal(0, 11));
+  put(136, octal(static_cast<std::uint64_t>(header.time), 11));
   put(148, "        ");
   block[156] = header.type;
   put(157, header.link);
@@ -64,6 +64,7 @@ std::string tar_header(TarHeader header) {
   header.name.resize(std::min(header.name.size(), max_text));
   header.link.resize(std::min(header.link.size(), max_text));
   header.size = std::min(header.size, max_size);
+  header.time = std::min(header.time, static_cast<std::int64_t>(max_size));
   return extension + ustar_header(header);
 }
 

@@ -7,13 +7,14 @@
 
 namespace pipeline::file_tree {
 
-/// An entry of owner root whose time is 0.
+/// An entry of owner root.
 struct TarHeader {
   char type = '0';  ///< `0` a file, `2` a symbolic link, `5` a folder.
   std::string name;
   std::string link = {};  ///< Target of a symbolic link.
   unsigned mode = 0;
   std::uint64_t size = 0;  ///< Bytes of the content, which follows with its tar_padding().
+  std::int64_t time = 0;   ///< Seconds since 1970, at least 0.
 };
 
 /// Returns the header's blocks. A folder's name gets a `/` at its end.

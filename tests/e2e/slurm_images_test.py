@@ -7,13 +7,17 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 import tempfile
 import unittest
 
 from nodes_test import WRITE
-from support import PARENT, wait_until
+from support import NOWHERE, PARENT, docker, wait_until
 from support_slurm import OnSlurm, slurm
 
+SMALL = "debian:bookworm-slim"
+ENVIRONMENT = pathlib.Path("/var/lib/pipe-registry/environment")
+REGISTRY = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines()) if ENVIRONMENT.exists() else {}
 APPTAINER = pathlib.Path(os.environ.get("TESTBED_CACHE", "/var/cache/pipe-testbed"), "apptainer/bin/apptainer")
 
 
@@ -152,10 +156,30 @@ class Images(OnSlurm):
         failure = self.run_pipe("--profile", "other", code=3).failure("step")
         self.assertEqual(failure["kind"], "environment")
         self.assertIn("this node has no container runtime (/opt/apptainer)", str(failure["details"]))
-        failure = self.run_pipe("--profile", "other", code=3, DOCKER_HOST=f"unix://{self.folder}/none").failure("step")
-        self.assertIn("'step' runs in an image, which is made on an engine, and no Docker Engine answers", failure["message"])
         self.pipeline({"step": {"command": "true", "settings": {"docker": {"volumes": ["/etc:/data:ro"]}}}})
         self.assertIn("containers of Slurm's jobs have no `docker.volumes`", self.run_pipe("--profile", "other", code=2).text)
+
+    @unittest.skipUnless(REGISTRY, "scripts/testbed/registry start")
+    def test_without_an_engine_the_parent_image_is_pulled_and_the_key_is_that_of_docker(self):
+        image = f"{REGISTRY['HOST']}/pipe-e2e-{self.mark}/debian:1"
+        settings = {"parent_image": image}
+        nowhere = {"DOCKER_HOST": NOWHERE, "DOCKER_CONFIG": REGISTRY["CONFIG"], "PIPE_CACHE_DIR": str(self.folder / "cache")}
+        self.pipeline({"step": {"command": "true", "settings": {"docker": {"requirements": ["six"]}}}}, settings={"docker": settings})
+        refused = self.run_pipe(code=2, **nowhere).text
+        self.assertIn("'step' cannot run: its image is made on a Docker Engine, because of `docker.requirements`, and none answers", refused)
+        self.pipeline({"step": {"command": "cat /etc/debian_version > ${outputs.x}; stat -c %a /var/tmp", "outputs": ["x"]}}, settings={"docker": settings})
+        self.assertIn("answered 404", self.run_pipe(code=3, **nowhere).failure("step")["message"])
+        docker("tag", SMALL, image)
+        self.addCleanup(docker, "rmi", image)
+        subprocess.run(["docker", "--config", REGISTRY["CONFIG"], "push", "-q", image], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "succeeded"})
+        self.assertTrue(self.artifact("step.x").startswith("12."))
+        self.assertIn("1777", self.pipe("logs", "latest", "step").out)
+        self.assertEqual(len(list((self.folder / "cache/squashfs").glob("*.sqsh"))), 1)
+        self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "cached"})
+        plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
+        self.assertEqual(plan.code, 0, plan)
+        self.assertNotIn('"action": "run"', plan.out)
 
 
 if __name__ == "__main__":

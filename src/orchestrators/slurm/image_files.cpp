@@ -1,37 +1,28 @@
 #include "orchestrators/slurm/image_files.hpp"
 
-#include <cstdio>
-#include <ctime>
-#include <deque>
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "async/on_pool.hpp"
-#include "core/diagnostic.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "core/lines.hpp"
-#include "core/scope_guard.hpp"
+#include "core/log.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/unreachable.hpp"
 #include "file_tree/tar_stream.hpp"
+#include "model/step_span.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/installer.hpp"
-#include "orchestrators/processes/process.hpp"
-#include "orchestrators/processes/virtual_environment.hpp"
+#include "orchestrators/slurm/shell_work.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr std::size_t identity_length = 32, max_lines = 10;
-/// Makes `pipe`'s files of the same image differ where they are made in another way.
-constexpr const char* format = "1";
 
 /// An image has no mount point of pipe's, and a read-only one can be given none.
 async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& container,
@@ -46,19 +37,6 @@ async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& cont
   co_await engine.put_archive(container, "/", tar, cancel);
 }
 
-/// A login node seldom has an engine.
-core::EnvironmentError no_engine(const std::string& step, const docker::UnreachableEngine& error) {
-  std::vector<std::string> advice{
-      "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
-      "this one is enough, too",
-      "without `container_runtime` in the profile, it runs in a virtual environment, which takes "
-      "no engine"};
-  advice.insert(advice.end(), error.advice().begin(), error.advice().end());
-  return core::EnvironmentError(
-      "'" + step + "' runs in an image, which is made on an engine, and " + error.what(),
-      std::move(advice));
-}
-
 }  // namespace
 
 bool names_image(const StepSpec& step) {
@@ -66,71 +44,167 @@ bool names_image(const StepSpec& step) {
   return docker.parent_image.has_value() || docker.dockerfile.has_value();
 }
 
-std::int64_t seconds_of(const std::string& time) {
-  std::tm parts{};
-  if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
-    return 0;
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  return std::max<std::int64_t>(0, timegm(&parts));
-}
-
 ImageFiles::ImageFiles(asio::io_context& loop, processes::ProcessReaper& reaper,
                        const OrchestratorOptions& options)
     : engine_(loop, docker::find_endpoint(), docker::limits_from_environment(), options.run),
       images_(loop, engine_, options),
+      pulled_(loop, reaper, options),
       reaper_(reaper),
       run_(options.run_id),
       state_(options.state),
       made_(loop) {}
 
-async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
-  Environment environment;
-  try {
-    environment = co_await images_.environment(step);
-  } catch (const docker::UnreachableEngine& error) {
-    throw no_engine(step.name, error);
+async::Task<bool> ImageFiles::has_engine() {
+  if (!has_engine_) {
+    try {
+      co_await engine_.info();
+      has_engine_ = true;
+    } catch (const docker::UnreachableEngine& error) {
+      core::log::info(std::string("images are pulled without an engine: ") + error.what());
+      has_engine_ = false;
+    }
   }
+  co_return *has_engine_;
+}
+
+async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
+  const bool on_engine = co_await has_engine();
+  if (!on_engine) co_return co_await pulled_environment(step);
+  auto environment = co_await images_.environment(step);
   if (!environment.ready) co_return environment;
   const auto image = co_await images_.image_of(step);
   const auto known = co_await look_up(image.id);
-  const bool is_made = co_await can_be_used(known.file);
-  if (!is_made) {
-    environment.ready = false;
-    environment.reason = "its SquashFS file for the nodes is made";
-  }
+  co_await look_for_file(environment, known.file);
   co_return environment;
 }
 
+async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
+  Environment environment;
+  const auto image = pulled_.find(step);
+  environment.description =
+      image ? image->reference
+            : step.settings->docker.parent_image.value_or(std::string("its parent image"));
+  if (!image) {
+    environment.reason = "its parent image is missing: it will be pulled, without an engine";
+    co_return environment;
+  }
+  environment.id = core::Hasher()
+                       .field(image->digest)
+                       .field(containers::runtime_part(step.settings->docker))
+                       .finish()
+                       .hex();
+  environment.ready = true;
+  co_await look_for_file(environment, image->file);
+  co_return environment;
+}
+
+async::Task<> ImageFiles::look_for_file(Environment& environment, fs::path file) {
+  const bool is_made = co_await can_be_used(std::move(file));
+  if (is_made) co_return;
+  environment.ready = false;
+  environment.reason = "its SquashFS file for the nodes is made";
+}
+
+async::Task<bool> ImageFiles::matches(std::string fingerprint) {
+  const bool on_engine = co_await has_engine();
+  if (!on_engine) co_return false;
+  co_return co_await images_.matches(std::move(fingerprint));
+}
+
 async::Task<std::string> ImageFiles::packages(const StepSpec& step) {
-  return images_.packages(step);
+  const bool on_engine = co_await has_engine();
+  if (!on_engine) co_return std::string();  // It has no packages of the step's.
+  co_return co_await images_.packages(step);
 }
 
 async::Task<> ImageFiles::lock(const StepSpec& step, EventSink& events,
                                core::CancelSource& cancel) {
-  return images_.builder().lock(step, events, cancel);
+  const bool on_engine = co_await has_engine();
+  if (on_engine) co_await images_.builder().lock(step, events, cancel);
 }
 
 async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& events,
                                              core::CancelSource& cancel) {
+  const bool on_engine = co_await has_engine();
+  if (!on_engine) co_return co_await prepare_pulled(step, events, cancel);
   auto environment = co_await images_.prepare(step, events, cancel);
   const auto image = co_await images_.image_of(step);
+  const auto known = co_await look_up(image.id);
   const auto platform = step.settings->docker.platform.value_or("");
-  const std::function<async::Task<std::string>()> work = [&]() {
-    return make(image.id, step.name, platform, events, cancel);
+  const FilesWriter write = [&](const fs::path& tar) {
+    return export_files(image.id, platform, tar, cancel);
   };
-  co_await made_.get(image.id, work, &cancel);
+  const std::function<async::Task<std::string>()> work = [&]() {
+    return make(known, step.name, "the SquashFS file of its image for the nodes", write, events,
+                cancel);
+  };
+  co_await made_.get(known.file.string(), work, &cancel);
   co_return environment;
 }
 
+async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventSink& events,
+                                                    core::CancelSource& cancel) {
+  auto found = pulled_.find(step);
+  const bool is_newer_wanted =
+      step.settings->docker.build_config.build_options.pull.value_or(false);
+  if (!found || is_newer_wanted) found = co_await pulled_.ask(step, cancel);
+  const auto image = std::move(*found);
+  for (const auto& notice : pulled_.notices())
+    if (reported_.insert(notice).second) events.emit(event::Notice{"", notice});
+  const Known known{image.file, image.variables,
+                    seconds_of(image.parent.value("Created", std::string()))};
+  const auto platform = step.settings->docker.platform.value_or("");
+  const std::function<void(std::string)> on_line = [&](std::string line) {
+    events.emit(event::BuildProgress{known.file.filename().string(), std::move(line)});
+  };
+  const FilesWriter write = [&](const fs::path& tar) {
+    return pulled_.write_files(image, platform, tar, on_line, cancel);
+  };
+  const auto reason = image.name + " for the nodes, pulled without an engine";
+  const std::function<async::Task<std::string>()> work = [&]() {
+    return make(known, step.name, reason, write, events, cancel);
+  };
+  co_await made_.get(known.file.string(), work, &cancel);
+  PulledImages::record(step, image);
+  co_return co_await pulled_environment(step);
+}
+
+async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnostic>& found) {
+  core::Diagnostic diagnostic{.code = "slurm-resources",
+                              .message = "'" + step.name + "' cannot run: ",
+                              .span = model::span_of(step)};
+  if (!step.settings->docker.volumes.items().empty()) {
+    diagnostic.message += "containers of Slurm's jobs have no `docker.volumes`";
+    diagnostic.suggestion = "make what it reads an input (docs/artifacts.md)";
+    found.push_back(diagnostic);
+    co_return;
+  }
+  const bool on_engine = co_await has_engine();
+  if (on_engine) co_return;
+  try {
+    pulled_.find(step);
+  } catch (const core::EnvironmentError& error) {
+    diagnostic.message += error.what();
+    if (!error.advice().empty()) diagnostic.suggestion = error.advice().front();
+    found.push_back(diagnostic);
+  }
+}
+
 async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {
-  const auto image = co_await images_.image_of(step);
-  const auto known = co_await look_up(image.id);
-  if (!is_whole_squashfs(known.file))
-    throw core::EnvironmentError("the image file " + known.file.string() + " is not there",
-                                 {"run again: it will be made again"});
-  co_return ImageFile{known.file, known.variables, image.program, image.id};
+  const bool on_engine = co_await has_engine();
+  ImageFile file;
+  if (on_engine) {
+    const auto image = co_await images_.image_of(step);
+    const auto known = co_await look_up(image.id);
+    file = ImageFile{known.file, known.variables, image.program};
+  } else if (const auto image = pulled_.find(step)) {
+    file = ImageFile{image->file, image->variables, {}};
+  }
+  if (!is_whole_squashfs(file.path))
+    throw core::EnvironmentError(
+        "the image file " + file.path.string() + " of '" + step.name + "' is not there",
+        {"run again: it will be made again"});
+  co_return file;
 }
 
 async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
@@ -140,22 +214,15 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
     throw core::EnvironmentError("the engine has the image " + image + " no more",
                                  {"run again: it will be made again"});
   Known known;
-  known.file = squashfs_folder() / (docker::image_identity(*inspected).substr(0, identity_length) +
-                                    "-" + format + ".sqsh");
+  known.file = squashfs_file(docker::image_identity(*inspected));
   known.created = seconds_of(inspected->value("Created", std::string()));
-  const auto variables = inspected->value(json::json_pointer("/Config/Env"), json());
-  if (variables.is_array())
-    for (const auto& variable : variables) {
-      const auto text = variable.get<std::string>();
-      const auto end = text.find('=');
-      if (end != text.npos) known.variables[text.substr(0, end)] = text.substr(end + 1);
-    }
+  known.variables = variables_of_image(*inspected);
   co_return known_.emplace(image, std::move(known)).first->second;
 }
 
-async::Task<std::string> ImageFiles::make(std::string image, std::string step, std::string platform,
-                                          EventSink& events, core::CancelSource& cancel) {
-  const auto known = co_await look_up(image);
+async::Task<std::string> ImageFiles::make(Known known, std::string step, std::string reason,
+                                          const FilesWriter& write, EventSink& events,
+                                          core::CancelSource& cancel) {
   if (co_await can_be_used(known.file)) co_return known.file.string();
   core::make_folders(known.file.parent_path());
   const auto name = known.file.filename().string();
@@ -167,11 +234,11 @@ async::Task<std::string> ImageFiles::make(std::string image, std::string step, s
       cancel);
   if (co_await can_be_used(known.file)) co_return known.file.string();
   const auto begin = std::chrono::steady_clock::now();
-  events.emit(event::BuildStarted{name, {step}, "the SquashFS file of its image for the nodes"});
+  events.emit(event::BuildStarted{name, {step}, reason});
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    co_await make_locked(known, image, platform, cancel);
+    co_await make_locked(known, write, cancel);
   } catch (const core::EnvironmentError& failed) {
     error = std::current_exception();
     failure = Failure{
@@ -190,47 +257,29 @@ async::Task<std::string> ImageFiles::make(std::string image, std::string step, s
 
 /// Programs of Debian 12 write equal files for equal images: their times are those of the image, as
 /// SOURCE_DATE_EPOCH says of what the engine has added.
-async::Task<> ImageFiles::make_locked(const Known& known, std::string image, std::string platform,
+async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& write,
                                       core::CancelSource& cancel) {
-  processes::ProcessOptions process;
-  process.environment = processes::caller_variables();
-  process.program = processes::find_program("mksquashfs", process.environment["PATH"]);
-  if (process.program.empty())
+  const core::TemporaryFolder folder(known.file.parent_path());
+  const auto tar = folder.path() / "files.tar", made = folder.path() / "image.sqsh";
+  co_await write(tar);
+  ShellWork work;
+  work.program = "mksquashfs";
+  work.arguments = "- " + core::shell_quote(made.string()) +
+                   " -tar -comp zstd -Xcompression-level 3 -all-root -root-mode 755"
+                   " -no-progress -quiet <" +
+                   core::shell_quote(tar.string());
+  work.variables["SOURCE_DATE_EPOCH"] = std::to_string(known.created);
+  work.folder = folder.path();
+  const auto end = co_await run_work(std::move(work), reaper_, cancel);
+  if (end.is_missing)
     throw core::EnvironmentError("mksquashfs, which makes images for the nodes, is not on PATH",
                                  {"install it here (Debian, Ubuntu, Fedora: squashfs-tools, 4.5 or "
                                   "newer)"});
-  const core::TemporaryFolder work(known.file.parent_path());
-  const auto tar = work.path() / "files.tar", made = work.path() / "image.sqsh";
-  co_await export_files(image, platform, tar, cancel);
-  const auto command = core::shell_quote(process.program.string()) + " - " +
-                       core::shell_quote(made.string()) +
-                       " -tar -comp zstd -Xcompression-level 3 -all-root -root-mode 755"
-                       " -no-progress -quiet <" +
-                       core::shell_quote(tar.string());
-  process.arguments = {"sh", "-c", "exec " + command};
-  process.program = "/bin/sh";
-  process.environment["SOURCE_DATE_EPOCH"] = std::to_string(known.created);
-  process.folder = work.path();
-  std::deque<std::string> last;
-  core::Lines lines;
-  const auto end = co_await processes::run_process(process, reaper_, cancel,
-                                                   [&](Stream, std::string_view bytes) {
-                                                     lines.feed(bytes, [&](std::string_view line) {
-                                                       last.emplace_back(line);
-                                                       if (last.size() > max_lines)
-                                                         last.pop_front();
-                                                     });
-                                                   });
-  if (cancel.level() != core::StopLevel::none)
-    throw core::EnvironmentError("stopped while an image was made for the nodes");
-  if (!end.exited || end.code != 0 || !is_whole_squashfs(made)) {
-    std::string said;
-    for (const auto& line : last) said += (said.empty() ? ": " : "; ") + line;
+  if (!end.succeeded || !is_whole_squashfs(made))
     throw core::EnvironmentError(
-        "mksquashfs could not make the image for the nodes" + core::printable(said),
+        "mksquashfs could not make the image for the nodes" + end.said,
         {"it has to read tar archives and to know zstd, as squashfs-tools from 4.5 on do",
          "the image takes room in " + known.file.parent_path().string() + " (PIPE_CACHE_DIR)"});
-  }
   core::sync_to_disk(made);
   const auto record = [&] { record_content(made, known.file); };
   co_await async::on_pool(pool_, record);

@@ -1,19 +1,26 @@
 /// @file
 /// The images of steps as SquashFS files in the user's cache folder, which nodes share: made on an
-/// engine as for containers, so with the same identity, and from there without root.
+/// engine as for containers, or pulled from a registry where none answers, so with the same
+/// identity, and from there without root.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "async/single_flight.hpp"
+#include "core/diagnostic.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
+#include "orchestrators/slurm/pulled_images.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -23,14 +30,10 @@ struct ImageFile {
   std::filesystem::path path;
   StringMap variables;               ///< The image's own.
   std::vector<std::string> program;  ///< See containers::StepImage::program.
-  std::string image;                 ///< `sha256:...`.
 };
 
 /// Returns true if the step's settings name an image.
 bool names_image(const StepSpec& step);
-
-/// Returns the seconds since 1970 of a time such as `2026-11-27T21:23:01.7Z`; 0 for another text.
-std::int64_t seconds_of(const std::string& time);
 
 class ImageFiles : public EnvironmentProvider {
  public:
@@ -40,27 +43,39 @@ class ImageFiles : public EnvironmentProvider {
 
   async::Task<Environment> environment(const StepSpec& step) override;
   async::Task<std::string> packages(const StepSpec& step) override;
-  async::Task<bool> matches(std::string fingerprint) override {
-    return images_.matches(std::move(fingerprint));
-  }
+  async::Task<bool> matches(std::string fingerprint) override;
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
+
+  /// Adds why the step cannot run in an image here.
+  async::Task<> check(const StepSpec& step, std::vector<core::Diagnostic>& found);
 
   /// Returns the file of a prepared step; throws EnvironmentError if it no longer exists.
   async::Task<ImageFile> file_of(const StepSpec& step);
 
  private:
-  /// An image of the engine.
+  /// What is known of an image.
   struct Known {
     std::filesystem::path file;
     StringMap variables;
     std::int64_t created = 0;
   };
+  /// Writes the files of an image as a tar.
+  using FilesWriter = std::function<async::Task<>(const std::filesystem::path&)>;
+
+  /// Asks once.
+  async::Task<bool> has_engine();
+  async::Task<Environment> pulled_environment(const StepSpec& step);
+  async::Task<Environment> prepare_pulled(const StepSpec& step, EventSink& events,
+                                          core::CancelSource& cancel);
+  async::Task<> look_for_file(Environment& environment, std::filesystem::path file);
+  /// Of an image of the engine.
   async::Task<Known> look_up(std::string image);
-  async::Task<std::string> make(std::string image, std::string step, std::string platform,
-                                EventSink& events, core::CancelSource& cancel);
-  async::Task<> make_locked(const Known& known, std::string image, std::string platform,
+  async::Task<std::string> make(Known known, std::string step, std::string reason,
+                                const FilesWriter& write, EventSink& events,
+                                core::CancelSource& cancel);
+  async::Task<> make_locked(const Known& known, const FilesWriter& write,
                             core::CancelSource& cancel);
   async::Task<> export_files(std::string image, std::string platform,
                              const std::filesystem::path& tar, core::CancelSource& cancel);
@@ -68,10 +83,13 @@ class ImageFiles : public EnvironmentProvider {
 
   docker::EngineApi engine_;
   containers::StepImages images_;
+  PulledImages pulled_;             ///< Where no engine answers.
+  std::optional<bool> has_engine_;  ///< Set by has_engine().
+  std::set<std::string> reported_;  ///< Notices, each shown once.
   processes::ProcessReaper& reaper_;
   const std::string run_;
   const std::filesystem::path state_;
-  async::SingleFlight<std::string> made_;  ///< Keyed by image.
+  async::SingleFlight<std::string> made_;  ///< Keyed by file.
   std::map<std::string, Known> known_;     ///< Keyed by image.
   asio::thread_pool pool_{1};              ///< Computes digests.
 };

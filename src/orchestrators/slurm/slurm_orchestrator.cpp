@@ -122,13 +122,7 @@ class SlurmOrchestrator : public Orchestrator {
     if (!partition.empty()) check_partition(partitions_, partition);
     auto found = check_steps(partitions_, options_.connection, steps);
     for (const auto* step : steps)
-      if (runs_in_image(*step) && !step->settings->docker.volumes.items().empty())
-        found.push_back({.code = "slurm-resources",
-                         .message = "'" + step->name +
-                                    "' cannot run: containers of Slurm's jobs have no "
-                                    "`docker.volumes`",
-                         .span = model::span_of(*step),
-                         .suggestion = "make what it reads an input (docs/artifacts.md)"});
+      if (runs_in_image(*step)) co_await images().check(*step, found);
     if (found.empty()) co_await check_words(steps, found);
     co_return found;
   }

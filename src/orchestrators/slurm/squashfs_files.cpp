@@ -9,8 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <ctime>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
 #include "core/error.hpp"
@@ -23,9 +27,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view suffix = ".sqsh";
+constexpr std::string_view suffix = ".sqsh", image_suffix = ".image";
 
 fs::path record_of(const fs::path& file) { return file.string() + ".digest"; }
+/// Returns how the names of an image's records end.
+std::string end_of_record(std::string_view key) {
+  constexpr std::size_t digits = 16;
+  return "." + core::sha256(key).hex().substr(0, digits) + std::string(image_suffix);
+}
+
 fs::path lock_of(const fs::path& file) { return file.string() + ".lock"; }
 
 /// Returns `SIZE TIME`, which differs after each change; empty if there is no file.
@@ -43,6 +53,56 @@ void write_record(const fs::path& file, const std::string& digest, const std::st
 }  // namespace
 
 fs::path squashfs_folder() { return cache_folder() / "squashfs"; }
+
+fs::path squashfs_file(const std::string& identity) {
+  // Makes `pipe`'s files of the same image differ where they are made in another way.
+  constexpr const char* format = "1";
+  constexpr std::size_t identity_length = 32;
+  return squashfs_folder() /
+         (identity.substr(0, identity_length) + "-" + format + std::string(suffix));
+}
+
+StringMap variables_of_image(const nlohmann::json& image) {
+  StringMap variables;
+  const auto given = image.value(nlohmann::json::json_pointer("/Config/Env"), nlohmann::json());
+  if (!given.is_array()) return variables;
+  for (const auto& variable : given) {
+    if (!variable.is_string()) continue;
+    const auto text = variable.get<std::string>();
+    const auto end = text.find('=');
+    if (end != text.npos) variables[text.substr(0, end)] = text.substr(end + 1);
+  }
+  return variables;
+}
+
+std::int64_t seconds_of(const std::string& time) {
+  std::tm parts{};
+  if (std::sscanf(time.c_str(), "%d-%d-%dT%d:%d:%d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
+    return 0;
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  return std::max<std::int64_t>(0, timegm(&parts));
+}
+
+void record_image(const fs::path& file, std::string_view key, const std::string& text) {
+  const auto end = end_of_record(key);
+  const fs::path record = file.string() + end;
+  core::write_file_atomically(record, text);
+  for (const auto& other : core::entries_of(squashfs_folder()))
+    if (other != record && other.filename().string().ends_with(end)) core::remove_tree(other);
+}
+
+std::string recorded_image(std::string_view key) {
+  const auto end = end_of_record(key);
+  std::error_code error;
+  for (const auto& record : core::entries_of(squashfs_folder())) {
+    const auto name = record.string();
+    if (name.ends_with(end) && fs::exists(name.substr(0, name.size() - end.size()), error))
+      return core::read_if_file(record);
+  }
+  return {};
+}
 
 bool is_whole_squashfs(const fs::path& file) {
   // The superblock: https://dr-emann.github.io/squashfs/ (magic at 0, bytes used at 40).
@@ -89,6 +149,11 @@ bool remove_squashfs(const fs::path& file) {
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
   core::remove_tree(file);
   core::remove_tree(record_of(file));
+  const auto begin = file.filename().string() + ".";
+  for (const auto& other : core::entries_of(squashfs_folder())) {
+    const auto name = other.filename().string();
+    if (name.starts_with(begin) && name.ends_with(image_suffix)) core::remove_tree(other);
+  }
   core::remove_tree(lock_of(file));
   return true;
 }

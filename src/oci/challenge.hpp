@@ -1,0 +1,25 @@
+/// @file
+/// What a registry asks for before it answers (WWW-Authenticate: RFC 9110, distribution's token
+/// specification). Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "net/http.hpp"
+
+namespace pipeline::oci {
+
+struct Challenge {
+  bool is_bearer = false;             ///< Else Basic.
+  std::string realm, service, scope;  ///< Of Bearer; the realm is the address that gives tokens.
+};
+
+/// Reads one value of the header; nothing for another scheme than Bearer and Basic.
+std::optional<Challenge> read_challenge(std::string_view value);
+
+/// Returns the challenge of a refusal: Bearer before Basic.
+std::optional<Challenge> challenge_of(const net::Response& response);
+
+}  // namespace pipeline::oci

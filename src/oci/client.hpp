@@ -1,0 +1,94 @@
+/// @file
+/// Pulls images from registries (github.com/opencontainers/distribution-spec), without an engine.
+/// Logins are those of `docker login`; they go to the registry, and to the host that it names for
+/// tokens. TLS, except for registries on this machine's loopback addresses.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "async/retry_policy.hpp"
+#include "async/task.hpp"
+#include "core/cancel.hpp"
+#include "net/http.hpp"
+#include "oci/challenge.hpp"
+#include "oci/manifest.hpp"
+
+namespace pipeline::oci {
+
+/// An image of a registry.
+struct Image {
+  std::string manifest;        ///< Digest of the manifest of its platform.
+  nlohmann::json description;  ///< See describe().
+  std::vector<Blob> layers;    ///< The lowest first.
+};
+
+/// A part of a registry.
+struct Repository {
+  std::string registry;  ///< As by docker::registry_of().
+  std::string name;      ///< `library/debian`.
+  std::string tag;       ///< Or a digest.
+  std::string url;       ///< `https://registry-1.docker.io/v2/library/debian/`.
+};
+
+Repository repository_of(const std::string& reference);
+
+/// Used only from the loop's thread.
+class Client {
+ public:
+  explicit Client(asio::io_context& loop, async::RetryPolicy retries = default_retries)
+      : http_(loop), retries_(retries) {}
+
+  /// Asks what the reference names. Throws EnvironmentError with advice.
+  /// @param platform `OS/ARCHITECTURE[/VARIANT]`; empty: that of this machine
+  async::Task<Image> find(std::string reference, std::string platform, core::CancelSource& cancel);
+
+  /// Downloads a layer, as packed as it is there, and compares it with its digest.
+  async::Task<> download(std::string reference, Blob blob, std::filesystem::path file,
+                         core::CancelSource& cancel);
+
+  /// Why logins could not be read.
+  const std::set<std::string>& notices() const { return notices_; }
+
+  static constexpr async::RetryPolicy default_retries{std::chrono::milliseconds(500),
+                                                      std::chrono::milliseconds(10'000), 5};
+
+ private:
+  /// Where a body goes; `begin` is called before each try.
+  struct Sink {
+    std::function<void()> begin;
+    std::function<void(std::string_view)> write;
+  };
+  struct Login {
+    std::string username, password, identity_token, registry_token;
+  };
+
+  async::Task<> get(const Repository& repository, std::string path, std::string accept,
+                    const Sink& sink, core::CancelSource& cancel);
+  async::Task<net::Response> try_once(const Repository& repository, std::string url,
+                                      std::string accept, const Sink& sink,
+                                      core::CancelSource& cancel);
+  async::Task<> log_in(const Repository& repository, const net::Response& refused,
+                       core::CancelSource& cancel);
+  async::Task<Login> login_of(std::string registry);
+  async::Task<std::string> token_of(const Repository& repository, Challenge challenge, Login login,
+                                    core::CancelSource& cancel);
+  /// Returns the blob's bytes: a manifest's, or a configuration's.
+  async::Task<std::string> text_of(const Repository& repository, std::string path,
+                                   std::string accept, std::string digest,
+                                   core::CancelSource& cancel);
+
+  net::HttpClient http_;
+  const async::RetryPolicy retries_;
+  std::map<std::string, std::string> authorizations_;  ///< Keyed by Repository::url.
+  std::set<std::string> notices_;
+};
+
+}  // namespace pipeline::oci

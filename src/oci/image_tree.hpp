@@ -1,0 +1,48 @@
+/// @file
+/// The files of an image: its layers on top of one another, by their entries alone. Nothing is
+/// unpacked into a folder, so that no entry and no link can name anything outside of the image: the
+/// result is a tar whose contents are read out of the layers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "file_tree/tar_reader.hpp"
+
+namespace pipeline::oci {
+
+class ImageTree {
+ public:
+  ImageTree();
+  ~ImageTree();
+
+  /// Puts a layer on top: an unpacked tar, which is read again by write(). Whiteouts hide what is
+  /// below (image-spec, layer.md). Devices and pipes are left out: a user without root cannot have
+  /// them. Throws ArchiveError for what must not be in a layer, and EnvironmentError.
+  void add_layer(const std::filesystem::path& tar);
+
+  /// Adds an empty folder or file, with its parents, where the image has nothing.
+  void add_missing(std::string_view path, bool is_folder, std::int64_t time);
+
+  /// Writes all files as a tar, folders before their content, in the order of their names.
+  void write(const std::filesystem::path& tar) const;
+
+ private:
+  struct Node;
+  class Layer;
+
+  Node& folder_of(const std::vector<std::string>& parts, std::uint32_t layer);
+  static void write_content(int tar, const Node& folder, const std::string& path,
+                            const std::filesystem::path& name, const std::vector<int>& layers);
+
+  std::unique_ptr<Node> root_;
+  std::vector<std::filesystem::path> layers_;
+  std::uint64_t entries_ = 0;  ///< Of all layers.
+};
+
+}  // namespace pipeline::oci

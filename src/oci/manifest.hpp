@@ -1,0 +1,49 @@
+/// @file
+/// Manifests, indexes and configurations of images, of OCI and of Docker's second schema
+/// (github.com/opencontainers/image-spec). Pure. All functions throw EnvironmentError for what is
+/// none of these, and their texts name what is wrong, not the image.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::oci {
+
+/// Values of the header Accept.
+std::string accepted_manifests();
+
+struct Blob {
+  std::string media_type;
+  std::string digest;  ///< `sha256:` and 64 lower-case hex digits.
+  std::uint64_t size = 0;
+};
+
+struct Manifest {
+  Blob config;
+  std::vector<Blob> layers;  ///< The lowest first.
+};
+
+/// How a layer's tar is packed.
+enum class Packing { none, gzip, zstd };
+
+bool is_digest(std::string_view text);
+
+bool is_index(const nlohmann::json& document);
+/// @param platform `OS/ARCHITECTURE[/VARIANT]`
+Blob choose_manifest(const nlohmann::json& index, const std::string& platform);
+Manifest read_manifest(const nlohmann::json& document);
+Packing packing_of(const Blob& layer);
+
+/// Returns the image as an engine describes it (GET /images/NAME/json), as far as an image of equal
+/// content is the same on each engine: `Id`, `Os`, `Architecture`, `Created`, `Config`, and
+/// `RootFS`, with the digests of its unpacked layers, as many as the manifest has.
+nlohmann::json describe(const nlohmann::json& config, const Manifest& manifest);
+
+/// Returns the platform of this machine.
+std::string own_platform();
+
+}  // namespace pipeline::oci

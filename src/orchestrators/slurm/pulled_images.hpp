@@ -1,0 +1,67 @@
+/// @file
+/// Parent images pulled from their registries by `pipe` itself, where no engine answers. A step's
+/// environment has the key that it has with an engine: an image's identity is that of its content.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "docker/image_plan.hpp"
+#include "oci/client.hpp"
+#include "orchestrators/options.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/processes/process_reaper.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// The image of a step.
+struct PulledImage {
+  std::string reference;  ///< As docker::ImageStatus::reference, and its digest.
+  std::string digest;
+  std::string name;            ///< `NAME@sha256:...` of the parent.
+  nlohmann::json parent;       ///< See oci::describe().
+  std::filesystem::path file;  ///< Its SquashFS file, which may be missing.
+  StringMap variables;         ///< The image's own.
+};
+
+class PulledImages {
+ public:
+  PulledImages(asio::io_context& loop, processes::ProcessReaper& reaper,
+               const OrchestratorOptions& options);
+
+  /// Returns nothing if the step's parent image has to be pulled first. Asks no registry. Throws
+  /// EnvironmentError that names the setting for which an engine is needed.
+  std::optional<PulledImage> find(const StepSpec& step) const;
+
+  /// Asks the registry what the step's parent image is. Throws as find() does.
+  async::Task<PulledImage> ask(const StepSpec& step, core::CancelSource& cancel);
+
+  /// Downloads the image's layers, and writes its files as a tar.
+  async::Task<> write_files(PulledImage image, std::string platform, std::filesystem::path tar,
+                            const std::function<void(std::string)>& on_line,
+                            core::CancelSource& cancel);
+
+  /// From now on find() returns the image.
+  static void record(const StepSpec& step, const PulledImage& image);
+
+  /// Why logins could not be read.
+  const std::set<std::string>& notices() const { return client_.notices(); }
+
+ private:
+  PulledImage image_of(const StepSpec& step, std::string name, nlohmann::json parent) const;
+  docker::ImagePlan plan_of(const StepSpec& step) const;
+  async::Task<> unpack(const oci::Blob& layer, std::filesystem::path packed,
+                       std::filesystem::path unpacked, core::CancelSource& cancel);
+
+  processes::ProcessReaper& reaper_;
+  const docker::BuilderOptions options_;
+  oci::Client client_;
+  asio::thread_pool pool_{1};  ///< Computes digests, and writes.
+};
+
+}  // namespace pipeline::orchestrators::slurm
