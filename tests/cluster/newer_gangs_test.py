@@ -31,7 +31,14 @@ class Nodes(gang_test.NodesTest):
 
 
 class Room(gang_test.RoomTest):
-    pass
+    def check_a_gang_without_room(self):
+        """A server with PodGroups (KUBERNETES=1.37.2) gives a node to none of them."""
+        if "podgroups" not in kubectl("api-resources", "--api-group=scheduling.k8s.io", "-o", "name"):
+            super().check_a_gang_without_room()
+            return
+        wait_until(lambda: "pod group is unschedulable" in self.output_of("train"), "the scheduler's words")
+        pods = json.loads(self.in_namespace("get", "pods", "-l", "pipe.step=train", "-o", "json"))["items"]
+        self.assertEqual([pod["spec"].get("nodeName") for pod in pods], [None, None])
 
 
 class Queue:
