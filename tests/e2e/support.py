@@ -167,15 +167,16 @@ class PipeTest(unittest.TestCase):
                 readers[-1].start()
         for reader in readers:
             reader.join(max(0.0, end - time.monotonic()))
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.1, end - time.monotonic()))
-            is_late = any(reader.is_alive() for reader in readers)
-        except subprocess.TimeoutExpired:
+        is_late = process.poll() is None or any(reader.is_alive() for reader in readers)
+        if is_late:
             process.kill()
+            with contextlib.suppress(ProcessLookupError):  # what it has started may have its streams
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            is_late = True
-        for reader in readers:
-            reader.join(10)
+            for reader in readers:
+                reader.join(10)
         out, err = said.get("stdout", ""), said.get("stderr", "")
         if is_late:
             raise AssertionError(f"{process.args} did not end within {timeout} s; it said:\n{out}{err}")
