@@ -1,11 +1,10 @@
 """The power fails while a run writes, at each of its changes: what was not synced may be gone or wrong. The next run is right, and runs at worst more steps."""
 
-import os
 import pathlib
 import unittest
 
 from power_cut import Disk
-from support_chaos import NOWHERE, SEED, ChaosTest, Watched, figure, rounds, wait_until
+from support_chaos import NOWHERE, ChaosTest, Watched, figure, rounds, wait_until
 
 # Larger than what is read before each use, and made as numpy.memmap does it: its size is there before its content.
 BIG = """

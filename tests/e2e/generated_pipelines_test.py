@@ -7,7 +7,6 @@ import copy
 import json
 import os
 import random
-import re
 import secrets
 import subprocess
 import unittest

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import uuid
@@ -153,12 +154,32 @@ class PipeTest(unittest.TestCase):
         return process
 
     def finish(self, process: subprocess.Popen, timeout: float = 300) -> Result:
-        try:
-            out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
+        """With the rest of what it says: also lines that the stream has read ahead of the test, which communicate() would lose."""
+        said, readers, end = {}, [], time.monotonic() + timeout
+
+        def read(name: str, stream):
+            with stream:
+                said[name] = stream.read()
+
+        for name in ("stdout", "stderr"):
+            if (stream := getattr(process, name)) and not stream.closed:
+                readers.append(threading.Thread(target=read, args=(name, stream), daemon=True))
+                readers[-1].start()
+        for reader in readers:
+            reader.join(max(0.0, end - time.monotonic()))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.1, end - time.monotonic()))
+        is_late = process.poll() is None or any(reader.is_alive() for reader in readers)
+        if is_late:
             process.kill()
-            out, err = process.communicate()
-            raise AssertionError(f"{process.args} did not end within {timeout} s; it said:\n{out}{err}") from None
+            with contextlib.suppress(ProcessLookupError):  # what it has started may have its streams
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for reader in readers:
+                reader.join(10)
+        out, err = said.get("stdout", ""), said.get("stderr", "")
+        if is_late:
+            raise AssertionError(f"{process.args} did not end within {timeout} s; it said:\n{out}{err}")
         return Result(process.returncode, out, err)
 
     def containers(self) -> list[str]:
