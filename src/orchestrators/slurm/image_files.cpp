@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/json_member.hpp"
 #include "core/log.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/unreachable.hpp"
@@ -152,7 +153,7 @@ async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventS
   for (const auto& notice : pulled_.notices())
     if (reported_.insert(notice).second) events.emit(event::Notice{"", notice});
   const Known known{image.file, image.variables,
-                    seconds_of(image.parent.value("Created", std::string()))};
+                    seconds_of(core::text_at(image.parent, "Created"))};
   const auto platform = step.settings->docker.platform.value_or("");
   const std::function<void(std::string)> on_line = [&](std::string line) {
     events.emit(event::BuildProgress{known.file.filename().string(), std::move(line)});
