@@ -30,9 +30,9 @@ namespace fs = std::filesystem;
 using core::text_at;
 using nlohmann::json;
 
-constexpr std::size_t largest_document = std::size_t{16} << 20, largest_token = 64 << 10;
-constexpr unsigned most_redirects = 5;
-constexpr std::chrono::seconds silence{60};
+constexpr std::size_t max_document_size = std::size_t{16} << 20, max_token_size = 64 << 10;
+constexpr unsigned max_redirects = 5;
+constexpr std::chrono::seconds max_silence{60};
 
 /// Returns true for a host that no other machine can be.
 bool is_loopback(std::string_view host) {
@@ -158,7 +158,7 @@ async::Task<std::string> Client::text_of(const Repository& repository, std::stri
   Sink sink;
   sink.begin = [&] { text.clear(); };
   sink.write = [&](std::string_view bytes) {
-    if (text.size() + bytes.size() > largest_document)
+    if (text.size() + bytes.size() > max_document_size)
       throw broken(repository, "a manifest is larger than 16 MiB");
     text += bytes;
   };
@@ -226,11 +226,11 @@ async::Task<net::Response> Client::try_once(const Repository& repository, std::s
                                             std::string accept, const Sink& sink,
                                             core::CancelSource& cancel) {
   bool has_logged_in = false;
-  for (unsigned redirects = 0; redirects <= most_redirects;) {
+  for (unsigned redirects = 0; redirects <= max_redirects;) {
     net::Request request;
     request.url = url;
     request.tls = tls_of(url);
-    request.silence = silence;
+    request.silence = max_silence;
     if (!accept.empty()) request.headers.push_back("Accept: " + accept);
     const bool is_own = fetch::has_same_host(url, repository.url);
     if (const auto known = authorizations_.find(repository.url);
@@ -298,7 +298,7 @@ async::Task<std::string> Client::token_of(const Repository& repository, Challeng
   net::Request request;
   request.url = realm;
   request.tls = tls_of(realm);
-  request.timeout = silence;
+  request.timeout = max_silence;
   if (!login.identity_token.empty()) {
     request.method = "POST";
     request.headers.emplace_back("Content-Type: application/x-www-form-urlencoded");
@@ -318,7 +318,7 @@ async::Task<std::string> Client::token_of(const Repository& repository, Challeng
     token = text_at(answer, "token");
     if (token.empty()) token = text_at(answer, "access_token");
   }
-  if (token.empty() || token.size() > largest_token)
+  if (token.empty() || token.size() > max_token_size)
     throw broken(repository, "the address for logins gave no token");
   co_return token;
 }

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 using file_tree::TarReader;
 
-constexpr std::uint64_t most_entries = 4'000'000;
-constexpr std::size_t longest_path = 4096, longest_name = 255, deepest = 512;
-constexpr unsigned most_links = 40;  ///< As Linux follows in one path.
+constexpr std::uint64_t max_entries = 4'000'000;
+constexpr std::size_t max_path_length = 4096, max_name_length = 255, max_depth = 512;
+constexpr unsigned max_links = 40;  ///< As Linux follows in one path.
 constexpr std::size_t piece_size = std::size_t{1} << 20;
 constexpr std::string_view hides = ".wh.", hides_all = ".wh..wh..opq", of_aufs = ".wh..wh.";
 
@@ -32,10 +32,10 @@ constexpr std::string_view hides = ".wh.", hides_all = ".wh..wh..opq", of_aufs =
 
 /// Returns the names in a path; empty ones and `.` are left out.
 std::vector<std::string> parts_of(std::string_view path) {
-  if (path.size() > longest_path) refuse("a path is longer than 4,096 bytes");
+  if (path.size() > max_path_length) refuse("a path is longer than 4,096 bytes");
   std::vector<std::string> parts;
   for (const auto part : core::split(path, '/')) {
-    if (part.size() > longest_name) refuse("a name is longer than 255 bytes");
+    if (part.size() > max_name_length) refuse("a name is longer than 255 bytes");
     if (!part.empty() && part != ".") parts.emplace_back(part);
   }
   return parts;
@@ -105,7 +105,7 @@ class ImageTree::Layer final : public TarReader::Sink {
 void ImageTree::Layer::read(const fs::path& tar) {
   const auto file = open_to_read(tar);
   file_tree::TarLimits limits;
-  limits.entries = most_entries - tree_.entries_;
+  limits.entries = max_entries - tree_.entries_;
   TarReader reader(*this, limits);
   for (;;) {
     piece_.resize(piece_size);
@@ -123,7 +123,7 @@ void ImageTree::Layer::read(const fs::path& tar) {
 void ImageTree::Layer::begin(const TarReader::Entry& entry) {
   file_ = nullptr;
   has_offset_ = false;
-  if (++tree_.entries_ > most_entries) refuse("the image has more than 4,000,000 entries");
+  if (++tree_.entries_ > max_entries) refuse("the image has more than 4,000,000 entries");
   auto parts = entry_parts(entry.name);
   if (parts.empty()) return;  // The root, whose mode is the same in all images.
   const auto name = std::move(parts.back());
@@ -147,7 +147,7 @@ void ImageTree::Layer::begin(const TarReader::Entry& entry) {
       file_ = &node;
       break;
     case '2':
-      if (entry.linked.empty() || entry.linked.size() > longest_path)
+      if (entry.linked.empty() || entry.linked.size() > max_path_length)
         refuse("a symbolic link has no target, or one that is longer than 4,096 bytes");
       node.type = '2';
       node.link = entry.linked;
@@ -216,7 +216,7 @@ ImageTree::Node& ImageTree::folder_of(const std::vector<std::string>& parts, std
       slot->layer = layer;
     }
     if (slot->type == '2') {
-      if (++links > most_links) refuse("its links lead in a circle");
+      if (++links > max_links) refuse("its links lead in a circle");
       if (slot->link.starts_with('/')) way.resize(1);
       auto target = parts_of(slot->link);
       left.insert(left.begin(), std::make_move_iterator(target.begin()),
@@ -225,7 +225,7 @@ ImageTree::Node& ImageTree::folder_of(const std::vector<std::string>& parts, std
     }
     if (slot->type != '5') refuse("a path leads through a file");
     way.push_back(slot.get());
-    if (way.size() > deepest) refuse("its folders are deeper than 512");
+    if (way.size() > max_depth) refuse("its folders are deeper than 512");
   }
   return *way.back();
 }

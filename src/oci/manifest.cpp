@@ -13,18 +13,18 @@ namespace {
 using core::text_at;
 using nlohmann::json;
 
-constexpr std::uint64_t largest_blob = std::uint64_t{256} << 30;
-constexpr std::size_t most_layers = 1000, most_platforms = 10'000;
+constexpr std::uint64_t max_blob_size = std::uint64_t{256} << 30;
+constexpr std::size_t max_layers = 1000, max_platforms = 10'000;
 
 [[noreturn]] void reject(const std::string& why) { throw core::EnvironmentError(why); }
 
 Blob read_blob(const json& value) {
-  if (!value.is_object()) reject("its manifest is none");
+  if (!value.is_object()) reject("its manifest is not an object of JSON");
   Blob blob{text_at(value, "mediaType"), text_at(value, "digest"), 0};
   const auto size = value.find("size");
   if (!is_digest(blob.digest)) reject("its manifest has a digest that is no SHA-256");
   if (size == value.end() || !size->is_number_unsigned() ||
-      size->get<std::uint64_t>() > largest_blob)
+      size->get<std::uint64_t>() > max_blob_size)
     reject("its manifest has a size that is none, or is beyond all reason");
   blob.size = size->get<std::uint64_t>();
   return blob;
@@ -57,7 +57,8 @@ bool is_index(const json& document) {
 
 Blob choose_manifest(const json& index, const std::string& platform) {
   const auto& manifests = index.at("manifests");
-  if (!manifests.is_array() || manifests.size() > most_platforms) reject("its index is none");
+  if (!manifests.is_array() || manifests.size() > max_platforms)
+    reject("its index has no list of manifests, or too many");
   const auto first = platform.find('/'), second = platform.find('/', first + 1);
   const auto os = platform.substr(0, first);
   const auto architecture =
@@ -84,11 +85,11 @@ Blob choose_manifest(const json& index, const std::string& platform) {
 }
 
 Manifest read_manifest(const json& document) {
-  if (!document.is_object()) reject("its manifest is none");
+  if (!document.is_object()) reject("its manifest is not an object of JSON");
   const auto layers = document.find("layers"), config = document.find("config");
   if (layers == document.end() || config == document.end())
     reject("its manifest is of the first schema, which is no longer in use, or none at all");
-  if (!layers->is_array() || layers->size() > most_layers)
+  if (!layers->is_array() || layers->size() > max_layers)
     reject("its manifest has no list of layers, or more than a thousand");
   Manifest manifest;
   manifest.config = read_blob(*config);

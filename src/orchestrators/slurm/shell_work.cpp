@@ -12,7 +12,7 @@ namespace pipeline::orchestrators::slurm {
 
 async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
                               core::CancelSource& cancel) {
-  constexpr std::size_t most_lines = 10;
+  constexpr std::size_t max_lines = 10;
   WorkEnd result;
   processes::ProcessOptions process;
   process.environment = processes::caller_variables();
@@ -31,7 +31,7 @@ async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
   const processes::OutputCallback on_output = [&](Stream, std::string_view bytes) {
     lines.feed(bytes, [&](std::string_view line) {
       last.emplace_back(line);
-      if (last.size() > most_lines) last.pop_front();
+      if (last.size() > max_lines) last.pop_front();
     });
   };
   const auto end = co_await processes::run_process(process, reaper, cancel, on_output);
