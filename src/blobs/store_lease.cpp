@@ -233,13 +233,14 @@ void StoreLease::lose_all() {
 
 async::Task<> StoreLease::end() {
   ended_.stop(core::StopLevel::graceful);
-  if (!renewal_) co_return;
+  if (writes_ == 0) co_return;
   async::Timeout timeout(loop_.get_executor(), [this] {
     given_up_.stop(core::StopLevel::immediate);
     end_given_up_.stop(core::StopLevel::immediate);
   });
   timeout.start(times_.max_end);
-  co_await renewal_->join();
+  // The first look may have been given up after the lease had been written.
+  if (renewal_) co_await renewal_->join();
   renewal_.reset();
   store_->stop_calls_by(end_given_up_);
   co_await store_->remove(key());

@@ -231,8 +231,9 @@ std::string container_script(const JobPaths& paths, const ContainerStart& start)
          process +
          " 2>/dev/null || echo \"$container\")\"' TERM\n"
          "while kill -0 \"$container\" 2>/dev/null; do wait \"$container\"; done\n"
+         // The driver that has read the end removes the job's folder first, and then the end.
          "[ -e " +
-         ended + " ] || without_container\n" + removal;
+         ended + " ] || [ ! -d " + quoted(paths.folder) + " ] || without_container\n" + removal;
 }
 
 std::string container_shell_script(const ContainerStart& start) {

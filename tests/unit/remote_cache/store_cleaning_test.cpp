@@ -186,6 +186,16 @@ TEST_F(ARemoteStore, keeps_what_a_process_has_leased) {
   EXPECT_THAT(keys(), IsEmpty());
 }
 
+TEST_F(ARemoteStore, has_no_lease_of_a_process_whose_first_look_at_cleanings_failed) {
+  std::filesystem::create_directory_symlink(path / "elsewhere", path / "cleanings");
+  RemoteArtifacts driver{loop, settings()};
+  driver.hold_for("run-1", quick);
+  EXPECT_THROW(run_task(loop, driver.has(artifact("none"))), core::EnvironmentError);
+  EXPECT_EQ(keys("leases/").size(), 1u);
+  run_task(loop, driver.release());
+  EXPECT_THAT(keys("leases/"), IsEmpty());
+}
+
 TEST_F(ARemoteStore, forgets_the_driver_whose_run_another_one_continues) {
   put("leases/run-1.dead.json", R"({"owner": "run-1", "knows": [], "needs": []})");
   put("leases/run-10.alive.json", R"({"owner": "run-10", "knows": [], "needs": []})");
