@@ -71,7 +71,8 @@ class DetachedLocally(PipeTest):
         return json.loads(self.pipe("show", run, "--output", "json").out)
 
     def driver(self) -> int:
-        return json.loads(self.detach("--output", "json").out)["driver"]["process"]
+        (event,) = self.detach("--output", "json").events("detached")
+        return event["driver"]["process"]
 
     def await_log(self, step: str, text: str):
         wait_until(lambda: text in self.pipe("logs", "latest", step).out, f"'{text}' of {step}")
