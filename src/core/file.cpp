@@ -221,7 +221,13 @@ std::string read_file(const fs::path& path, std::size_t most) {
 
 std::string read_if_file(const fs::path& path) {
   std::error_code error;
-  return fs::is_regular_file(path, error) ? read_file(path) : std::string();
+  if (!fs::is_regular_file(path, error)) return {};
+  try {
+    return read_file(path);
+  } catch (const EnvironmentError&) {  // It may be gone by now, as a file of a process in /proc.
+    if (fs::is_regular_file(path, error)) throw;
+    return {};
+  }
 }
 
 std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t most) {

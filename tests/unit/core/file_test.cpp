@@ -6,6 +6,7 @@
 #include <atomic>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -317,6 +318,18 @@ TEST(Excerpt, of_a_long_text_is_its_beginning_in_whole_characters) {
   const std::string letters(8191, 'a');
   EXPECT_EQ(excerpt(letters + "ab"), letters + "a... (and 1 bytes more)");
   EXPECT_EQ(excerpt(letters + "\u00e9\u00e9"), letters + "... (and 4 bytes more)");
+}
+
+TEST(File, files_of_a_process_that_ends_meanwhile_are_none) {
+  for (int round = 0; round < 200; ++round) {
+    const auto child = ::fork();
+    if (child == 0) ::_exit(0);
+    std::thread end([child] { ::waitpid(child, nullptr, 0); });
+    const auto file = "/proc/" + std::to_string(child) + "/stat";
+    std::string text = "running";
+    while (!std::exchange(text, {}).empty()) EXPECT_NO_THROW(text = read_if_file(file));
+    end.join();
+  }
 }
 
 TEST(File, folders_are_made_or_the_obstacle_is_named) {
