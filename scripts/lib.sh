@@ -29,6 +29,15 @@ while True:
 END
 }
 
+# Removes a folder that systems are made in. What an interrupted debootstrap has left mounted there, such as /proc, is this machine's.
+remove_system() { # FOLDER
+  local mounted
+  while read -r _ mounted _; do
+    case $mounted in "$1"/*) umount -l "$mounted" ;; esac
+  done </proc/mounts
+  rm -rf --one-file-system "$1"
+}
+
 # The comment at the head of the calling script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
 
