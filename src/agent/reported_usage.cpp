@@ -1,5 +1,7 @@
 #include "agent/reported_usage.hpp"
 
+#include <cstdint>
+
 #include <nlohmann/json.hpp>
 
 namespace pipeline::kubernetes_api {

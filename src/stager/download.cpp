@@ -1,5 +1,6 @@
 #include "stager/download.hpp"
 
+#include <cstdint>
 #include <vector>
 
 #include "blobs/file_ranges.hpp"

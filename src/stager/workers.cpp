@@ -1,5 +1,6 @@
 #include "stager/workers.hpp"
 
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
