@@ -150,6 +150,13 @@ LEAKS = (
 PRAGMA = re.compile(r"#\s*pragma\s+GCC\s+diagnostic\s+(\w+)")
 
 
+def check_integers(root):
+    """Files that are compiled without a precompiled header, for nodes and pods, and use an integer of a width without its header: newer compilers refuse them."""
+    files = sorted(file for room in ("agent", "stager") for file in root.glob(f"src/{room}/*.?pp"))
+    return [str(file.relative_to(root)) for file in files
+            if re.search(r"std::(u?int\d+_t|uintptr_t)\b", text := file.read_text()) and "#include <cstdint>" not in text]
+
+
 def check_leaks(root):
     """Using-directives, diagnostic pragmas that outlive the header, and internals before the public names."""
     found = []
@@ -213,6 +220,9 @@ class Rooms(unittest.TestCase):
     def test_json_is_parsed_within_limits(self):
         self.assertEqual(check_json(ROOT), [])
 
+
+    def test_integers_of_a_width_have_their_header_where_none_is_precompiled(self):
+        self.assertEqual(check_integers(ROOT), [])
 
     def test_public_headers_include_each_other_in_no_circle(self):
         self.assertIsNone(find_cycle(public_graph(ROOT)))
@@ -329,6 +339,11 @@ class TheCheckItself(unittest.TestCase):
         self.write("src/low/b.cpp", "if (!is_within(text, {})) return;\nauto value = json::parse(text);\n")
         self.assertEqual(check_json(self.root), ["src/low/a.cpp"])
 
+
+    def test_an_integer_without_its_header_is_found(self):
+        self.write("src/agent/a.cpp", "#include <string>\nstd::uint16_t port;\n")
+        self.write("src/agent/b.cpp", "#include <cstdint>\nstd::uint16_t port;\n")
+        self.assertEqual(check_integers(self.root), ["src/agent/a.cpp"])
 
     def test_a_circle_of_public_headers_is_found(self):
         self.write("include/pipeline/a.hpp", "#include <pipeline/b.hpp>\n")
