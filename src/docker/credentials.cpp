@@ -1,7 +1,10 @@
 #include "docker/credentials.hpp"
 
+#include <utility>
+
 #include <openssl/evp.h>
 
+#include "core/base64.hpp"
 #include "core/error.hpp"
 #include "docker/config.hpp"
 #include "docker/credential_helper.hpp"
@@ -15,25 +18,9 @@ using nlohmann::json;
 /// The key of Docker Hub in docker's configuration, from before it had that name.
 constexpr const char* hub_key = "https://index.docker.io/v1/";
 
-struct Credentials {
-  std::string username, password, identity_token, registry_token;
-  bool empty() const {
-    return username.empty() && identity_token.empty() && registry_token.empty();
-  }
-};
-
-std::string encode(const std::string& text) {
-  std::string encoded(4 * ((text.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  encoded.resize(static_cast<std::size_t>(size));
-  return encoded;
-}
-
 /// Encodes base64 with `-` and `_` and padding, as the engine requires.
 std::string encode_for_url(const std::string& text) {
-  auto encoded = encode(text);
+  auto encoded = core::encode_base64(text);
   for (auto& c : encoded) c = c == '+' ? '-' : c == '/' ? '_' : c;
   return encoded;
 }
@@ -100,6 +87,13 @@ std::string helper_for(const json& config, const std::string& registry) {
   return text_at(config, "credsStore");
 }
 
+/// Returns the one that engines and registries are sent, of those that a file has.
+Credentials preferred(Credentials found) {
+  if (!found.identity_token.empty()) return {{}, {}, std::move(found.identity_token), {}};
+  if (!found.registry_token.empty()) return {{}, {}, {}, std::move(found.registry_token)};
+  return found;
+}
+
 std::string header_of(const Credentials& credentials, const std::string& server) {
   json header = json::object();
   if (!credentials.empty()) {
@@ -141,8 +135,8 @@ async::Task<RegistryAuth> registry_auth(std::string registry) {
     }
   }
   if (credentials.empty()) credentials = from_auths(config, registry);
-  auth.found = !credentials.empty();
-  auth.header = header_of(credentials, server);
+  auth.credentials = preferred(std::move(credentials));
+  auth.header = header_of(auth.credentials, server);
   co_return auth;
 }
 

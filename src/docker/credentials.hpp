@@ -9,11 +9,19 @@
 
 namespace pipeline::docker {
 
+/// At most one of these is set: an identity token, a registry token, a user with a password.
+struct Credentials {
+  std::string username, password, identity_token, registry_token;
+  bool empty() const {
+    return username.empty() && identity_token.empty() && registry_token.empty();
+  }
+};
+
 struct RegistryAuth {
-  std::string header;  ///< Value of X-Registry-Auth (base64url JSON); without credentials, that of
-                       ///< `{}`. credentials.
+  Credentials credentials;
+  /// Value of X-Registry-Auth (base64url JSON); without credentials, that of `{}`.
+  std::string header;
   std::string notice;  ///< The reason why a configured helper failed; otherwise empty.
-  bool found = false;
 };
 
 /// Returns the credentials of a registry, named as by registry_of(); a helper has ten seconds.

@@ -84,8 +84,8 @@ async::Task<std::string> PublishedImages::push(std::string reference, RegistryAu
     on_line(summary(pushed));
     if (!pushed.digest.empty()) co_return pushed.digest;
   } catch (const EngineError& error) {
-    const auto advice =
-        push_advice(error.what(), reference, config_folder() / "config.json", auth.found);
+    const auto advice = push_advice(error.what(), reference, config_folder() / "config.json",
+                                    !auth.credentials.empty());
     throw core::EnvironmentError(error.what(), advice.empty() ? error.advice() : advice);
   }
   const auto image = co_await engine_.inspect_image(reference);  // Podman reports no digest.

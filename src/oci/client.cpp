@@ -15,7 +15,6 @@
 #include "core/excerpt.hpp"
 #include "core/file.hpp"
 #include "core/json_member.hpp"
-#include "docker/credentials.hpp"
 #include "docker/reference.hpp"
 #include "docker/registry_errors.hpp"
 #include "fetch/address.hpp"
@@ -258,7 +257,9 @@ async::Task<> Client::log_in(const Repository& repository, const net::Response& 
                              core::CancelSource& cancel) {
   const auto challenge = challenge_of(refused);
   if (!challenge) throw refusal(repository, refused);
-  const auto login = co_await login_of(repository.registry);
+  const auto auth = co_await docker::registry_auth(repository.registry);
+  if (!auth.notice.empty()) notices_.insert(auth.notice);
+  const auto& login = auth.credentials;
   std::string authorization;
   if (!login.registry_token.empty())
     authorization = "Bearer " + login.registry_token;
@@ -269,22 +270,8 @@ async::Task<> Client::log_in(const Repository& repository, const net::Response& 
   authorizations_[repository.url] = std::move(authorization);
 }
 
-async::Task<Client::Login> Client::login_of(std::string registry) {
-  const auto auth = co_await docker::registry_auth(registry);
-  if (!auth.notice.empty()) notices_.insert(auth.notice);
-  const auto decoded = core::decode_base64(auth.header);
-  const auto header = core::parse_json(decoded.value_or("{}"));
-  Login login;
-  if (!header.is_object()) co_return login;
-  login.username = text_at(header, "username");
-  login.password = text_at(header, "password");
-  login.identity_token = text_at(header, "identitytoken");
-  login.registry_token = text_at(header, "registrytoken");
-  co_return login;
-}
-
 async::Task<std::string> Client::token_of(const Repository& repository, Challenge challenge,
-                                          Login login, core::CancelSource& cancel) {
+                                          docker::Credentials login, core::CancelSource& cancel) {
   const bool is_plain = repository.url.starts_with("http://");
   const auto& realm = challenge.realm;
   const bool is_allowed =

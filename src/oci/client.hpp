@@ -17,6 +17,7 @@
 #include "async/retry_policy.hpp"
 #include "async/task.hpp"
 #include "core/cancel.hpp"
+#include "docker/credentials.hpp"
 #include "net/http.hpp"
 #include "oci/challenge.hpp"
 #include "oci/manifest.hpp"
@@ -66,9 +67,6 @@ class Client {
     std::function<void()> begin;
     std::function<void(std::string_view)> write;
   };
-  struct Login {
-    std::string username, password, identity_token, registry_token;
-  };
 
   async::Task<> get(const Repository& repository, std::string path, std::string accept,
                     const Sink& sink, core::CancelSource& cancel);
@@ -77,9 +75,8 @@ class Client {
                                       core::CancelSource& cancel);
   async::Task<> log_in(const Repository& repository, const net::Response& refused,
                        core::CancelSource& cancel);
-  async::Task<Login> login_of(std::string registry);
-  async::Task<std::string> token_of(const Repository& repository, Challenge challenge, Login login,
-                                    core::CancelSource& cancel);
+  async::Task<std::string> token_of(const Repository& repository, Challenge challenge,
+                                    docker::Credentials login, core::CancelSource& cancel);
   /// Returns the blob's bytes: a manifest's, or a configuration's.
   async::Task<std::string> text_of(const Repository& repository, std::string path,
                                    std::string accept, std::string digest,

@@ -70,7 +70,7 @@ class Credentials : public testing::Test {
 TEST_F(Credentials, a_broken_config_is_told_and_not_fatal) {
   config("{");
   const auto found = auth("docker.io");
-  EXPECT_FALSE(found.found);
+  EXPECT_TRUE(found.credentials.empty());
   EXPECT_NE(found.notice.find("config.json is not a JSON object"), std::string::npos);
   EXPECT_EQ(header(found), nlohmann::json::object());
 }
@@ -117,7 +117,7 @@ TEST_F(Credentials, a_helper_that_has_none_is_no_failure) {
   helper("empty", "echo 'credentials not found in native keychain'; exit 1\n");
   const auto found = auth("registry.example");
   EXPECT_EQ(found.notice, "");
-  EXPECT_FALSE(found.found);
+  EXPECT_TRUE(found.credentials.empty());
 }
 
 TEST_F(Credentials, a_registrys_own_helper_comes_before_the_store) {
@@ -145,7 +145,7 @@ TEST_F(Credentials, docker_hub_is_kept_under_its_old_name) {
       header(auth("docker.io")),
       nlohmann::json::parse(
           R"({"username": "me", "password": "pa:ss", "serveraddress": "https://index.docker.io/v1/"})"));
-  EXPECT_FALSE(auth("registry.example").found);
+  EXPECT_TRUE(auth("registry.example").credentials.empty());
   config(R"({"credsStore": "echo"})");
   helper("echo", R"sh(printf '{"Username": "%s", "Secret": "x"}' "$(cat)")sh");
   EXPECT_EQ(header(auth("docker.io"))["username"], "https://index.docker.io/v1/");
@@ -156,9 +156,9 @@ TEST_F(Credentials, entries_of_every_kind_are_understood) {
       R"({"auths": {"https://a.example/v2/": {"identitytoken": "t"}, "b.example:5000": {"username": "u", "password": "p"}, "c.example": {}, "d.example": {"auth": "!!"}}})");
   EXPECT_EQ(header(auth("a.example"))["identitytoken"], "t");
   EXPECT_EQ(header(auth("b.example:5000"))["password"], "p");
-  EXPECT_FALSE(auth("b.example").found);
-  EXPECT_FALSE(auth("c.example").found);
-  EXPECT_FALSE(auth("d.example").found);
+  EXPECT_TRUE(auth("b.example").credentials.empty());
+  EXPECT_TRUE(auth("c.example").credentials.empty());
+  EXPECT_TRUE(auth("d.example").credentials.empty());
 }
 
 }  // namespace
