@@ -4,8 +4,10 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -58,6 +60,35 @@ bool is_pointer(const fs::path& file) {
   const auto text = core::read_untrusted_file(file, max_pointer).value_or("");
   return text.starts_with("version https://git-lfs.github.com/spec/") ||
          text.starts_with("/annex/objects/");
+}
+
+std::optional<fs::path> first_pointer(const std::vector<fs::path>& files) {
+  const auto pointer = std::ranges::find_if(files, is_pointer);
+  return pointer == files.end() ? std::nullopt : std::optional(*pointer);
+}
+
+/// The size of a set of code files, and the first of them that git has elsewhere.
+struct CodeFacts {
+  Bytes total = 0;
+  const spec::CodeFile* largest = nullptr;  ///< Null if no file can be read.
+  Bytes largest_bytes = 0;
+  std::optional<fs::path> pointer = {};
+};
+
+CodeFacts facts_of(const spec::CodeSet& code) {
+  CodeFacts facts;
+  std::vector<fs::path> files;
+  for (const auto& file : code.files) {
+    std::error_code error;
+    const auto bytes = fs::file_size(file.source, error);
+    if (error) continue;
+    facts.total += bytes;
+    if (!facts.largest || bytes > facts.largest_bytes)
+      facts.largest = &file, facts.largest_bytes = bytes;
+    files.push_back(file.source);
+  }
+  facts.pointer = first_pointer(files);
+  return facts;
 }
 
 /// Adds the file, or some of those in the folder.
@@ -213,6 +244,7 @@ std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& st
                                           spec::CodeResolver& resolver) {
   constexpr Bytes large_code = Bytes{1} << 30;
   model::Findings found;
+  std::unordered_map<const spec::CodeSet*, CodeFacts> known;  // Steps share sets.
   const StepSpec* before = nullptr;
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
@@ -220,27 +252,21 @@ std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& st
       found.add({&before, 1},
                 {code, std::move(message), {}, {}, std::move(suggestion), core::Severity::warning});
     };
-    Bytes total = 0;
-    std::vector<fs::path> files;
-    const spec::CodeFile* largest = nullptr;
-    Bytes largest_bytes = 0;
-    for (const auto& file : resolver.code_of(*step).files) {
-      std::error_code error;
-      const auto bytes = fs::file_size(file.source, error);
-      if (error) continue;
-      total += bytes;
-      if (!largest || bytes > largest_bytes) largest = &file, largest_bytes = bytes;
-      files.push_back(file.source);
-    }
-    if (total >= large_code)
+    const auto& set = resolver.code_of(*step);
+    const auto [entry, is_new] = known.try_emplace(&set);
+    if (is_new) entry->second = facts_of(set);
+    const CodeFacts& code = entry->second;
+    if (code.total >= large_code)
       warn("large-code",
-           "the code has " + core::format_bytes(total) + ", '" + largest->relative_path + "' " +
-               core::format_bytes(largest_bytes) + " of that",
+           "the code has " + core::format_bytes(code.total) + ", '" + code.largest->relative_path +
+               "' " + core::format_bytes(code.largest_bytes) + " of that",
            "data belongs under `inputs`; `code:` lists the files that are code");
+    auto pointer = code.pointer;
+    std::vector<fs::path> files;
     for (const auto& input : step->inputs)
       if (input.data && !input.data->path.empty()) add_files(input.data->path, files);
-    const auto pointer = std::ranges::find_if(files, is_pointer);
-    if (pointer != files.end())
+    if (!pointer) pointer = first_pointer(files);
+    if (pointer)
       warn("pointer-file",
            "'" + pointer->filename().string() +
                "' is not the file that it stands for: Git LFS or git-annex has that",

@@ -155,7 +155,7 @@ void ParameterOptions::apply(std::vector<ReadStep>& steps) {
     if (step == steps.end()) continue;
     const auto name = option.substr(dot + 1);
     if (set(step->spec.parameters, name, option, text))
-      step->own_parameters.insert(name.substr(0, dot_of(name)));
+      step->add_own_parameter(name.substr(0, dot_of(name)));
   }
 }
 

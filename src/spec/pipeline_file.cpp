@@ -162,9 +162,11 @@ bool take_instances(const ReadStep& step, MemoryBudget& budget) {
 }
 
 /// @param specs must have the capacity for all steps, because `steps` refer to its elements
-void read_steps(const FileScope& scope, StepReader& reader, std::vector<StepSpec>& specs,
+void read_steps(FileScope& scope, StepReader& reader, std::vector<StepSpec>& specs,
                 std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  const core::Value* list = scope.root.find("steps");
+  const auto found = std::ranges::find_if(
+      scope.root.members, [](const auto& member) { return member.first.scalar == "steps"; });
+  core::Value* const list = found == scope.root.members.end() ? nullptr : &found->second;
   if (!list) {
     if (!scope.parent && !has_misspelt(scope.root, "steps") && !scope.root.find("include"))
       settings::report(diagnostics, "missing-key", "the pipeline has no 'steps'", scope.root.span,
@@ -175,7 +177,7 @@ void read_steps(const FileScope& scope, StepReader& reader, std::vector<StepSpec
   } else {
     if (list->members.empty())
       settings::report(diagnostics, "missing-key", "'steps' is empty", list->span);
-    for (const auto& [key, body] : list->members)
+    for (auto& [key, body] : list->members)
       steps.push_back(reader.read_step(key, body, scope.defaults, specs.emplace_back()));
   }
 }
@@ -266,7 +268,7 @@ bool PipelineReader::read_all_steps() {
   }
   specs_.reserve(count);
   steps_.reserve(count);
-  for (const FileScope* scope : order)
+  for (FileScope* scope : order)
     read_steps(*scope, *readers_.at(scope), specs_, steps_, diagnostics_);
   if (order.size() > 1) check_names(steps_, diagnostics_);  // In one file, keys are unique.
   return true;

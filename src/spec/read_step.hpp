@@ -53,11 +53,12 @@ struct ReadStep {
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;
-  std::string notebook;  ///< Path of the notebook that stands in place of a command, or empty.
-  std::vector<core::Span> input_spans;  ///< Position of each input's source.
-  std::vector<core::Span> after_spans;
+  /// Path of the notebook that stands in place of a command.
+  Rare<std::string> notebook;
+  /// Positions of the inputs' sources and of the steps in `after`.
+  RareList<core::Span> input_spans, after_spans;
   /// Selectors of the inputs and of `after`; until matrices are expanded, the spec has names only.
-  std::vector<model::Selector> input_selectors, after_selectors;
+  RareList<model::Selector> input_selectors, after_selectors;
   /// A repeated step's input from the round before.
   struct ThenSource {
     std::size_t input;  ///< Index of the input.
@@ -76,12 +77,16 @@ struct ReadStep {
   Rare<Matrix> matrix;
   Rare<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.
-  std::set<std::string> own_parameters;
+  Rare<std::set<std::string>> own_parameters;
   /// Keys of the step, and indexes of its inputs, whose texts name parameters: they are read for
   /// each instance, with the values of `filled_from` and of its matrix.
   RareList<std::string> filled_keys;
   RareList<std::size_t> filled_inputs;
   RareMap<std::map<std::string, Json>> filled_from;
+  void add_own_parameter(std::string name) {
+    if (!own_parameters) own_parameters.emplace();
+    own_parameters->insert(std::move(name));
+  }
   bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
   RareList<std::filesystem::path> files;  ///< Those that its matrix was read from.
 };

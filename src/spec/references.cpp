@@ -165,6 +165,7 @@ bool names_checkpoint(const Command& command) {
 TemplateNames names_for_command(const ReadStep& step) {
   const StepSpec& spec = step.spec;
   TemplateNames names;
+  for (const auto& input : spec.inputs) names.inputs.push_back(input.name);
   // An input whose source is wrong has been reported, so its use is not a second error.
   if (const core::Value* inputs = step.body->find("inputs"))
     for (const auto& [name, source] : inputs->members) names.inputs.push_back(name.scalar);
@@ -298,7 +299,8 @@ std::vector<std::string> parameters_read_by(std::string_view text,
 
 void keep_named_parameters(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
-    auto named = std::move(step.own_parameters);
+    std::set<std::string> named;
+    if (step.own_parameters) named = std::move(*step.own_parameters);
     for (auto& axis : axes_of(step)) named.insert(std::move(axis));
     if (step.spec.repeat) named.insert(round_parameter);
     std::string literals;
@@ -340,7 +342,7 @@ void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_v
   for (ReadStep& step : steps)
     if (step.command)
       CommandReader(step, places, diagnostics).read();
-    else if (!step.notebook.empty())
+    else if (step.notebook)
       add_notebook_command(step);
 }
 

@@ -61,6 +61,25 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
   docker.volumes.emplace(std::move(volumes));
 }
 
+void point_at_members(ReadStep& step) {
+  step.command = step.body->find("command");
+  step.when = step.body->find("when");
+  step.repeat = step.body->find("repeat");
+  step.publish = step.body->find("publish");
+}
+
+/// Frees the members that are in the spec by now.
+void forget_members(core::Value& body, const ReadStep& step) {
+  const auto is_read = [&](const core::Value::Member& member) {
+    const auto& key = member.first.scalar;
+    // The names of inputs with errors, and texts of filled ones, are still needed.
+    if (key == "inputs")
+      return step.filled_inputs.empty() && step.spec.inputs.size() == member.second.members.size();
+    return key == "outputs" || key == "after";
+  };
+  if (std::erase_if(body.members.vector(), is_read) > 0) body.members.shrink_to_fit();
+}
+
 }  // namespace
 
 /// Caches facts about files, so that ten thousand steps with equal settings look once.
@@ -174,8 +193,8 @@ std::optional<Duration> StepReader::read_time(const char* key, const core::Value
   return time;
 }
 
-ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
-                               const Defaults& pipeline, StepSpec& spec) {
+ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const Defaults& pipeline,
+                               StepSpec& spec) {
   ReadStep step{spec};
   step.key = &key;
   step.body = &body;
@@ -205,6 +224,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
       step.filled_keys.push_back(name.scalar);
   Defaults own = read_defaults(body, &pipeline);
   read_members(body, step);
+  point_at_members(step);
   if (!step.command && !body.find("notebook") && !has_misspelt(body, "command") &&
       !has_misspelt(body, "notebook"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
@@ -213,7 +233,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   if (const auto* written = body.find("settings"); written && own.has_settings)
     settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
   add_defaults(step, std::move(own), pipeline);
-  if (!step.notebook.empty()) read_notebook(step, root_, diagnostics_);
+  if (step.notebook) read_notebook(step, root_, diagnostics_);
   if (step.publish) spec.publish = read_publish(*step.publish, spec, diagnostics_);
   if (step.publish && body.find("matrix"))
     settings::report(diagnostics_, "contradiction",
@@ -230,19 +250,20 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
                      body.find("outputs")->span, {}, "write `nodes: 2`, or leave `from` out");
   if (const auto* written = body.find("nodes"); written && spec.nodes && step.filled_keys.empty())
     check_nodes(spec, *written, diagnostics_);
+  forget_members(body, step);
+  point_at_members(step);
   return step;
 }
 
 void StepReader::read_members(const core::Value& body, ReadStep& step) {
   StepSpec& spec = step.spec;
   for (const auto& [name, value] : body.members) {
-    if (name.scalar == "command") {
-      step.command = &value;
-    } else if (name.scalar == "notebook") {
+    if (name.scalar == "notebook") {
       const auto file =
           settings::read_text("notebook", value, settings::formats::path, diagnostics_);
-      step.notebook = file.value_or("");
-      if (file) check_code(value, {*file});
+      if (!file) continue;
+      check_code(value, {*file});
+      step.notebook = *file;
     } else if (name.scalar == "description")
       spec.description =
           settings::read_text("description", value, settings::formats::text, diagnostics_)
@@ -261,10 +282,6 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
         }
         for (const core::Value& item : value.items) step.after_spans.push_back(item.span);
       }
-    } else if (name.scalar == "when") {
-      step.when = &value;
-    } else if (name.scalar == "repeat") {
-      step.repeat = &value;
     } else if (name.scalar == "run_on") {
       spec.run_on = read_run_on(value, diagnostics_);
     } else if (name.scalar == "version") {
@@ -284,8 +301,6 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
             name.span, {}, "a limit of several steps is a `limits` of a profile");
     } else if (name.scalar == "uses") {
       spec.uses = read_limits("uses", value, diagnostics_);
-    } else if (name.scalar == "publish") {
-      step.publish = &value;
     } else if (name.scalar == "orchestrator") {
       spec.orchestrator =
           read_word("orchestrator", value, orchestrators::orchestrator_names(), diagnostics_)
@@ -323,8 +338,8 @@ void inherit(Defaults& own, const Defaults& from) {
 
 void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline) {
   StepSpec& spec = step.spec;
-  step.own_parameters = std::move(own.taken_parameters);
-  for (const auto& [name, value] : own.parameters) step.own_parameters.insert(name);
+  for (const auto& name : own.taken_parameters) step.add_own_parameter(name);
+  for (const auto& [name, value] : own.parameters) step.add_own_parameter(name);
   spec.parameters = std::move(own.parameters);
   spec.parameters.insert(pipeline.parameters.begin(), pipeline.parameters.end());
   const auto own_cache = own.cache;

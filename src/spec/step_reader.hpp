@@ -35,8 +35,10 @@ class StepReader {
   /// @param values the parameters
   void fill(const ReadStep& step, const std::map<std::string, Json>& values, StepSpec& spec);
   /// Returns the step with `pipeline` merged in; its command is parsed once all names are known.
+  /// @param body loses the members that no later check reads, so that a large pipeline is not in
+  /// memory twice
   /// @param spec receives the values; must live as long as the result
-  ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline,
+  ReadStep read_step(const core::Value& key, core::Value& body, const Defaults& pipeline,
                      StepSpec& spec);
 
  private:
