@@ -74,6 +74,11 @@ std::optional<core::Digest> unpack_object(int object, const fs::path& to) {
 
 }  // namespace
 
+void clear(const fs::path& path) {
+  if (!fs::is_directory(fs::symlink_status(path))) return core::remove_tree(path);
+  for (const auto& entry : core::entries_of(path)) core::remove_tree(entry);
+}
+
 bool fetch_cached(const json& item, const fs::path& to, NodeCache& cache, Transfer& transfer) {
   const bool is_tree = item.at("kind") == "tree";
   const auto wanted = core::Digest::from_hex(item.at("digest").get<std::string>());
@@ -92,7 +97,7 @@ bool fetch_cached(const json& item, const fs::path& to, NodeCache& cache, Transf
       return true;
     }
     cache.discard(name, *object);
-    core::remove_tree(to);
+    clear(to);
     if (object->is_new)
       throw DamagedItem(to.string() + " is damaged: its SHA-256 is " +
                             (got ? got->hex() : "that of no archive") + ", not " + wanted.hex(),

@@ -12,9 +12,13 @@
 
 namespace pipeline::stager {
 
+/// Removes a file, or all that is in a folder. The folder stays, since it may be a volume of the
+/// pod, which cannot be removed.
+void clear(const std::filesystem::path& path);
+
 /// Makes the item's file or folder at `to` from the cache, and compares its digest. An object with
 /// other content is removed from the cache and downloaded again. Returns false if the cache cannot
-/// be used; then nothing is at `to`. Throws TransferError, EnvironmentError.
+/// be used; then nothing is at `to`, or an empty folder. Throws TransferError, EnvironmentError.
 /// @param item `{"kind": "file", "url", "digest", "executable"}` or `{"kind": "tree", ...}`
 bool fetch_cached(const nlohmann::json& item, const std::filesystem::path& to, NodeCache& cache,
                   Transfer& transfer);

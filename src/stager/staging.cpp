@@ -169,7 +169,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
       if (source.contains("keep")) upload_copy(to, source.at("keep"), transfer);
     }
   } catch (const core::EnvironmentError& error) {
-    core::remove_tree(to);
+    clear(to);
     return error.what();
   }
   return std::nullopt;
@@ -195,7 +195,7 @@ void wait_for(const json& item, Transfer& transfer, NodeCache* cache) {
     } catch (const TransferError& error) {
       if (error.code() != "NoSuchKey") throw;
     }
-    core::remove_tree(to);
+    clear(to);
     if (std::chrono::steady_clock::now() > until)
       throw TransferError("the driver has not uploaded " + to.string(), true);
     std::this_thread::sleep_for(poll_interval);

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +127,22 @@ TEST_F(NodeCacheTest, what_was_changed_in_it_is_downloaded_again) {
       fs::remove_all(cache_folder());
     }
   }
+}
+
+TEST_F(NodeCacheTest, a_folder_that_is_a_volume_of_the_pod_stays) {
+  const auto item = tree_item();
+  fetch_item(item);
+  const auto object = cache_folder() / (item.at("digest").get<std::string>() + ".tar");
+  fs::permissions(object, fs::perms(0600));
+  fs::resize_file(object, fs::file_size(object) / 2);
+  const auto again = tree_item();
+  const fs::path volume = again.at("to").get<std::string>();
+  fs::create_directory(volume);
+  const core::Descriptor open(::open(volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  fetch_item(again);
+  EXPECT_EQ(asked, 2);
+  const auto same = "/proc/self/fd/" + std::to_string(open.get());
+  EXPECT_TRUE(fs::exists(fs::path(same) / "deep/f")) << "another folder has been put in its place";
 }
 
 TEST_F(NodeCacheTest, what_comes_damaged_from_the_server_is_not_kept) {
