@@ -4,6 +4,7 @@
 
 #include "async/deadline.hpp"
 #include "core/bounded_json.hpp"
+#include "core/excerpt.hpp"
 #include "core/log.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/json_lines.hpp"
