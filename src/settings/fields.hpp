@@ -96,7 +96,7 @@ void fields(Visitor&& visit, const DockerSettings*) {
   visit(
       Field{"parent_image", &S::parent_image,
             "Image that the generated Dockerfile starts FROM, of a registry or of an archive: "
-            "`oci-archive:FILE[:TAG]`, `docker-archive:FILE[:NAME]`, `oci:FOLDER[:TAG]`. Excludes "
+            "`oci-archive:FILE[:TAG]`, `oci:FOLDER[:TAG]`, `docker-archive:FILE[:NAME]`. Excludes "
             "`dockerfile`; where a step gives one of the two, it replaces the pipeline's other.",
             &formats::parent_image});
   visit(Field{"dockerfile", &S::dockerfile,
