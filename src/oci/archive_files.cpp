@@ -18,19 +18,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t block_size = 512, max_name = 4096, skipped_at_once = 64 * 1024;
-constexpr std::uint64_t max_entries = 100'000;
-constexpr unsigned max_links = 40;
+constexpr std::size_t block_size = 512, max_entry_name = 4096, skipped_at_once = 64 * 1024;
+constexpr std::uint64_t max_archive_entries = 100'000;
+constexpr unsigned max_archive_links = 40;
 
 std::string normal(const fs::path& name) {
   auto text = name.lexically_normal().generic_string();
   return text.starts_with('/') ? text.substr(1) : text;
 }
 
-core::Descriptor open_to_read(const fs::path& file) {
+core::Descriptor open_archive(const fs::path& file) {
   core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!opened) throw core::system_error("cannot read " + file.string(), errno);
   return opened;
+}
+
+std::uint64_t size_of(const fs::path& file) {
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (error) throw core::system_error("cannot read " + file.string(), error.value());
+  return size;
 }
 
 std::string read_at(int file, std::uint64_t offset, std::size_t most, const fs::path& name) {
@@ -48,7 +55,7 @@ std::string read_at(int file, std::uint64_t offset, std::size_t most, const fs::
   return bytes;
 }
 
-[[noreturn]] void reject(const std::string& why) {
+[[noreturn]] void refuse_archive(const std::string& why) {
   throw core::EnvironmentError(why, {"copy or save the archive again"});
 }
 
@@ -69,7 +76,7 @@ void check_unpacked(std::string_view begin) {
 }  // namespace
 
 std::string read_slice(const Slice& slice, std::uint64_t begin, std::size_t most) {
-  const auto file = open_to_read(slice.file);
+  const auto file = open_archive(slice.file);
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(most, slice.size - begin));
   auto bytes = read_at(file.get(), slice.offset + begin, wanted, slice.file);
   if (bytes.size() != wanted)
@@ -95,11 +102,11 @@ class ArchiveFiles::Headers final : public file_tree::TarReader::Sink {
 
 void ArchiveFiles::Headers::read() {
   const auto& path = files_.path_;
-  const auto file = open_to_read(path);
-  const auto size = fs::file_size(path);
+  const auto file = open_archive(path);
+  const auto size = size_of(path);
   check_unpacked(read_at(file.get(), 0, block_size, path));
   file_tree::TarLimits limits;
-  limits.entries = max_entries;
+  limits.entries = max_archive_entries;
   file_tree::TarReader reader(*this, limits);
   const std::string zeros(skipped_at_once, '\0');
   try {
@@ -107,7 +114,8 @@ void ArchiveFiles::Headers::read() {
       const auto block = read_at(file.get(), position_, block_size, path);
       position_ += block.size();
       reader.feed(block);
-      if (left_ > size - position_) reject("it ends in the middle of a file: it was cut short");
+      if (left_ > size - position_)
+        refuse_archive("it ends in the middle of a file: it was cut short");
       position_ += left_;
       while (left_ > 0) {  // The reader counts the bytes; nobody looks at them.
         const auto count = std::min<std::uint64_t>(left_, zeros.size());
@@ -117,13 +125,13 @@ void ArchiveFiles::Headers::read() {
     }
     reader.finish();
   } catch (const file_tree::ArchiveError&) {
-    reject("it is not a whole tar archive");
+    refuse_archive("it is not a whole tar archive");
   }
 }
 
 void ArchiveFiles::Headers::begin(const file_tree::TarReader::Entry& entry) {
-  if (entry.name.size() > max_name || entry.linked.size() > max_name)
-    reject("a name in it is longer than 4,096 bytes");
+  if (entry.name.size() > max_entry_name || entry.linked.size() > max_entry_name)
+    refuse_archive("a name in it is longer than 4,096 bytes");
   left_ = 0;
   if (entry.size > 0) left_ = (entry.size + block_size - 1) / block_size * block_size;
   const auto name = normal(entry.name);
@@ -149,10 +157,10 @@ std::optional<Slice> ArchiveFiles::find(std::string name) const {
   if (is_folder_) {
     const auto file = path_ / name;
     if (!fs::is_regular_file(file, error)) return std::nullopt;
-    return Slice{file, 0, fs::file_size(file)};
+    return Slice{file, 0, size_of(file)};
   }
   name = normal(name);
-  for (unsigned links = 0; links < max_links; ++links) {
+  for (unsigned links = 0; links < max_archive_links; ++links) {
     if (const auto found = files_.find(name); found != files_.end()) return found->second;
     const auto link = links_.find(name);
     if (link == links_.end()) return std::nullopt;

@@ -30,7 +30,8 @@ namespace fs = std::filesystem;
 using core::text_at;
 using nlohmann::json;
 
-constexpr std::size_t max_document_size = std::size_t{16} << 20, piece_size = std::size_t{1} << 20;
+constexpr std::size_t max_archived_document = std::size_t{16} << 20,
+                      copied_at_once = std::size_t{1} << 20;
 constexpr std::size_t max_named = 10;
 constexpr unsigned max_indexes = 3;  ///< Indexes within indexes.
 constexpr const char* ref_name = "org.opencontainers.image.ref.name";
@@ -38,15 +39,15 @@ constexpr const char* full_name = "io.containerd.image.name";
 
 std::string sha256_of(std::string_view text) { return "sha256:" + core::sha256(text).hex(); }
 
-[[noreturn]] void reject(const std::string& why, std::vector<std::string> advice = {}) {
+[[noreturn]] void refuse_image(const std::string& why, std::vector<std::string> advice = {}) {
   throw core::EnvironmentError(why, std::move(advice));
 }
 
-[[noreturn]] void reject_damaged(const std::string& why) {
-  reject(why + ": the archive is damaged", {"copy or save it again"});
+[[noreturn]] void refuse_damaged(const std::string& why) {
+  refuse_image(why + ": the archive is damaged", {"copy or save it again"});
 }
 
-std::string path_of(const std::string& digest) {
+std::string blob_path(const std::string& digest) {
   return "blobs/sha256/" + digest.substr(std::string_view("sha256:").size());
 }
 
@@ -69,9 +70,9 @@ std::optional<std::size_t> number_of(const std::string& image) {
 }
 
 /// Reads one archive.
-class Reader {
+class ArchiveReader {
  public:
-  Reader(const settings::ImageArchive& archive, const fs::path& root, std::string platform)
+  ArchiveReader(const settings::ImageArchive& archive, const fs::path& root, std::string platform)
       : archive_(archive),
         platform_(std::move(platform)),
         files_(root / archive.path, archive.is_folder()) {}
@@ -81,10 +82,10 @@ class Reader {
     const auto made_for =
         text_at(image.description, "Os") + "/" + text_at(image.description, "Architecture");
     if (!docker::fits_platform(image.description, platform_))
-      reject("it is made for " + made_for + ", not for " + platform_,
-             {"save the image of that platform (`docker pull --platform " + platform_ +
-                  "`, `skopeo copy --override-arch`)",
-              "or set `docker.platform: " + made_for + "`"});
+      refuse_image("it is made for " + made_for + ", not for " + platform_,
+                   {"save the image of that platform (`docker pull --platform " + platform_ +
+                        "`, `skopeo copy --override-arch`)",
+                    "or set `docker.platform: " + made_for + "`"});
     return image;
   }
 
@@ -96,8 +97,8 @@ class Reader {
   };
 
   std::string text_of(const Slice& slice) const {
-    if (slice.size > max_document_size) reject("a manifest in it is larger than 16 MiB");
-    return read_slice(slice, 0, max_document_size);
+    if (slice.size > max_archived_document) refuse_image("a manifest in it is larger than 16 MiB");
+    return read_slice(slice, 0, max_archived_document);
   }
   /// Returns the content of a file of this name at the archive's top.
   std::string top_file(const std::string& name, const std::string& other,
@@ -114,34 +115,35 @@ class Reader {
   const ArchiveFiles files_;
 };
 
-std::string Reader::top_file(const std::string& name, const std::string& other,
-                             const std::string& transport) const {
+std::string ArchiveReader::top_file(const std::string& name, const std::string& other,
+                                    const std::string& transport) const {
   if (const auto found = files_.find(name)) return text_of(*found);
   if (files_.find(other))
-    reject("it has no " + name,
-           {"write `" + transport + ":" + archive_.path + "`, as it has a " + other});
-  reject("it has no " + name + ", so it is not an image's archive",
-         {"`docker save -o FILE IMAGE` writes one for `docker-archive:FILE`, and `skopeo copy "
-          "docker://IMAGE oci-archive:FILE` or `podman save --format oci-archive` for "
-          "`oci-archive:FILE`"});
+    refuse_image("it has no " + name,
+                 {"write `" + transport + ":" + archive_.path + "`, as it has a " + other});
+  refuse_image(
+      "it has no " + name + ", so it is not an image's archive",
+      {"`docker save -o FILE IMAGE` writes one for `docker-archive:FILE`, and `skopeo copy "
+       "docker://IMAGE oci-archive:FILE` or `podman save --format oci-archive` for "
+       "`oci-archive:FILE`"});
 }
 
-std::string Reader::blob(const std::string& digest) const {
-  if (!is_digest(digest)) reject_damaged("a digest in it is no SHA-256");
-  const auto found = files_.find(path_of(digest));
-  if (!found) reject_damaged("it has no " + path_of(digest));
+std::string ArchiveReader::blob(const std::string& digest) const {
+  if (!is_digest(digest)) refuse_damaged("a digest in it is no SHA-256");
+  const auto found = files_.find(blob_path(digest));
+  if (!found) refuse_damaged("it has no " + blob_path(digest));
   auto text = text_of(*found);
-  if (sha256_of(text) != digest) reject_damaged("it has another content than that of " + digest);
+  if (sha256_of(text) != digest) refuse_damaged("it has another content than that of " + digest);
   return text;
 }
 
 /// Returns the image that is meant; names that lead to the same image are as one.
-Reader::Listed Reader::choose(std::vector<Listed> listed) const {
+ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
   const auto& wanted = archive_.image;
   if (const auto number = number_of(wanted)) {
     if (*number >= listed.size())
-      reject("it has no image of the number " + std::to_string(*number) + ", only " +
-             std::to_string(listed.size()));
+      refuse_image("it has no image of the number " + std::to_string(*number) + ", only " +
+                   std::to_string(listed.size()));
     return listed[*number];
   }
   std::string names;
@@ -156,28 +158,29 @@ Reader::Listed Reader::choose(std::vector<Listed> listed) const {
           each.names, [&](const std::string& name) { return is_same_name(name, wanted); });
     });
   if (listed.empty())
-    reject("it has no image '" + core::excerpt(wanted) + "'" +
-               (names.empty() ? std::string(", and none with a name") : ", only " + names),
-           {"correct what follows the path, or leave it out if the archive has only one image"});
+    refuse_image(
+        "it has no image '" + core::excerpt(wanted) + "'" +
+            (names.empty() ? std::string(", and none with a name") : ", only " + names),
+        {"correct what follows the path, or leave it out if the archive has only one image"});
   const auto is_first = [&](const Listed& each) { return each.entry == listed.front().entry; };
   if (std::ranges::all_of(listed, is_first)) return listed.front();
-  reject("it has " + std::to_string(listed.size()) + " images" +
-             (names.empty() ? std::string() : ": " + names),
-         {"say which, as in `" + archive_.transport + ":" + archive_.path + ":" +
-          (listed.front().names.empty() ? "@0" : *listed.front().names.begin()) + "`"});
+  refuse_image("it has " + std::to_string(listed.size()) + " images" +
+                   (names.empty() ? std::string() : ": " + names),
+               {"say which, as in `" + archive_.transport + ":" + archive_.path + ":" +
+                (listed.front().names.empty() ? "@0" : *listed.front().names.begin()) + "`"});
 }
 
 /// Reads a layout of the image-spec, image-layout.md.
-ArchivedImage Reader::read_layout() const {
+ArchivedImage ArchiveReader::read_layout() const {
   auto document = core::parse_json(top_file("index.json", "manifest.json", "docker-archive"));
   if (!is_index(document) || !document.at("manifests").is_array())
-    reject_damaged("its index.json is not an index");
+    refuse_damaged("its index.json is not an index");
   std::vector<Listed> listed;
   std::set<std::set<std::string>> kinds;
   std::set<std::string> platforms;
   bool has_platforms = true;
   for (const auto& each : document.at("manifests")) {
-    if (!each.is_object()) reject_damaged("its index.json has an entry that is none");
+    if (!each.is_object()) refuse_damaged("its index.json has an entry that is none");
     Listed one;
     for (const auto* key : {ref_name, full_name})
       if (const auto* annotations = core::member(each, "annotations");
@@ -190,7 +193,7 @@ ArchivedImage Reader::read_layout() const {
     kinds.insert(one.names);
     listed.push_back(std::move(one));
   }
-  if (listed.empty()) reject_damaged("its index.json lists no image");
+  if (listed.empty()) refuse_damaged("its index.json lists no image");
   const auto own = platform_.empty() ? own_platform() : platform_;
   const bool is_one_image = has_platforms && kinds.size() == 1 && archive_.image.empty();
   const auto digest = is_one_image && listed.size() > 1 ? choose_manifest(document, own).digest
@@ -204,44 +207,44 @@ ArchivedImage Reader::read_layout() const {
   image.description = describe(core::parse_json(image.config), manifest);
   image.layers = manifest.layers;
   for (const auto& layer : manifest.layers) {
-    const auto found = files_.find(path_of(layer.digest));
+    const auto found = files_.find(blob_path(layer.digest));
     if (!found)
-      reject("it has no layer " + layer.digest,
-             {"save it again, from an engine that has pulled all of the image"});
+      refuse_image("it has no layer " + layer.digest,
+                   {"save it again, from an engine that has pulled all of the image"});
     if (found->size != layer.size)
-      reject_damaged("its layer " + layer.digest + " has another size than its manifest says");
+      refuse_damaged("its layer " + layer.digest + " has another size than its manifest says");
     image.contents.push_back(*found);
   }
   return image;
 }
 
 /// Reads what `docker save` writes: a manifest.json, which lists configurations and layers.
-ArchivedImage Reader::read_saved() const {
+ArchivedImage ArchiveReader::read_saved() const {
   const auto document = core::parse_json(top_file("manifest.json", "index.json", "oci-archive"));
-  if (!document.is_array()) reject_damaged("its manifest.json is not a list");
+  if (!document.is_array()) refuse_damaged("its manifest.json is not a list");
   std::vector<Listed> listed;
   for (const auto& each : document) {
-    if (!each.is_object()) reject_damaged("its manifest.json has an entry that is none");
+    if (!each.is_object()) refuse_damaged("its manifest.json has an entry that is none");
     Listed one{{}, each};
     if (const auto* tags = core::member(each, "RepoTags"); tags && tags->is_array())
       for (const auto& tag : *tags)
         if (tag.is_string()) one.names.insert(tag.get<std::string>());
     listed.push_back(std::move(one));
   }
-  if (listed.empty()) reject_damaged("its manifest.json lists no image");
+  if (listed.empty()) refuse_damaged("its manifest.json lists no image");
   const auto entry = choose(listed).entry;
   const auto path = text_at(entry, "Config");
   const auto found = files_.find(path);
-  if (!found) reject_damaged("it has no configuration " + core::excerpt(path));
+  if (!found) refuse_damaged("it has no configuration " + core::excerpt(path));
   ArchivedImage image;
   image.config = text_of(*found);
   const auto named = "sha256:" + fs::path(path).stem().string();
   Manifest manifest;
   manifest.config.digest = sha256_of(image.config);
   if (is_digest(named) && named != manifest.config.digest)
-    reject_damaged("its configuration has another content than that of " + named);
+    refuse_damaged("its configuration has another content than that of " + named);
   const auto* layers = core::member(entry, "Layers");
-  if (!layers || !layers->is_array()) reject_damaged("its manifest.json lists no layers");
+  if (!layers || !layers->is_array()) refuse_damaged("its manifest.json lists no layers");
   manifest.layers.resize(layers->size());
   image.description = describe(core::parse_json(image.config), manifest);
   for (std::size_t i = 0; i < layers->size(); ++i) {
@@ -253,13 +256,13 @@ ArchivedImage Reader::read_saved() const {
 }
 
 /// Such an archive does not say how a layer is packed.
-void Reader::add_saved_layer(ArchivedImage& image, const std::string& path,
-                             const std::string& unpacked) const {
+void ArchiveReader::add_saved_layer(ArchivedImage& image, const std::string& path,
+                                    const std::string& unpacked) const {
   using namespace std::string_view_literals;
   const auto found = files_.find(path);
   if (!found)
-    reject("it has no layer " + core::excerpt(path),
-           {"save it again, from an engine that has pulled all of the image"});
+    refuse_image("it has no layer " + core::excerpt(path),
+                 {"save it again, from an engine that has pulled all of the image"});
   Blob layer{"application/vnd.oci.image.layer.v1.tar", {}, found->size};
   const auto begin = read_slice(*found, 0, 4);
   const bool is_packed = begin.starts_with("\x1f\x8b"sv) || begin == "\x28\xb5\x2f\xfd"sv;
@@ -274,7 +277,7 @@ void Reader::add_saved_layer(ArchivedImage& image, const std::string& path,
 }
 
 /// Texts and slices, one after the other.
-class Parts {
+class LoadableTar {
  public:
   void add_file(const std::string& name, std::string content) {
     auto text = file_tree::tar_header({.name = name, .mode = 0644, .size = content.size()});
@@ -314,7 +317,8 @@ class Parts {
     if (!part.text.empty()) {
       piece_ = std::exchange(part.text, {});
     } else {
-      piece_ = part.slice.size > done_ ? read_slice(part.slice, done_, piece_size) : std::string();
+      piece_ =
+          part.slice.size > done_ ? read_slice(part.slice, done_, copied_at_once) : std::string();
       done_ += piece_.size();
     }
     if (part.slice.size == done_) {
@@ -335,7 +339,7 @@ class Parts {
 ArchivedImage read_archive(const settings::ImageArchive& archive, const fs::path& root,
                            const std::string& platform) {
   try {
-    return Reader(archive, root, platform).read();
+    return ArchiveReader(archive, root, platform).read();
   } catch (const core::EnvironmentError& error) {
     throw core::EnvironmentError("cannot read the image " + archive.text() + ": " + error.what(),
                                  error.advice());
@@ -348,7 +352,7 @@ void copy_layer(const ArchivedImage& image, std::size_t layer, const fs::path& t
   if (!file) throw core::system_error("cannot write " + to.string(), errno);
   core::Hasher hasher;
   for (std::uint64_t done = 0; done < slice.size;) {
-    const auto piece = read_slice(slice, done, piece_size);
+    const auto piece = read_slice(slice, done, copied_at_once);
     hasher.update(piece);
     core::write_fully(file.get(), piece, to);
     done += piece.size();
@@ -363,7 +367,7 @@ void copy_layer(const ArchivedImage& image, std::size_t layer, const fs::path& t
 
 net::BodySource loadable_tar(const ArchivedImage& image, const std::string& name) {
   const auto config = text_at(image.description, "Id").substr(std::string_view("sha256:").size());
-  auto parts = std::make_shared<Parts>();
+  auto parts = std::make_shared<LoadableTar>();
   json entry = json::object();
   entry["Config"] = config + ".json";
   entry["RepoTags"] = json::array();

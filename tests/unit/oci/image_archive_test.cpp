@@ -16,13 +16,15 @@ using nlohmann::json;
 using test::tar::entry;
 using testing::HasSubstr;
 
-std::string digest_of(const std::string& text) { return "sha256:" + core::sha256(text).hex(); }
-std::string hex_of(const std::string& text) { return core::sha256(text).hex(); }
+std::string digest_in_archive(const std::string& text) {
+  return "sha256:" + core::sha256(text).hex();
+}
+std::string hex_in_archive(const std::string& text) { return core::sha256(text).hex(); }
 
-json described(const std::string& text, const std::string& type) {
+json descriptor_of(const std::string& text, const std::string& type) {
   json blob = json::object();
   blob["mediaType"] = type;
-  blob["digest"] = digest_of(text);
+  blob["digest"] = digest_in_archive(text);
   blob["size"] = text.size();
   return blob;
 }
@@ -35,7 +37,7 @@ class Archives : public testing::Test {
     config["os"] = "linux";
     config["architecture"] = architecture;
     config["config"]["Env"] = json::array({"A=b"});
-    config["rootfs"]["diff_ids"] = json::array({digest_of(unpacked())});
+    config["rootfs"]["diff_ids"] = json::array({digest_in_archive(unpacked())});
     return config.dump();
   }
   static std::string unpacked() { return entry('0', "x", "text") + test::tar::end; }
@@ -44,11 +46,12 @@ class Archives : public testing::Test {
   json add_image(const std::string& architecture, const std::string& name = {}) {
     const auto config = config_for(architecture);
     json manifest = json::object();
-    manifest["config"] = described(config, "application/vnd.oci.image.config.v1+json");
+    manifest["config"] = descriptor_of(config, "application/vnd.oci.image.config.v1+json");
     manifest["layers"] =
-        json::array({described(unpacked(), "application/vnd.oci.image.layer.v1.tar")});
-    for (const auto& text : {config, unpacked(), manifest.dump()}) blobs_[hex_of(text)] = text;
-    auto descriptor = described(manifest.dump(), "application/vnd.oci.image.manifest.v1+json");
+        json::array({descriptor_of(unpacked(), "application/vnd.oci.image.layer.v1.tar")});
+    for (const auto& text : {config, unpacked(), manifest.dump()})
+      blobs_[hex_in_archive(text)] = text;
+    auto descriptor = descriptor_of(manifest.dump(), "application/vnd.oci.image.manifest.v1+json");
     descriptor["platform"]["os"] = "linux";
     descriptor["platform"]["architecture"] = architecture;
     if (!name.empty()) descriptor["annotations"]["org.opencontainers.image.ref.name"] = name;
@@ -65,13 +68,14 @@ class Archives : public testing::Test {
   static std::string saved(const std::string& architecture, const json& tags) {
     const auto config = config_for(architecture);
     json image = json::object(), list = json::array();
-    image["Config"] = hex_of(config) + ".json";
+    image["Config"] = hex_in_archive(config) + ".json";
     image["RepoTags"] = tags;
     image["Layers"] = json::array({"b/layer.tar"});
     list.push_back(image);
     return entry('5', "a/") + entry('0', "a/layer.tar", unpacked()) +
            entry('2', "b/layer.tar", {}, "../a/layer.tar") +
-           entry('0', hex_of(config) + ".json", config) + entry('0', "manifest.json", list.dump());
+           entry('0', hex_in_archive(config) + ".json", config) +
+           entry('0', "manifest.json", list.dump());
   }
 
   void write(const std::string& tar) {
@@ -117,7 +121,7 @@ TEST_F(Archives, what_is_not_a_whole_archive_is_refused) {
 
 TEST_F(Archives, what_is_not_its_digests_content_is_refused) {
   const auto image = add_image("amd64");
-  const auto config = hex_of(config_for("amd64"));
+  const auto config = hex_in_archive(config_for("amd64"));
   const auto tampered = [&](const std::string& hex, const std::string& text) {
     const auto before = std::exchange(blobs_[hex], text);
     write(layout({image}));
@@ -125,13 +129,13 @@ TEST_F(Archives, what_is_not_its_digests_content_is_refused) {
     return failure("oci-archive:image.tar");
   };
   EXPECT_THAT(tampered(config, config_for("amd65")), HasSubstr("another content than that of"));
-  EXPECT_THAT(tampered(hex_of(unpacked()), "short"), HasSubstr("another size"));
+  EXPECT_THAT(tampered(hex_in_archive(unpacked()), "short"), HasSubstr("another size"));
   auto other = unpacked();
   other[520] = 'X';
-  EXPECT_EQ(tampered(hex_of(unpacked()), other), "it was read");
+  EXPECT_EQ(tampered(hex_in_archive(unpacked()), other), "it was read");
   EXPECT_THROW(copy_layer(read("oci-archive:image.tar"), 0, folder_.path() / "layer"),
                core::EnvironmentError);
-  blobs_.erase(hex_of(unpacked()));
+  blobs_.erase(hex_in_archive(unpacked()));
   write(layout({image}));
   EXPECT_THAT(failure("oci-archive:image.tar"), HasSubstr("it has no layer sha256:"));
 }
@@ -160,7 +164,7 @@ TEST_F(Archives, one_image_for_several_platforms_is_chosen_by_them) {
 TEST_F(Archives, of_all_kinds_are_the_image_that_an_engine_describes) {
   write(layout({add_image("amd64")}));
   const auto image = read("oci-archive:image.tar", "linux/amd64");
-  EXPECT_EQ(image.description.at("Id"), digest_of(config_for("amd64")));
+  EXPECT_EQ(image.description.at("Id"), digest_in_archive(config_for("amd64")));
   EXPECT_EQ(image.description.at("Config").at("Env").at(0), "A=b");
   copy_layer(image, 0, folder_.path() / "layer");
   EXPECT_EQ(core::read_file(folder_.path() / "layer"), unpacked());
