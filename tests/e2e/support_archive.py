@@ -23,6 +23,10 @@ def layer_of_shell(which: str) -> bytes:
             add_file(tar, program[1:], pathlib.Path(program).read_bytes(), 0o755)
         for name, text in {"which": which, "passwd": "root:x:0:0::/:/bin/sh\n", "group": "root:x:0:\n"}.items():
             add_file(tar, f"etc/{name}", text.encode())
+        for name in ("tmp", "home", "root"):  # mount points of container runtimes
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(folder)
     return written.getvalue()
 
 
