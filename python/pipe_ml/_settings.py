@@ -161,7 +161,8 @@ class DockerSettings(TypedDict, total=False):
     network: str
     """Network mode of the container: bridge, host, none, or a network's name."""
     parent_image: str
-    """Image that the generated Dockerfile starts FROM. Excludes `dockerfile`; where a step gives one of the two, it replaces the
+    """Image that the generated Dockerfile starts FROM, of a registry or of an archive: `oci-archive:FILE[:TAG]`,
+    `oci:FOLDER[:TAG]`, `docker-archive:FILE[:NAME]`. Excludes `dockerfile`; where a step gives one of the two, it replaces the
     pipeline's other."""
     parent_image_build_config: BuildConfig
     """Build options of `dockerfile`."""

@@ -14,6 +14,7 @@
 #include "driver/recorded_steps.hpp"
 #include "lockfile/locked_environment.hpp"
 #include "sbom/image_record.hpp"
+#include "settings/image_archive.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -93,7 +94,7 @@ class ImageReader {
   /// Adds the base image, which may have been replaced under its name since.
   void add_base(sbom::ImageRecord& record) {
     record.base = first_of(parts_, "parent_image");
-    if (record.base.empty()) return;
+    if (record.base.empty() || settings::image_archive(record.base)) return;
     const auto base = context_.await(engine_.inspect_image(record.base));
     const auto identity = first_of(parts_, "parent_id");
     if (base && !identity.empty() && docker::image_identity(*base).starts_with(identity))

@@ -4,6 +4,7 @@
 
 #include "async/deadline.hpp"
 #include "core/bounded_json.hpp"
+#include "core/excerpt.hpp"
 #include "core/log.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/json_lines.hpp"
@@ -84,6 +85,20 @@ struct EngineApi::Implementation : EngineConnection {
     call.stream = call.opens_at_once = true;
     co_await send(std::move(call));
     frames.finish();
+  }
+  /// Sends a call with a tar, which cannot be repeated, and reads the JSON lines of the response.
+  async::Task<> send_tar(EngineCall call, net::BodySource tar,
+                         std::function<void(const nlohmann::json&)> on_message,
+                         core::CancelSource* cancel) {
+    JsonLines lines(std::move(on_message));
+    call.headers.push_back("Content-Type: application/x-tar");
+    call.source = [tar = std::move(tar)]() mutable { return std::exchange(tar, {}); };
+    call.repeatable = false;
+    call.on_body = [&lines](std::string_view bytes) { lines.feed(bytes); };
+    call.cancel = cancel;
+    call.stream = true;
+    co_await send(std::move(call));
+    lines.finish();
   }
 };
 
@@ -231,19 +246,17 @@ async::Task<> EngineApi::build(std::string query, std::string registry_config,
                                net::BodySource context,
                                std::function<void(const nlohmann::json&)> on_message,
                                core::CancelSource& cancel) {
-  JsonLines lines(std::move(on_message));
   EngineCall call("build an image", "POST", "/build?" + query);
-  call.headers.push_back("Content-Type: application/x-tar");
   if (!registry_config.empty()) call.headers.push_back("X-Registry-Config: " + registry_config);
-  call.source = [context = std::move(context)]() mutable { return std::exchange(context, {}); };
-  call.repeatable = false;
-  call.on_body = [&lines](std::string_view bytes) { lines.feed(bytes); };
-  call.cancel = &cancel;
-  call.stream = true;
-  co_await self_->send(std::move(call));
-  lines.finish();
+  return self_->send_tar(std::move(call), std::move(context), std::move(on_message), &cancel);
 }
 
+async::Task<> EngineApi::load_image(std::string what, net::BodySource tar,
+                                    std::function<void(const nlohmann::json&)> on_message,
+                                    core::CancelSource& cancel) {
+  EngineCall call("load the image " + what, "POST", "/images/load?quiet=1");
+  return self_->send_tar(std::move(call), std::move(tar), std::move(on_message), &cancel);
+}
 async::Task<std::string> EngineApi::create_container(std::string name, nlohmann::json body,
                                                      std::string platform,
                                                      core::CancelSource* retries) {

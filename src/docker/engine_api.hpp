@@ -130,6 +130,11 @@ class EngineApi {
   async::Task<> build(std::string query, std::string registry_config, net::BodySource context,
                       std::function<void(const nlohmann::json&)> on_message,
                       core::CancelSource& cancel);
+  /// Sends POST /images/load likewise; errors of the engine's are among the messages, too.
+  /// @param what is loaded, for errors
+  async::Task<> load_image(std::string what, net::BodySource tar,
+                           std::function<void(const nlohmann::json&)> on_message,
+                           core::CancelSource& cancel);
 
   /// Returns the identifier. If an earlier try created the container but its response was lost,
   /// returns that container. @param retries a stop ends the retries

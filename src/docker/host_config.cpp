@@ -15,6 +15,7 @@
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/text.hpp"
+#include "settings/image_archive.hpp"
 
 namespace pipeline::docker {
 
@@ -177,7 +178,7 @@ HostConfig config_for_build(const HostSources& sources, const std::vector<std::s
   auto config = read_host_config(sources);
   const auto patterns = core::words_of(sources.variable(index_parents).value_or(""));
   const auto is_trusted = [&](const std::string& image) {
-    return image.find('/') == image.npos ||
+    return (image.find('/') == image.npos && !settings::image_archive(image)) ||
            std::ranges::any_of(patterns, [&](const std::string& pattern) {
              return core::matches_glob(pattern, image);
            });

@@ -11,6 +11,7 @@
 #include "core/joined.hpp"
 #include "core/project.hpp"
 #include "core/text.hpp"
+#include "docker/archived_parent.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_query.hpp"
 #include "docker/build_reason.hpp"
@@ -59,12 +60,6 @@ std::string user_of(const nlohmann::json& image) {
   return config != image.end() && config->is_object() ? config->value("User", "") : "";
 }
 
-bool fits_platform(const nlohmann::json& image, const std::string& platform) {
-  if (platform.empty()) return true;
-  auto own = text_at(image, "Os") + "/" + text_at(image, "Architecture");
-  return platform == own || platform.starts_with(own + "/");
-}
-
 /// Returns the error for images that were pulled and are nevertheless missing, as in a store with
 /// several platforms whose API describes only its own machine's.
 core::EnvironmentError invisible_image_error(const ImagePlan& plan) {
@@ -83,6 +78,7 @@ struct ImageBuilder::Implementation {
   Implementation(asio::io_context& loop, EngineApi& api, BuilderOptions builder_options)
       : engine(api),
         options(std::move(builder_options)),
+        archives(loop, engine, options),
         inspected(loop),
         made(loop),
         builds(loop),
@@ -104,12 +100,13 @@ struct ImageBuilder::Implementation {
   /// a build, comes first. Empty if it may.
   async::Task<std::string> unknown_to_look(const StepSpec& step, const InspectedImage& image);
   async::Task<ImageStatus> parent_status(const ImagePlan& plan);
-  /// Returns the image if the engine has it for the plan's platform.
+  /// Returns the image if the engine has it for the plan's platform, or it is an archive.
   async::Task<std::optional<nlohmann::json>> parent_image(std::string reference,
                                                           const ImagePlan& plan);
 
   EngineApi& engine;
   BuilderOptions options;
+  ArchivedParents archives;
   async::SingleFlight<InspectedImage> inspected;  // Keyed by key_of(step).
   async::SingleFlight<ImageStatus> made;          // Keyed by key_of(step).
   async::SingleFlight<std::string> builds;        // The image's id, keyed by its reference.
@@ -191,6 +188,7 @@ async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
 
 async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_image(
     std::string reference, const ImagePlan& plan) {
+  if (has_archived_parent(plan)) co_return archives.find(plan).description;
   auto image = co_await engine.inspect_image(reference, plan.platform);
   if (image && !fits_platform(*image, plan.platform)) image.reset();
   co_return image;
@@ -198,6 +196,7 @@ async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_
 
 /// Returns the status of a plan that does not build.
 async::Task<ImageStatus> ImageBuilder::Implementation::parent_status(const ImagePlan& plan) {
+  if (has_archived_parent(plan)) co_return co_await archives.status(plan);
   ImageStatus status;
   status.resolves = plan.resolves;
   status.reference = plan.parent_image;
@@ -290,8 +289,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   if (plan.build && !plan.own) {
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
-    } else if (const auto parent =
-                   co_await engine.inspect_image(plan.parent_image, plan.platform)) {
+    } else if (const auto parent = co_await parent_image(plan.parent_image, plan)) {
       user = user_of(*parent);
     }
     if (user == "root" || user == "0") user.clear();
@@ -328,6 +326,8 @@ async::Task<> ImageBuilder::Implementation::BuildJob::pull_all(const ImagePlan& 
 
 async::Task<> ImageBuilder::Implementation::BuildJob::pull(const std::string& reference,
                                                            const ImagePlan& plan) {
+  if (has_archived_parent(plan))
+    co_return co_await builder_.archives.ensure(plan, step_.name, events_, cancel_);
   BuildReport report{reference, step_.name, "pull: build_options.pull is set"};
   if (!plan.options.pull.value_or(false)) {
     const auto image = co_await builder_.engine.inspect_image(reference, plan.platform);
@@ -367,7 +367,9 @@ void ImageBuilder::Implementation::BuildJob::report_notices(const ImagePlan& pla
 async::Task<ImageBuilder::Implementation::InspectedImage>
 ImageBuilder::Implementation::BuildJob::prepare(InspectedImage image, bool is_newer_wanted) {
   co_await pull_all(*image.plan);
-  if (image.status.digest.empty() || is_newer_wanted) image = co_await builder_.inspect(step_);
+  const bool is_loaded = !image.plan->build && has_archived_parent(*image.plan);
+  if (image.status.digest.empty() || is_newer_wanted || is_loaded)
+    image = co_await builder_.inspect(step_);
   if (image.resolves) {
     co_await resolve(*image.plan);
     image = co_await builder_.inspect(step_);
@@ -391,6 +393,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::BuildJob::make() {
   if (plan.build) {
     if (image.status.image_id.empty()) {
       ImageStatus from;
+      if (has_archived_parent(plan)) from.reference = builder_.archives.reference(plan);
       if (plan.parent) {
         from = co_await builder_.image_status(*plan.parent);
         if (from.image_id.empty()) from = co_await build(*plan.parent, from, "");
@@ -430,8 +433,8 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
   auto* info = co_await engine.info();
   auto dockerfile =
       info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
-  if (!from.empty())
-    dockerfile = core::replaced(std::move(dockerfile), "pipe:own-dockerfile", from);
+  for (const auto* name : {"pipe:own-dockerfile", archived_parent_name})
+    if (!from.empty()) dockerfile = core::replaced(std::move(dockerfile), name, from);
 
   const auto stage = status.digest + "-" + std::to_string(Clock::now().time_since_epoch().count());
   dockerfile = core::replaced(std::move(dockerfile), "of-this-build", stage);

@@ -43,4 +43,10 @@ std::string image_identity(const json& image) {
   return hasher.finish().hex();
 }
 
+bool fits_platform(const json& image, const std::string& platform) {
+  if (platform.empty()) return true;
+  const auto own = text_at(image, "Os") + "/" + text_at(image, "Architecture");
+  return platform == own || platform.starts_with(own + "/");
+}
+
 }  // namespace pipeline::docker

@@ -14,4 +14,7 @@ namespace pipeline::docker {
 /// @param image the response of GET /images/NAME/json
 std::string image_identity(const nlohmann::json& image);
 
+/// Returns true if the image is made for the platform, or the platform is empty.
+bool fits_platform(const nlohmann::json& image, const std::string& platform);
+
 }  // namespace pipeline::docker

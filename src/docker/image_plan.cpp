@@ -10,6 +10,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "docker/archived_parent.hpp"
 #include "docker/context.hpp"
 #include "docker/context_writer.hpp"
 #include "docker/dockerfile.hpp"
@@ -17,6 +18,7 @@
 #include "docker/package_layers.hpp"
 #include "lockfile/lock_file.hpp"
 #include "python_packages/requirements.hpp"
+#include "settings/image_archive.hpp"
 #include "settings/settings.hpp"
 #include "settings/snapshot.hpp"
 #include "templates/templates.hpp"
@@ -151,6 +153,7 @@ class ImagePlanner {
   ImagePlan plan() && {
     read_parent_image();
     if (settings_.skip_build.value_or(false)) {
+      if (has_archived_parent(plan_)) read_repository();  // It is loaded under such a name.
       plan_.build = false;
       return std::move(plan_);
     }
@@ -175,9 +178,9 @@ class ImagePlanner {
     plan_.platform = settings_.platform.value_or("");
     plan_.parent_image =
         settings_.parent_image.value_or(std::string(settings::default_parent_image));
-    if (!settings::is_image_reference(plan_.parent_image))
+    if (!settings::is_parent_image(plan_.parent_image))
       throw core::InputError("parent_image '" + plan_.parent_image + "' is not an image reference",
-                             "write NAME:TAG or REGISTRY/NAME:TAG");
+                             "write NAME:TAG, REGISTRY/NAME:TAG or oci-archive:FILE");
     if (!parent_is_empty()) {
       plan_.images_used = {plan_.parent_image};
     } else if (!step_.program && !settings_.dockerfile) {
@@ -401,7 +404,9 @@ class ImagePlanner {
   }
 
   void add_dockerfiles() {
-    values_.parent_image = settings_.dockerfile ? "pipe:own-dockerfile" : plan_.parent_image;
+    values_.parent_image = settings_.dockerfile         ? "pipe:own-dockerfile"
+                           : has_archived_parent(plan_) ? archived_parent_name
+                                                        : plan_.parent_image;
     plan_.dockerfile = dockerfile_text(values_, Builder::buildkit, options_.template_dir);
     plan_.classic_dockerfile = dockerfile_text(values_, Builder::classic, options_.template_dir);
     plan_.context = std::move(context_).sorted();

@@ -12,11 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <pipeline/spec.hpp>
 
 #include "async/task.hpp"
 #include "file_tree/tar_stream.hpp"
 #include "lockfile/locked_environment.hpp"
+#include "net/http.hpp"
 #include "python_packages/requirements.hpp"
 
 namespace pipeline::lockfile {
@@ -33,6 +36,13 @@ using Locked = std::shared_ptr<const lockfile::LockedEnvironment>;
 /// The packages of each layer, the first one below all others.
 using PackageLayers = std::vector<std::vector<lockfile::LockedPackage>>;
 
+/// An image of an archive on this machine.
+struct ArchivedImage {
+  nlohmann::json description;  ///< As an engine describes it, for image_identity().
+  /// Returns the tar for POST /images/load that gives the image this name.
+  std::function<net::BodySource(const std::string& name)> tar;
+};
+
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
@@ -41,6 +51,9 @@ struct BuilderOptions {
       nullptr;                       ///< Outlives the builder. Null: a build resolves requirements.
   std::string owner;                 ///< Label of containers that resolve: see owner_of().
   std::filesystem::path state = {};  ///< The state folder, which is not part of any context.
+  /// Reads the archive that a parent image names, for a platform or for any; null: there are none.
+  std::function<ArchivedImage(const std::string& parent_image, const std::string& platform)>
+      read_archive = {};
 };
 
 /// The named parts of an environment as texts, used to explain why two images differ. Lists are

@@ -93,10 +93,12 @@ void fields(Visitor&& visit, const BuildConfig*) {
 template <class Visitor>
 void fields(Visitor&& visit, const DockerSettings*) {
   using S = DockerSettings;
-  visit(Field{"parent_image", &S::parent_image,
-              "Image that the generated Dockerfile starts FROM. Excludes `dockerfile`; where a "
-              "step gives one of the two, it replaces the pipeline's other.",
-              &formats::image});
+  visit(
+      Field{"parent_image", &S::parent_image,
+            "Image that the generated Dockerfile starts FROM, of a registry or of an archive: "
+            "`oci-archive:FILE[:TAG]`, `oci:FOLDER[:TAG]`, `docker-archive:FILE[:NAME]`. Excludes "
+            "`dockerfile`; where a step gives one of the two, it replaces the pipeline's other.",
+            &formats::parent_image});
   visit(Field{"dockerfile", &S::dockerfile,
               "A Dockerfile of your own, built first; its result is the parent image. Excludes "
               "`parent_image`.",

@@ -10,6 +10,7 @@
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "settings/failure_pattern.hpp"
+#include "settings/image_archive.hpp"
 #include "settings/image_reference.hpp"
 #include "settings/snapshot.hpp"
 
@@ -361,6 +362,12 @@ const Format path{"a path, without control characters and not empty", is_word,
 const Format image{
     "an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`",
     is_image_reference, "^[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?$"};
+const Format parent_image{
+    "an image such as `python:3.11-slim`, `ghcr.io/owner/name:tag` or `name@sha256:...`, or an "
+    "archive such as `oci-archive:FILE[:TAG]` or `docker-archive:FILE[:NAME]`",
+    is_parent_image,
+    "^((oci|oci-archive|docker-archive):[^:]+(:.+)?|"
+    "[A-Za-z0-9][A-Za-z0-9._:/-]*(@[A-Za-z0-9+._-]+:[0-9a-f]{32,})?)$"};
 const Format repository{
     "a repository name in lower case such as `pipe` or `ghcr.io/owner/name`, without a tag",
     is_image_repository, "^[A-Za-z0-9][A-Za-z0-9._:/-]*$", nearest_repository};

@@ -31,7 +31,8 @@ extern const Format text;  ///< May have several lines.
 extern const Format path;
 extern const Format
     image;  ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
-extern const Format repository;  ///< An image without tag and digest.
+extern const Format parent_image;  ///< An image, or an archive: see image_archive.hpp.
+extern const Format repository;    ///< An image without tag and digest.
 extern const Format image_tag;
 extern const Format platform;  ///< `OS/ARCH[/VARIANT]`
 extern const Format user;      ///< `NAME`, `UID` or `UID:GID`

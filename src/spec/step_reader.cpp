@@ -9,6 +9,7 @@
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
+#include "settings/image_archive.hpp"
 #include "spec/condition.hpp"
 #include "spec/data_reader.hpp"
 #include "spec/include.hpp"
@@ -44,6 +45,12 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
     if (path && !fs::path(*path).is_absolute())
       path = (folder / *path).lexically_normal().generic_string();
   };
+  if (auto archive = settings::image_archive(docker.parent_image.value_or(""))) {
+    std::optional<std::string> path = archive->path;
+    move(path);
+    archive->path = *path;
+    docker.parent_image = archive->text();
+  }
   move(docker.dockerfile);
   move(docker.build_context_root);
   move(docker.pyproject_path);
@@ -373,26 +380,34 @@ void StepReader::check_file(const core::Value& settings,
     value = value->find(key);
     if (!value) return;
   }
-  if (value->kind != core::Value::Kind::scalar || !settings::formats::path.accepts(value->scalar))
-    return;
-  const auto [known, is_new] = memory_->exists.emplace(value->scalar + (folder ? "/" : ""), false);
+  if (value->kind == core::Value::Kind::scalar && settings::formats::path.accepts(value->scalar))
+    check_path(*value, value->scalar, folder);
+}
+
+void StepReader::check_path(const core::Value& value, const std::string& name, bool folder) {
+  const auto [known, is_new] = memory_->exists.emplace(name + (folder ? "/" : ""), false);
   std::error_code error;
-  const fs::path path = root_ / value->scalar;
+  const fs::path path = root_ / name;
   if (is_new)
     known->second = folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
   if (is_new) sources_.insert(path.lexically_normal());
   if (!known->second)
-    settings::report(diagnostics_, "missing-file",
-                     std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar +
-                         "' does not exist",
-                     value->span, {"looked for " + path.lexically_normal().string()},
-                     vcs::sparse_advice(root_, value->scalar));
+    settings::report(
+        diagnostics_, "missing-file",
+        std::string("the ") + (folder ? "folder" : "file") + " '" + name + "' does not exist",
+        value.span, {"looked for " + path.lexically_normal().string()},
+        vcs::sparse_advice(root_, name));
 }
 
 void StepReader::read_settings(const core::Value& map, Settings& settings) {
   gpu::check_placement(map, diagnostics_);
   const core::Value* docker = map.find("docker");
   if (!docker || docker->kind != core::Value::Kind::map) return;
+  if (const auto* image = docker->find("parent_image");
+      image && image->kind == core::Value::Kind::scalar &&
+      settings::formats::parent_image.accepts(image->scalar))
+    if (const auto archive = settings::image_archive(image->scalar))
+      check_path(*image, archive->path, archive->is_folder());
   check_file(*docker, {"dockerfile"}, false);
   check_file(*docker, {"build_context_root"}, true);
   check_file(*docker, {"pyproject_path"}, false);

@@ -47,6 +47,8 @@ class StepReader {
   void read_settings(const core::Value& map, Settings& settings);
   void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
                   bool folder);
+  /// @param value whose span an error names
+  void check_path(const core::Value& value, const std::string& name, bool folder);
   void check_code(const core::Value& code, const std::vector<std::string>& patterns);
   void read_shell(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);

@@ -13,6 +13,7 @@ import unittest
 
 from nodes_test import WRITE
 from support import NOWHERE, PARENT, docker, wait_until
+from support_archive import write_oci_archive
 from support_slurm import OnSlurm, slurm
 
 SMALL = "debian:bookworm-slim"
@@ -148,6 +149,20 @@ class Images(OnSlurm):
             self.pipeline({"train": {"nodes": 2, "command": ["no-such-program"]}})
             self.assertIn("its image has no program 'no-such-program'", self.run_pipe(code=1).failure("train")["message"])
             self.assert_nothing_left()
+
+    def test_without_an_engine_an_archive_is_the_image_and_the_key_is_that_of_docker(self):
+        nowhere = {"DOCKER_HOST": NOWHERE, "PIPE_CACHE_DIR": str(self.folder / "cache")}
+        self.pipeline({"step": {"command": "read -r x </etc/which; echo \"$x\" >${outputs.x}", "outputs": ["x"]}}, settings={"docker": {"parent_image": "oci-archive:image.tar"}})
+        (self.folder / "image.tar").write_bytes(b"no archive" * 200)
+        self.assertIn("'step' cannot run: cannot read the image oci-archive:image.tar: it is not a whole tar archive", self.run_pipe(code=2, **nowhere).text)
+        for which in ("one\n", "two\n"):
+            write_oci_archive(self.folder / "image.tar", which)
+            self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "succeeded"})
+            self.assertEqual(self.artifact("step.x"), which)
+        self.assertEqual(len(list((self.folder / "cache/squashfs").glob("*.sqsh"))), 2)
+        self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "cached"})
+        plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
+        self.assertNotIn('"action": "run"', plan.out)
 
     def test_what_is_missing_is_said(self):
         self.pipeline({"step": {"command": "true"}})

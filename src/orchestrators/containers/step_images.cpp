@@ -7,11 +7,13 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "docker/reference.hpp"
+#include "oci/image_archive.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/containers/installed_packages.hpp"
 #include "orchestrators/containers/service_images.hpp"
 #include "orchestrators/owner.hpp"
+#include "settings/image_archive.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::orchestrators::containers {
@@ -22,7 +24,8 @@ using nlohmann::json;
 /// Returns true if only the settings and the engine's images determine the image; not if files of
 /// the pipeline's folder or the machine's own Python do, too.
 bool images_decide(const DockerSettings& settings) {
-  return settings.parent_image && !settings.dockerfile && !settings.pyproject_path &&
+  return settings.parent_image && !settings::image_archive(*settings.parent_image) &&
+         !settings.dockerfile && !settings.pyproject_path &&
          !settings.local_project_install_command &&
          !settings.replicate_local_python_environment.value_or(false) &&
          !settings.prevent_build_reuse.value_or(false);
@@ -32,6 +35,17 @@ bool images_decide(const DockerSettings& settings) {
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
          step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
+}
+
+/// Reads the archives of a pipeline's folder for an engine.
+auto archive_reader(std::filesystem::path root) {
+  return [root = std::move(root)](const std::string& parent_image, const std::string& platform) {
+    const auto image = oci::read_archive(*settings::image_archive(parent_image), root, platform);
+    docker::ArchivedImage archived;
+    archived.description = image.description;
+    archived.tar = [image](const std::string& name) { return oci::loadable_tar(image, name); };
+    return archived;
+  };
 }
 
 /// Describes an image whose packages, and so its reference, are not known yet.
@@ -66,7 +80,8 @@ StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine,
                 .run_id = options.run_id,
                 .lock = options.lock,
                 .owner = options.state.empty() ? std::string() : owner_of(options.state),
-                .state = options.state}),
+                .state = options.state,
+                .read_archive = archive_reader(options.root)}),
       programs_(loop, engine, options.run_id),
       published_(published),
       run_(options.run_id),

@@ -36,6 +36,7 @@
 #include "orchestrators/stopped.hpp"
 #include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/usage/process_waits.hpp"
+#include "settings/image_archive.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 namespace {
@@ -281,7 +282,8 @@ class DockerOrchestrator : public OneEngine {
     if (!inventory_) {
       auto* access = co_await gpu_access();
       auto image = (co_await images_.builder().status(step)).image_id;
-      if (const auto& parent = step.settings->docker.parent_image; image.empty() && parent) {
+      const auto& parent = step.settings->docker.parent_image;
+      if (image.empty() && parent && !settings::image_archive(*parent)) {
         const auto found = co_await engine_.inspect_image(*parent);
         if (found) image = *parent;
       }

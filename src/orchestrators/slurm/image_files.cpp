@@ -161,7 +161,7 @@ async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventS
   const FilesWriter write = [&](const fs::path& tar) {
     return pulled_.write_files(image, platform, tar, on_line, cancel);
   };
-  const auto reason = image.name + " for the nodes, pulled without an engine";
+  const auto reason = image.name + " for the nodes, without an engine";
   const std::function<async::Task<std::string>()> work = [&]() {
     return make(known, step.name, reason, write, events, cancel);
   };

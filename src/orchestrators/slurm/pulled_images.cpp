@@ -14,6 +14,7 @@
 #include "core/joined.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
+#include "docker/archived_parent.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/reference.hpp"
 #include "oci/image_tree.hpp"
@@ -21,6 +22,7 @@
 #include "orchestrators/owner.hpp"
 #include "orchestrators/slurm/shell_work.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
+#include "settings/image_archive.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -98,6 +100,10 @@ docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
 
 std::optional<PulledImage> PulledImages::find(const StepSpec& step) const {
   const auto plan = plan_of(step);
+  if (docker::has_archived_parent(plan)) {
+    const auto& parent = plan.parent_image;
+    return image_of(step, parent, archived_image(parent, plan.platform).description);
+  }
   const auto record = core::parse_json(recorded_image(key_of(step)));
   if (!record.is_object() || !record.contains("parent") || !record.at("parent").is_object())
     return std::nullopt;
@@ -105,7 +111,7 @@ std::optional<PulledImage> PulledImages::find(const StepSpec& step) const {
 }
 
 async::Task<PulledImage> PulledImages::ask(const StepSpec& step, core::CancelSource& cancel) {
-  plan_of(step);
+  if (docker::has_archived_parent(plan_of(step))) co_return *find(step);
   const auto parent = parent_of(step);
   const auto image =
       co_await client_.find(parent, step.settings->docker.platform.value_or(""), cancel);
@@ -119,8 +125,9 @@ PulledImage PulledImages::image_of(const StepSpec& step, std::string name, json 
   const auto identity = docker::image_identity(parent);
   PulledImage image;
   image.digest = plan.build ? docker::plan_digest(plan, {identity}) : identity;
-  image.reference =
-      plan.build ? plan.repository + ":env-" + image.digest.substr(0, 16) : plan.parent_image;
+  image.reference = plan.build ? plan.repository + ":env-" + image.digest.substr(0, 16)
+                    : docker::has_archived_parent(plan) ? docker::archived_reference(plan, identity)
+                                                        : plan.parent_image;
   image.name = std::move(name);
   image.file = squashfs_file(identity);
   image.variables = step.settings->docker.environment;
@@ -128,6 +135,34 @@ PulledImage PulledImages::image_of(const StepSpec& step, std::string name, json 
     image.variables.try_emplace(variable, value);
   image.parent = std::move(parent);
   return image;
+}
+
+/// The image of this machine's processor is taken where the step names no platform: the nodes run
+/// it as it is.
+const oci::ArchivedImage& PulledImages::archived_image(const std::string& parent,
+                                                       std::string platform) const {
+  if (platform.empty()) platform = oci::own_platform();
+  auto& image = archived_[parent + " " + platform];
+  if (!image) image = oci::read_archive(*settings::image_archive(parent), options_.root, platform);
+  return *image;
+}
+
+async::Task<oci::Image> PulledImages::contents_of(std::string name, std::string platform,
+                                                  core::CancelSource& cancel) {
+  if (!settings::image_archive(name)) co_return co_await client_.find(name, platform, cancel);
+  const auto& archived = archived_image(name, platform);
+  co_return oci::Image{{}, archived.description, archived.layers};
+}
+
+async::Task<> PulledImages::fetch_layer(std::string name, std::string platform, std::size_t layer,
+                                        oci::Blob blob, fs::path to, core::CancelSource& cancel) {
+  if (!settings::image_archive(name)) co_return co_await client_.download(name, blob, to, cancel);
+  const auto& archived = archived_image(name, platform);
+  const auto copy = [&] {
+    oci::copy_layer(archived, layer, to);
+    return true;
+  };
+  co_await async::on_pool(pool_, copy);
 }
 
 void PulledImages::record(const StepSpec& step, const PulledImage& image) {
@@ -141,7 +176,7 @@ void PulledImages::record(const StepSpec& step, const PulledImage& image) {
 async::Task<> PulledImages::write_files(PulledImage image, std::string platform, fs::path tar,
                                         const std::function<void(std::string)>& on_line,
                                         core::CancelSource& cancel) {
-  const auto found = co_await client_.find(image.name, platform, cancel);
+  const auto found = co_await contents_of(image.name, platform, cancel);
   const auto& digests = found.description.at("RootFS").at("Layers");
   if (docker::image_identity(found.description) != docker::image_identity(image.parent))
     throw core::EnvironmentError("the registry has another image under " + image.name);
@@ -153,7 +188,7 @@ async::Task<> PulledImages::write_files(PulledImage image, std::string platform,
     const auto& layer = found.layers[i];
     on_line("layer " + std::to_string(i + 1) + " of " + std::to_string(found.layers.size()) + ", " +
             core::format_bytes(layer.size));
-    co_await client_.download(image.name, layer, packed, cancel);
+    co_await fetch_layer(image.name, platform, i, layer, packed, cancel);
     layers.push_back(folder / ("layer-" + std::to_string(i)));
     co_await unpack(layer, packed, layers.back(), cancel);
     const auto wanted = digests.at(i).get<std::string>();

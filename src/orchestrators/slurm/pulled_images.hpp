@@ -1,10 +1,12 @@
 /// @file
-/// Parent images pulled from their registries by `pipe` itself, where no engine answers. A step's
-/// environment has the key that it has with an engine: an image's identity is that of its content.
+/// Parent images that `pipe` itself pulls from registries, or reads out of archives, where no
+/// engine answers. A step's environment has the key that it has with an engine: an image's identity
+/// is that of its content.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +15,7 @@
 
 #include "docker/image_plan.hpp"
 #include "oci/client.hpp"
+#include "oci/image_archive.hpp"
 #include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
@@ -23,7 +26,7 @@ namespace pipeline::orchestrators::slurm {
 struct PulledImage {
   std::string reference;  ///< As docker::ImageStatus::reference, and its digest.
   std::string digest;
-  std::string name;            ///< `NAME@sha256:...` of the parent.
+  std::string name;            ///< `NAME@sha256:...` of the parent, or its archive.
   nlohmann::json parent;       ///< See oci::describe().
   std::filesystem::path file;  ///< Its SquashFS file, which may be missing.
   StringMap variables;         ///< The image's own.
@@ -55,12 +58,22 @@ class PulledImages {
  private:
   PulledImage image_of(const StepSpec& step, std::string name, nlohmann::json parent) const;
   docker::ImagePlan plan_of(const StepSpec& step) const;
+  /// @param platform empty: that of this machine
+  const oci::ArchivedImage& archived_image(const std::string& parent, std::string platform) const;
+  /// Returns the image of a registry or an archive.
+  async::Task<oci::Image> contents_of(std::string name, std::string platform,
+                                      core::CancelSource& cancel);
+  /// Copies a layer of such an image, as packed as it is there.
+  async::Task<> fetch_layer(std::string name, std::string platform, std::size_t layer,
+                            oci::Blob blob, std::filesystem::path to, core::CancelSource& cancel);
   async::Task<> unpack(const oci::Blob& layer, std::filesystem::path packed,
                        std::filesystem::path unpacked, core::CancelSource& cancel);
 
   processes::ProcessReaper& reaper_;
   const docker::BuilderOptions options_;
   oci::Client client_;
+  /// What archives have, keyed by parent image and platform.
+  mutable std::map<std::string, std::optional<oci::ArchivedImage>> archived_;
   asio::thread_pool pool_{1};  ///< Computes digests, and writes.
 };
 
