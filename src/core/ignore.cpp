@@ -16,7 +16,8 @@ constexpr std::string_view blanks[] = {" \t\n\v\f\r", "\u0085\u00a0",
 
 /// Removes blank characters from both ends of the text, as Go's strings.TrimSpace does.
 std::string_view trim(std::string_view text) {
-  /// Returns the size of the blank character at one end of the text; 0: that end has another one.
+  /// Returns the size of the blank character at one end of the text; 0: no blank character is
+  /// there.
   /// @param bytes_at_end returns the given number of bytes from that end
   const auto blank_size = [](auto bytes_at_end) {
     for (std::size_t size = 1; size <= std::size(blanks); ++size)

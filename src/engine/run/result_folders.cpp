@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Kind of the stored values that record which output was copied to a path, as `DIGEST STAMP`.
-constexpr auto copy_records = "published_to";
+constexpr auto copy_record_kind = "published_to";
 
 /// Moves a file or folder to the target, replacing a file or folder that is there. Programs that
 /// read the target meanwhile find the old content or the new one. Only on a file system that
@@ -50,7 +50,7 @@ void ResultFolders::put(const StepSpec& step, const std::vector<store::OutputRec
 
 /// Returns true if the target is a copy of this output that nobody has changed since.
 bool ResultFolders::is_copied(const store::OutputRecord& output, const fs::path& target) {
-  const auto known = context_.services.store.key_values().find(copy_records, target.string());
+  const auto known = context_.services.store.key_values().find(copy_record_kind, target.string());
   std::error_code error;
   return known && fs::exists(target, error) &&
          *known == output.digest.hex() + " " + store::stamp_of(target);
@@ -62,7 +62,7 @@ async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, 
     if (is_copied(output, target)) co_return;
     auto& values = context_.services.store.key_values();
     std::error_code error;
-    if (fs::is_directory(target, error) && !values.find(copy_records, target.string()))
+    if (fs::is_directory(target, error) && !values.find(copy_record_kind, target.string()))
       throw core::EnvironmentError(
           "the folder " + target.string() + " exists already, and is not a copy of an output",
           {"move it away, or name another folder under `publish_to`"});
@@ -74,7 +74,7 @@ async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, 
       replace(fresh, target);
       return store::stamp_of(target);
     });
-    values.put(copy_records, target.string(), output.digest.hex() + " " + stamp);
+    values.put(copy_record_kind, target.string(), output.digest.hex() + " " + stamp);
   } catch (const core::EnvironmentError& error) {
     problem = error.what();
     for (const auto& advice : error.advice()) problem += "; " + advice;
