@@ -32,14 +32,15 @@ enum class ExecutionMode {
   continue_on_failure,  ///< Steps that do not depend on the failed one still run. The default.
 };
 
-/// When a step runs, by the end of the steps before it.
+/// Whether a step runs, depending on how the steps before it have ended.
 enum class RunOn {
-  success,  ///< All of them have succeeded. The default.
-  failure,  ///< At least one of them has failed: a notification.
-  always,   ///< All of them have ended, in any way: a clean-up.
+  success,  ///< All steps before it have succeeded. The default.
+  failure,  ///< At least one step before it has failed, as for a notification.
+  always,   ///< All steps before it have ended in any way, as for a clean-up.
 };
 
-/// The body of a notification: an object of pipe's own, or a text as Slack and Teams take it.
+/// The body of a notification: a JSON object with members that docs/runs.md names, or a text in the
+/// form that Slack or Teams takes.
 enum class NotifyFormat { json, slack, teams };
 
 /// A webhook that is called when a run has ended. Exactly one of `url`, `url_variable` and

@@ -1,5 +1,6 @@
 /// @file
-/// Members that few objects have: an optional value, a list, and a map.
+/// An optional value, a list and a map for members that few objects use. Each takes no more than a
+/// pointer while unused.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace pipeline {
 
-/// An optional value that takes only a pointer while absent. Copies have values of their own.
+/// An optional value that takes only a pointer while absent. A copy of the object copies the value.
 template <class T>
 class Rare {
  public:
@@ -76,7 +77,7 @@ class RareList {
   T& back() { return items_->back(); }
   const T& back() const { return items_->back(); }
 
-  /// Returns the list for changes that need a vector.
+  /// Returns the list as a vector, for changes that this class has no function for.
   std::vector<T>& vector() {
     if (!items_) items_ = std::make_unique<std::vector<T>>();
     return *items_;

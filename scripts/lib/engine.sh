@@ -1,11 +1,12 @@
 # shellcheck shell=bash
-# The Docker Engine and the parent images that scripts need. Sourced by lib.sh.
+# Functions for the Docker Engine and the parent images that scripts need. lib.sh sources this file.
 
-# The program and, for users who are not root, its folder, which is not on their PATH.
+# Returns 0 if dockerd is installed. Its folder /usr/sbin is not on the PATH of users other than root.
 has_dockerd() { PATH=$PATH:/usr/sbin command -v dockerd >/dev/null; }
 
-# Does a Docker Engine answer: that of DOCKER_HOST or docker's context, else that of the default socket?
-# Returns 1 with the reason in ENGINE_PROBLEM.
+# Returns 0 if a Docker Engine answers, and another status with the reason in ENGINE_PROBLEM if not. Asks the
+# socket that DOCKER_HOST names, or the default socket if DOCKER_HOST is not set. If there is no such socket,
+# asks through the command docker, which also reaches engines on other machines and that of its context.
 ENGINE_PROBLEM=
 engine_answers() {
   local socket=
@@ -14,7 +15,7 @@ engine_answers() {
     unix://*) socket=${DOCKER_HOST#unix://} ;;
   esac
   if [ -S "$socket" ] && [ ! -w "$socket" ]; then
-    ENGINE_PROBLEM="$(id -un) may not use $socket (sudo adduser $(id -un) docker, then log in again)"
+    ENGINE_PROBLEM="$(id -un) may not use $socket: run \`sudo adduser $(id -un) docker\`, then log in again"
     return 1
   fi
   if [ -S "$socket" ] && command -v curl >/dev/null; then
@@ -22,46 +23,54 @@ engine_answers() {
   elif command -v docker >/dev/null; then
     ENGINE_PROBLEM=$(timeout 30 docker version --format '{{.Server.Version}}' 2>&1 >/dev/null </dev/null)
   else
-    ENGINE_PROBLEM="there is no ${socket:-docker command to reach $DOCKER_HOST with}"
+    if [ -S "$socket" ]; then
+      ENGINE_PROBLEM="these scripts ask $socket by curl or docker, and neither is installed: install curl"
+    elif [ -n "$socket" ]; then
+      ENGINE_PROBLEM="the engine's socket $socket does not exist"
+    else
+      ENGINE_PROBLEM="the command docker, which reaches $DOCKER_HOST, is not installed: install it, or unset DOCKER_HOST"
+    fi
     return 1
   fi
 }
 
-# Does an engine answer, or can one be installed, started or entered? Returns 1 with ENGINE_PROBLEM.
+# Returns 0 if an engine answers, or if ensure_engine can install or start one or join its group. Otherwise
+# returns 1 with the reason in ENGINE_PROBLEM.
 engine_can_be_had() {
   engine_answers && return 0
   if [ -n "${DOCKER_HOST:-}" ]; then
-    ENGINE_PROBLEM="DOCKER_HOST is $DOCKER_HOST, and there: $ENGINE_PROBLEM"
+    ENGINE_PROBLEM="the engine of DOCKER_HOST=$DOCKER_HOST does not answer: $ENGINE_PROBLEM"
     return 1
   fi
   local problem=$ENGINE_PROBLEM
-  can_be_root "no Docker Engine answers ($problem)" || {
-    [ -S /var/run/docker.sock ] || ENGINE_PROBLEM="none answers ($problem), and installing one takes root"
+  can_be_root "root starts a Docker Engine, because none answers ($problem)" || {
+    [ -S /var/run/docker.sock ] || ENGINE_PROBLEM="no engine answers ($problem), and only root can install one: run this command as root, or install sudo"
     return 1
   }
   has_dockerd || [ -S /var/run/docker.sock ] || command -v apt-get >/dev/null || {
-    ENGINE_PROBLEM="none answers ($problem), and these scripts install one only on Debian"
+    ENGINE_PROBLEM="no engine answers ($problem), and these scripts install one only on Debian: install Docker, or set DOCKER_HOST"
     return 1
   }
 }
 
-# Prints the packages of an engine that has to be installed; nothing where there is one.
+# Prints the packages of an engine if one has to be installed, and nothing if this machine has one or
+# DOCKER_HOST names one.
 engine_packages() {
   has_dockerd || [ -n "${DOCKER_HOST:-}" ] || [ -S /var/run/docker.sock ] || printf '%s\n' "${ENGINE_PACKAGES[@]}"
 }
 
-# Makes an engine answer: one that does is left as it is; else Debian's is started, and first installed
-# if ensure_packages has not done so. Returns 1 with ENGINE_PROBLEM if none can be had. Given the
-# arguments of the calling script, starts that again where the user may not use the engine yet.
+# Sees to it that an engine answers. If none does, starts Debian's, and installs it first unless
+# ensure_packages has done so. If the user may not use the engine yet, starts the calling script again, with
+# the arguments given here, in the group of the engine. Returns 1 with ENGINE_PROBLEM if all of this fails.
 ensure_engine() { # [SCRIPT'S ARGUMENT...]
   local log
   engine_answers && return 0
   engine_can_be_had || return 1
   if [ ! -S /var/run/docker.sock ] || [ -w /var/run/docker.sock ]; then
-    say "no Docker Engine answers: starting Debian's"
+    say "no Docker Engine answers, so this command starts Debian's"
     log=$(mktemp)
     as_root "$TESTBED/docker-engine" >"$log" 2>&1 || {
-      ENGINE_PROBLEM="none answers, and Debian's could not be started: $(tail -n 1 "$log" | cut -c 1-300)"
+      ENGINE_PROBLEM="no engine answers, and scripts/testbed/docker-engine could not start Debian's: $(tail -n 1 "$log" | cut -c 1-300)"
       rm -f "$log"
       return 1
     }
@@ -70,39 +79,40 @@ ensure_engine() { # [SCRIPT'S ARGUMENT...]
   engine_answers || join_engine_group "$@"
 }
 
-# Replaces the calling script by itself in the group of the engine's socket. Who was given an engine a
-# moment ago, or was put in the group docker after logging in, is not in that group yet.
+# Starts the calling script again, in place of this process, in the group of the engine's socket. A user for
+# whom an engine was installed a moment ago, or who was added to the group docker after logging in, is not in
+# that group before the next login.
 join_engine_group() { # SCRIPT'S ARGUMENT...
   local group groups
   group=$(stat -Lc %g /var/run/docker.sock)
   [ "$group" != 0 ] && [ -z "${PIPE_IN_ENGINE_GROUP:-}" ] || return 1
-  say "$(id -un) is not in the group of the engine: this command goes on through sudo, as $(id -un)." \
-    "For others: sudo adduser $(id -un) docker, then log in again"
+  say "$(id -un) is not in the group that may use the engine, so sudo starts this command again in that group," \
+    "as $(id -un). To use the engine in other commands, run \`sudo adduser $(id -un) docker\` and log in again"
   groups=$(id -G)
   exec sudo -E env PATH="$PATH" HOME="$HOME" PIPE_IN_ENGINE_GROUP=yes \
     setpriv --reuid "$(id -u)" --regid "$(id -g)" --groups "${groups// /,},$group" "$0" "$@"
 }
 
-# Gives the engine stand-ins for GPUs, if it is one that these scripts have started. Any other is left
-# alone: what needs GPUs then skips itself.
+# Gives the engine N stand-ins for GPUs if these scripts have started that engine. Another engine is left
+# unchanged, and the tests that need GPUs skip themselves.
 ensure_stand_in_gpus() { # N
   local log
   if [ -n "${DOCKER_HOST:-}" ] || [ ! -f /usr/local/lib/pipe-testbed/ours ] || ! can_be_root "stand-ins for GPUs"; then
     docker info --format '{{json .Runtimes}}' 2>/dev/null | grep -q nvidia ||
-      say "this engine has no GPUs and is not ours to change: GPU tests skip themselves"
+      say "the engine has no GPUs, and these scripts give stand-ins only to an engine that they have started: GPU tests skip themselves"
     return 0
   fi
   log=$(mktemp)
   as_root "$TESTBED/docker-engine" --fake-gpus "$1" >"$log" 2>&1 ||
-    say "no stand-in GPUs, GPU tests skip themselves: $(tail -n 1 "$log" | cut -c 1-300)"
+    say "the engine did not get stand-in GPUs, so GPU tests skip themselves: $(tail -n 1 "$log" | cut -c 1-300)"
   rm -f "$log"
 }
 
-# Sees to it that the engine can get these parent images: it has them, or it can pull them, or they are
-# made of Debian packages.
+# Sees to it that the engine has these parent images: pulls those that it lacks, and makes stand-ins of
+# Debian packages for those that cannot be pulled.
 ensure_parent_images() { # IMAGE...
   local image missing=()
-  command -v docker >/dev/null || return 0 # `pipe` pulls by itself
+  command -v docker >/dev/null || return 0 # `pipe` itself pulls the images that a step needs.
   for image in "$@"; do
     docker image inspect "$image" >/dev/null 2>&1 || missing+=("$image")
   done
@@ -110,29 +120,32 @@ ensure_parent_images() { # IMAGE...
   for image in "${missing[@]}"; do
     say "pulling $image"
     if ! timeout 600 docker pull -q "$image" >/dev/null 2>&1; then
-      say "no registry has it for us: making a stand-in for $image of Debian's packages"
+      say "docker could not pull $image, so this command makes a stand-in for it of Debian packages"
       as_root "$TESTBED/base-images" "$image" >&2 || {
-        say "$image could not be made"
+        say "the stand-in for $image could not be made, see above: pull the image by hand, or load it with \`docker load\`"
         return 1
       }
     fi
   done
 }
 
-# Runs in a build's folder what any engine must do, on the engine of DOCKER_HOST; SUITES=engine leaves e2e
-# out. Prints a row for each suite: engine, suite, ctest's counts, how many tests skipped themselves.
-# Tests of engines on other machines, of GPUs and of registries are left out: they bring their own engine.
+# Runs the tests that must pass on any engine, on the engine of DOCKER_HOST. The current folder is that of a
+# build. SUITES=engine leaves the end-to-end tests out. Prints a row for each suite: engine, suite, ctest's
+# counts, and the number of tests that skipped themselves.
 run_engine_suites() { # NAME OF THE ENGINE [CTEST OPTIONS...]
   local name=$1 suite log status=0 rows=()
-  local not='[Rr]emote|[Mm]apped|[Rr]estarted|[Rr]egistry|gpu|Gpu|GPU|[Pp]odman|newer|[Ff]aults|proxy|two_engines'
-  local e2e='^e2e/(clean|failure|hostile_step|interrupt|run|secret|workflow)_test$'
+  # Parts of the names of tests that start an engine or a registry of their own, or need one that this engine
+  # may not be: on another machine, with mapped users, with GPUs, restarted, newer, behind a proxy or with faults.
+  local own_engine='[Rr]emote|[Mm]apped|[Rr]estarted|[Rr]egistry|gpu|Gpu|GPU|[Pp]odman|newer|[Ff]aults|proxy|two_engines'
+  # The end-to-end tests that must pass on any engine.
+  local end_to_end='^e2e/(clean|failure|hostile_step|interrupt|run|secret|workflow)_test$'
   log=$(mktemp)
   shift
   for suite in ${SUITES:-engine e2e}; do
-    local what=(-L '^engine$' -E "$not")
-    [ "$suite" = engine ] || what=(-R "$e2e")
-    say "$suite on $name"
-    ctest --output-on-failure --no-tests=error -FA '.*' -j "$(nproc)" "${what[@]}" "$@" | tee "$log" || status=1
+    local selection=(-L '^engine$' -E "$own_engine")
+    [ "$suite" = engine ] || selection=(-R "$end_to_end")
+    say "running the suite $suite on $name"
+    ctest --output-on-failure --no-tests=error -FA '.*' -j "$(nproc)" "${selection[@]}" "$@" | tee "$log" || status=1
     rows+=("| $name | $suite | $(grep -E 'tests passed' "$log" || echo "not run"); $(grep -c '\*\*\*Skipped' "$log" || true) skipped |")
   done
   rm -f "$log"

@@ -1,5 +1,5 @@
 /// @file
-/// Errors outside of the user's input, and the exit codes.
+/// Errors whose cause is not the user's input, and the exit codes of the program.
 #pragma once
 
 #include <stdexcept>
@@ -17,7 +17,7 @@ enum class ExitCode : int {
   interrupted = 130,
 };
 
-/// An operation outside of this program failed. Carries what was tried, the result, and advice.
+/// An operation of the system or of a service failed. The error has a message and advice.
 class EnvironmentError : public std::runtime_error {
  public:
   /// @param message what was tried, on which object, and the result, in one line
@@ -30,7 +30,7 @@ class EnvironmentError : public std::runtime_error {
   std::vector<std::string> advice_;
 };
 
-/// A file or folder cannot be stored as an artifact, or changed while it was read.
+/// A file or folder cannot be stored as an artifact, or has changed while it was read.
 class ContentError : public EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;
@@ -49,8 +49,9 @@ class BuildError : public EnvironmentError {
   std::vector<std::string> details_;
 };
 
-/// Returns the error of a failed system call: "WHAT: strerror(errno)". ENOSPC, EACCES, EROFS and
-/// EDQUOT have advice.
+/// Returns the error of a failed system call, with the message `WHAT: strerror(error_number)`. The
+/// error has advice for a full disk, a used quota, missing permissions, a read-only file system and
+/// lack of memory.
 [[nodiscard]] EnvironmentError system_error(const std::string& what, int error_number);
 
 }  // namespace pipeline::core

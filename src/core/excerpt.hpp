@@ -1,5 +1,5 @@
 /// @file
-/// Bounds texts of servers before they become messages.
+/// Shortens texts that servers have sent, before they become part of a message.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace pipeline::core {
 
-/// Returns the text, or of one that is longer than 8 KiB the beginning, without a part of a
-/// character at its end, and how many bytes were left out.
+/// Returns the text unchanged if it has at most 8 KiB. Otherwise returns the beginning of the text,
+/// which ends with a complete UTF-8 character, and the number of bytes that were left out.
 std::string excerpt(std::string_view text);
 
 }  // namespace pipeline::core

@@ -9,31 +9,33 @@ namespace pipeline::core {
 
 namespace {
 
-/// The blanks of Unicode that have one, two and three bytes in UTF-8.
+/// Unicode's blank characters. The list at index i has those that take i + 1 bytes in UTF-8.
 constexpr std::string_view blanks[] = {" \t\n\v\f\r", "\u0085\u00a0",
                                        "\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
                                        "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"};
 
-/// Trims as Go's strings.TrimSpace does.
+/// Removes blank characters from both ends of the text, as Go's strings.TrimSpace does.
 std::string_view trim(std::string_view text) {
-  /// @param part returns so many bytes of an end of the text
-  const auto blank_size = [](auto part) {
+  /// Returns the size of the blank character at one end of the text; 0: no blank character is
+  /// there.
+  /// @param bytes_at_end returns the given number of bytes from that end
+  const auto blank_size = [](auto bytes_at_end) {
     for (std::size_t size = 1; size <= std::size(blanks); ++size)
       for (auto rest = blanks[size - 1]; !rest.empty(); rest.remove_prefix(size))
-        if (part(size) == rest.substr(0, size)) return size;
+        if (bytes_at_end(size) == rest.substr(0, size)) return size;
     return std::size_t{0};
   };
-  const auto first = [&](std::size_t size) { return text.substr(0, size); };
-  const auto last = [&](std::size_t size) {
+  const auto first_bytes = [&](std::size_t size) { return text.substr(0, size); };
+  const auto last_bytes = [&](std::size_t size) {
     return text.substr(text.size() - std::min(size, text.size()));
   };
-  while (const auto size = blank_size(first)) text.remove_prefix(size);
-  while (const auto size = blank_size(last)) text.remove_suffix(size);
+  while (const auto size = blank_size(first_bytes)) text.remove_prefix(size);
+  while (const auto size = blank_size(last_bytes)) text.remove_suffix(size);
   return text;
 }
 
-/// Calls `take(line, number)` for each line, without a byte order mark at the beginning and
-/// carriage returns at line ends.
+/// Calls `take(line, number)` for each line, numbered from 1. Leaves out a byte order mark at the
+/// beginning of the text and carriage returns at the ends of lines.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -70,13 +72,15 @@ std::string clean(std::string_view path) {
   return result.empty() ? "." : result;
 }
 
-/// Each path is compared with each rule.
+/// The number of rules is limited because each path of a folder is compared with each rule.
 constexpr std::size_t max_rules = 50'000;
 
-void check_rules(std::size_t count, std::string_view file) {
+/// Throws InputError if there is no room for another rule.
+/// @param subject begins the message: the file or files, with `has` or `have`
+void check_rules(std::size_t count, const std::string& subject) {
   if (count < max_rules) return;
-  throw InputError(std::string(file) + " has more than " + std::to_string(max_rules) + " rules",
-                   "leave out folders, or use patterns, instead of each file");
+  throw InputError(subject + " more than " + std::to_string(max_rules) + " rules",
+                   "exclude whole folders, or use patterns, instead of naming each file");
 }
 
 /// Returns a line as docker's ignorefile.ReadAll returns it: a path relative to the context, with
@@ -110,7 +114,8 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
   std::vector<Diagnostic> errors;
   for_each_line(rules, [&](std::string_view line, unsigned number) {
     if (line.starts_with('#')) return;
-    // The matcher trims and cleans once more, so `/!x` is `!x`.
+    // Docker trims and cleans a rule twice, when it reads the file and when it matches. The second
+    // time, `/!x` has become `!x`, and is taken as an exception.
     const auto rule = docker_rule(line);
     if (trim(rule).empty()) return;
     auto pattern = clean(trim(rule));
@@ -135,7 +140,7 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
           "close the class, as in [a-z]; '\\' must be followed by the character that it escapes");
       return;
     }
-    check_rules(rules_.size(), file);
+    check_rules(rules_.size(), std::string(file) + " has");
     rules_.push_back({std::move(*glob), negated});
     has_exceptions_ |= negated;
   });
@@ -143,9 +148,10 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
 }
 
 bool DockerIgnore::ignores(std::string_view relative_path) const {
-  // Follows patternmatcher.MatchesUsingParentResults, from the root down: a match of a folder is a
-  // match of everything below it, but a rule that could not change the result of a folder is
-  // skipped there, and counts as no match.
+  // This is patternmatcher.MatchesUsingParentResults. The loop visits the folders of the path from
+  // the root down, and at last the path itself. A rule that matches a folder matches everything
+  // below. Docker does not try a rule that cannot change the result so far; at that folder such a
+  // rule counts as not matching, even if its pattern would match.
   std::vector<bool> matched(rules_.size());
   bool ignored = false;
   for (std::size_t slash = 0; slash != std::string_view::npos;) {
@@ -180,11 +186,11 @@ void GitIgnore::add(std::string_view folder, std::string_view rules) {
     if (line.empty()) return;
     if (!folder.empty()) rule.folder = std::string(folder) + '/';
     rule.prefix = std::string(line.substr(0, line.find_first_of("*?[\\")));
-    // Only paths are split, where the prefix decides what a following `**` means. A name is matched
-    // as a whole.
+    // Git compares the prefix of a path separately, and the prefix decides what a `**` after it
+    // means. A rule without a slash is a name, which git matches as a whole.
     if (!rule.anchored) rule.prefix.clear();
     rule.rest = Glob::git(line.substr(rule.prefix.size()));
-    check_rules(rules_.size(), "the .gitignore files together: this one");
+    check_rules(rules_.size(), "the .gitignore files together have");
     rules_.push_back(std::move(rule));
   });
 }
@@ -198,7 +204,8 @@ bool GitIgnore::matches(const Rule& rule, std::string_view path, bool is_directo
 }
 
 bool GitIgnore::ignores(std::string_view relative_path, bool is_directory) const {
-  // The last match decides; the folders above the path are checked first.
+  // The last rule that matches decides. The folders above the path are checked first, because
+  // everything below an ignored folder is ignored.
   for (std::size_t slash = 0; slash != std::string_view::npos;) {
     slash = relative_path.find('/', slash + 1);
     const auto path = relative_path.substr(0, slash);

@@ -1,5 +1,5 @@
 /// @file
-/// A run as OpenLineage events.
+/// Exports a run as OpenLineage events.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,9 @@
 
 namespace pipeline::exports {
 
-/// Returns events (OpenLineage 2-0-2) of the run and of each step that it executed, in the order of
-/// time: a start, and the end if there is one. A step's run has the pipeline's as its parent.
+/// Returns the events (OpenLineage 2-0-2) of the run and of each step that the run executed, in the
+/// order of time. The run and each step have an event for their start, and one for their end unless
+/// they still run. OpenLineage calls both a run; that of a step names the pipeline's as its parent.
 std::vector<nlohmann::json> openlineage_events(const RunFacts& facts);
 
 }  // namespace pipeline::exports

@@ -1,5 +1,5 @@
 /// @file
-/// The questions of a run's steps to persons, as data of the pages.
+/// The questions that steps of a run ask persons, as JSON for the pages.
 #pragma once
 
 #include <string>
@@ -10,8 +10,10 @@
 
 namespace pipeline::report {
 
+/// Returns a step's question and its answer. Times are in milliseconds since 1970; `answer`, `who`
+/// and `note` are empty while nobody has answered.
 nlohmann::json question_entry(const std::string& step, const store::Question& question);
-/// Returns the questions of a run, by their steps.
+/// Returns a list with the question_entry() of each step of the run that has asked.
 nlohmann::json question_list(store::RunStore& store, const std::string& run);
 
 }  // namespace pipeline::report

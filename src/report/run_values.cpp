@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Returns the duration; null for a run that has not ended.
+/// Returns the duration of the run in seconds; null if the run has not ended.
 json seconds_of(const store::RunRecord& run) {
   if (run.status == RunStatus::running) return {};
   return static_cast<double>(run.took.count()) / 1000;
@@ -27,22 +27,17 @@ RunValues::RunValues(store::RunStore& store, store::RunRecord run,
                      std::vector<store::MetricRecord> metrics)
     : store_(store),
       run_(std::move(run)),
-      steps_{step},
       step_metrics_(std::move(metrics)),
       run_parameters_(&run_parameters),
-      has_steps_(true) {}
-
-std::vector<store::MetricRecord> RunValues::listed_metrics() {
-  return run_parameters_ ? std::move(step_metrics_) : store_.metrics().list(run_.id);
-}
+      steps_(std::vector<store::StepRecord>{step}) {}
 
 const std::vector<store::StepRecord>& RunValues::steps() {
-  if (!std::exchange(has_steps_, true)) steps_ = store_.runs().steps(run_.id);
-  return steps_;
+  if (!steps_) steps_ = store_.runs().steps(run_.id);
+  return *steps_;
 }
 
 const std::map<std::string, json>& RunValues::parameters() {
-  if (std::exchange(has_parameters_, true)) return parameters_;
+  if (parameters_) return *parameters_;
   std::map<std::string, json> found;
   for (const auto& step : steps()) {
     const auto object = core::parse_json(step.parameters);
@@ -52,34 +47,43 @@ const std::map<std::string, json>& RunValues::parameters() {
       if (!is_new && at->second != value) at->second = json();  // The steps have different values.
     }
   }
+  auto& values = parameters_.emplace();
   for (auto& [name, value] : found)
-    if (!value.is_null()) parameters_.emplace(name, std::move(value));
-  if (run_parameters_) return parameters_;
-  const auto own = core::parse_json(run_.parameters);
-  if (!own.is_object()) return parameters_;
-  for (const auto& [name, value] : own.items()) parameters_[name] = value;
-  return parameters_;
+    if (!value.is_null()) values.emplace(name, std::move(value));
+  if (is_of_step()) return values;
+  const auto of_run = core::parse_json(run_.parameters);
+  if (!of_run.is_object()) return values;
+  for (const auto& [name, value] : of_run.items()) values[name] = value;
+  return values;
 }
 
 const std::map<std::string, json>& RunValues::metrics() {
-  if (std::exchange(has_metrics_, true)) return metrics_;
-  std::map<std::string, WallTime> times;
-  for (const auto& metric : listed_metrics()) {
-    const auto value = store::number_json(metric.last.value);
-    metrics_[metric.step + "." + metric.name] = value;
-    const auto [at, is_new] = times.emplace(metric.name, metric.last.time);
-    if (!is_new && at->second > metric.last.time) continue;
-    at->second = metric.last.time;
-    metrics_[metric.name] = value;
-  }
-  return metrics_;
+  if (metrics_) return *metrics_;
+  auto& values = metrics_.emplace();
+  std::map<std::string, WallTime> latest;
+  const auto add = [&](const std::vector<store::MetricRecord>& records) {
+    for (const auto& metric : records) {
+      const auto value = store::number_json(metric.last.value);
+      values[metric.step + "." + metric.name] = value;
+      const auto [at, is_new] = latest.emplace(metric.name, metric.last.time);
+      if (!is_new && at->second > metric.last.time) continue;
+      at->second = metric.last.time;
+      values[metric.name] = value;
+    }
+  };
+  if (is_of_step())
+    add(step_metrics_);
+  else
+    add(store_.metrics().list(run_.id));
+  return values;
 }
 
 const std::map<std::string, json>& RunValues::usage() {
-  if (std::exchange(has_usage_, true)) return usage_;
+  if (usage_) return *usage_;
+  auto& values = usage_.emplace();
   const auto add = [&](const char* name, const auto& value, double unit) {
     if (!value) return;
-    auto& sum = usage_.emplace(name, 0.0).first->second;
+    auto& sum = values.emplace(name, 0.0).first->second;
     if constexpr (requires { value->count(); })
       sum = sum.template get<double>() + static_cast<double>(value->count()) / unit;
     else
@@ -95,18 +99,18 @@ const std::map<std::string, json>& RunValues::usage() {
       add("read", used.read, 1);
       add("written", used.written, 1);
       if (!used.peak_memory) continue;
-      auto& memory = usage_.emplace("memory", 0).first->second;
+      auto& memory = values.emplace("memory", 0).first->second;
       memory = std::max(memory.get<std::uint64_t>(), *used.peak_memory);
     }
   }
-  return usage_;
+  return values;
 }
 
 std::map<std::string, json> RunValues::properties() const {
   std::map<std::string, json> all{
       {"id", run_.id},
       {"pipeline", run_.pipeline},
-      {"status", run_parameters_ ? to_string(steps_[0].status) : to_string(run_.status)},
+      {"status", is_of_step() ? to_string(steps_->front().status) : to_string(run_.status)},
       {"orchestrator", run_.orchestrator},
       {"started", core::format_time(run_.started)},
       {"seconds", seconds_of(run_)},
@@ -129,7 +133,8 @@ json RunValues::value(const std::string& name) {
   };
   if (group == "params") {
     auto own = find(parameters());
-    return own.is_null() && run_parameters_ ? run_parameters_->value(rest, json()) : own;
+    // A step that does not override a parameter of the run has the run's value.
+    return own.is_null() && is_of_step() ? run_parameters_->value(rest, json()) : own;
   }
   if (group == "metrics") return find(metrics());
   if (group == "usage") return find(usage());
@@ -141,8 +146,8 @@ json RunValues::value(const std::string& name) {
     names.push_back(dot == name.npos ? property : "run." + property);
   throw core::InputError("a run has no value '" + name + "'",
                          core::did_you_mean(name, names).empty()
-                             ? "there are params.NAME, metrics.NAME, metrics.STEP.NAME, usage.cpu, "
-                               "usage.memory, run.status, run.seconds and the like"
+                             ? "name one such as params.NAME, metrics.NAME, metrics.STEP.NAME, "
+                               "usage.cpu, usage.memory, run.status or run.seconds"
                              : core::did_you_mean(name, names));
 }
 

@@ -1,9 +1,10 @@
 /// @file
-/// The values of a run by the names that users write: `params.c`, `metrics.accuracy`,
-/// `run.status`, `usage.cpu`.
+/// Values of a run, by the names that users write: `params.c`, `metrics.accuracy`, `run.status`,
+/// `usage.cpu`.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,28 +14,30 @@
 
 namespace pipeline::report {
 
-/// The values of a run or of a step of it, read from the store on first use.
+/// The values of a run, or of one step of a run. They are read from the store on first use.
 class RunValues {
  public:
   /// The store must outlive this object.
   RunValues(store::RunStore& store, store::RunRecord run) : store_(store), run_(std::move(run)) {}
 
-  /// The values of one step of the run, by the same names.
-  /// @param run_parameters those of the run, which must outlive this object: they can be large, and
-  /// are shared by all its steps
+  /// Has the values of one step of the run, by the same names.
+  /// @param run_parameters the parameters of the run, which must outlive this object: they can be
+  /// large, and all steps of the run share them
+  /// @param metrics the step's metrics
   RunValues(store::RunStore& store, store::RunRecord run, const nlohmann::json& run_parameters,
             const store::StepRecord& step, std::vector<store::MetricRecord> metrics);
 
   const store::RunRecord& run() const { return run_; }
-  /// Takes a newer record of the same run, whose steps have not changed.
+  /// Replaces the record by a newer one of the same run, whose steps have not changed.
   void take(store::RunRecord run) { run_ = std::move(run); }
   /// Returns the value; null if the run lacks it. Throws InputError for an unknown name.
   nlohmann::json value(const std::string& name);
 
-  /// Returns the run's parameters, and a parameter of steps if all steps that have it agree. Of a
-  /// step, returns its own only.
+  /// Returns the parameters of the run, and those parameters of steps on whose value all steps that
+  /// have them agree. For a step, returns the step's own parameters only.
   const std::map<std::string, nlohmann::json>& parameters();
-  /// Returns the last values of metrics: `accuracy` (the latest of all steps), `STEP.accuracy`.
+  /// Returns the last value of each metric, as `STEP.accuracy` for each step, and as `accuracy` for
+  /// the step that reported it last.
   const std::map<std::string, nlohmann::json>& metrics();
   /// Returns CPU seconds, the maximum memory of an attempt, and the bytes read and written.
   const std::map<std::string, nlohmann::json>& usage();
@@ -42,16 +45,16 @@ class RunValues {
   std::map<std::string, nlohmann::json> properties() const;
 
  private:
+  bool is_of_step() const { return run_parameters_ != nullptr; }
   const std::vector<store::StepRecord>& steps();
-  std::vector<store::MetricRecord> listed_metrics();
 
   store::RunStore& store_;
   store::RunRecord run_;
-  std::vector<store::StepRecord> steps_;
-  std::vector<store::MetricRecord> step_metrics_;
-  const nlohmann::json* run_parameters_ = nullptr;  ///< Of a step, which `steps_` has alone.
-  bool has_steps_ = false, has_parameters_ = false, has_metrics_ = false, has_usage_ = false;
-  std::map<std::string, nlohmann::json> parameters_, metrics_, usage_;
+  std::vector<store::MetricRecord> step_metrics_;   ///< Empty for a run.
+  const nlohmann::json* run_parameters_ = nullptr;  ///< Null for a run.
+  /// Unset until the first use. For a step, the list has that step only.
+  std::optional<std::vector<store::StepRecord>> steps_;
+  std::optional<std::map<std::string, nlohmann::json>> parameters_, metrics_, usage_;
 };
 
 /// Returns the run's tags, separated by commas.

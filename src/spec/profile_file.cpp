@@ -199,7 +199,7 @@ void read_connection_map(const orchestrators::Entry& entry,
     is_complete &= value != nullptr;
   }
   if (!is_complete)
-    settings::report(diagnostics, "missing-key", which.missing, key.span,
+    settings::report(diagnostics, "missing-key", which.missing_key_message, key.span,
                      {"as in `" + which.example + "`"});
 }
 
@@ -238,12 +238,12 @@ void check_store(const core::Value& map, const Profile& profile,
   for (const auto& entry : orchestrators::catalog())
     for (const auto& other : entry.connection_maps) {
       const auto* given = map.find(other.key);
-      if (given && is_carried && !other.excludes_artifact_store.empty())
-        settings::report(diagnostics, "contradiction", other.excludes_artifact_store, store->span,
-                         {"leave out `" + other.key + "` or `artifact_store`"});
-      if (given && !is_carried && !is_wrong && !other.needs_artifact_store.empty())
-        settings::report(diagnostics, "missing-key", other.needs_artifact_store, given->span,
-                         {"as in `artifact_store: s3://team/pipe`"});
+      if (given && is_carried && !other.message_with_artifact_store.empty())
+        settings::report(diagnostics, "contradiction", other.message_with_artifact_store,
+                         store->span, {"leave out `" + other.key + "` or `artifact_store`"});
+      if (given && !is_carried && !is_wrong && !other.message_without_artifact_store.empty())
+        settings::report(diagnostics, "missing-key", other.message_without_artifact_store,
+                         given->span, {"as in `artifact_store: s3://team/pipe`"});
     }
 }
 

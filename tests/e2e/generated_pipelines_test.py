@@ -1,6 +1,6 @@
-"""Whole pipelines made from the JSON Schema, right and wrong ones: nothing crashes, and whatever is refused has a line.
+"""Runs `pipe validate`, `plan` and `render` on random pipelines made from the JSON Schema: nothing crashes, and each refusal names a line.
 
-PIPE_FUZZ_SEED replays a run of the generator, PIPE_FUZZ_COUNT says how many pipelines it makes.
+PIPE_FUZZ_SEED repeats an earlier run of the generator; PIPE_FUZZ_COUNT is the number of pipelines.
 """
 
 import copy
@@ -18,29 +18,32 @@ from support import PIPE, PipeTest
 SEED = int(os.environ.get("PIPE_FUZZ_SEED") or secrets.randbelow(1 << 32))
 COUNT = int(os.environ.get("PIPE_FUZZ_COUNT") or 60)
 LETTERS = "abcxyzABZ019_-./:= @*"
+# Values that are rarely what a key expects.
 ODD = [None, True, 0, -1, 5, 0.5, 1e300, 2**63, 2**64 - 1, -(2**63), "", " ", "-1", "a\tb", "\u202e", "x" * 300, "${params.a}", "${", "../x", "/", "0",
        "1e5", "null", [], [[]], [None], {}, {"": 1}, {"a": {"b": [1, {}]}}, [1, "a", 1]]
 COMMANDS = ["true", "cat a | tee b", "echo $PIPE_PARAM_a ${params.b}", ["sh", "-c", "exit 1"], ["echo", "${params.a}", "${outputs.x}"],
             "cat <<E\n${params.a}\nE", "echo $((${params.b}))", "echo $((${params.a}))", "python train.py > ${outputs.x}", "case $x in a|b) ;; esac",
             "echo '${params.a}' # ${params.b}"]
-# Kubernetes' own objects, of which the schema says no more than that they are maps.
+# Keys for maps whose content the schema does not describe, because they are objects of Kubernetes.
 FREE_KEYS = ["metadata", "labels", "annotations", "spec", "template", "containers", "initContainers", "volumes", "name", "resources", "limits", "command",
              "backoffLimit", "securityContext", "env", "nodeAffinity", "a"]
-# Names of files, which are not there.
-FILES = {"dockerfile", "build_context_root", "pyproject_path", "dockerignore", "parent_image_build_config", "build_config"}
+# Settings that name a file. The generator leaves them out, because the files would not exist.
+FILE_SETTINGS = {"dockerfile", "build_context_root", "pyproject_path", "dockerignore", "parent_image_build_config", "build_config"}
 
 
 class Generator:
-    """Values that a schema allows, and then what a hurried person or a hostile one makes of them."""
+    """Makes values that a schema allows, and then damages some of them, as a hurried or a hostile user would."""
 
     def __init__(self, schema: dict, seed: str):
         self.schema = schema
         self.random = random.Random(seed)
 
     def text(self, pattern: str) -> str:
+        """Returns a random text that the regular expression matches."""
         return "".join(self.parts(sre_parser.parse(pattern)))
 
     def parts(self, parsed) -> list[str]:
+        """Returns the parts of a random text for a parsed regular expression."""
         pieces = []
         for code, argument in parsed:
             if code is sre.LITERAL:
@@ -48,7 +51,7 @@ class Generator:
             elif code is sre.NOT_LITERAL or code is sre.ANY:
                 pieces.append(self.random.choice("abc1"))
             elif code is sre.IN:
-                pieces.append(self.one_of(argument))
+                pieces.append(self.character_of(argument))
             elif code is sre.MAX_REPEAT or code is sre.MIN_REPEAT:
                 least, most, inner = argument
                 for _ in range(self.random.randint(least, min(most, least + 3))):
@@ -59,13 +62,15 @@ class Generator:
                 pieces += self.parts(self.random.choice(argument[1]))
         return pieces
 
-    def one_of(self, choices) -> str:
+    def character_of(self, choices) -> str:
+        """Returns a character of a parsed class, such as [a-z]. For an inverted class, returns one of the characters abc1."""
         code, argument = self.random.choice([each for each in choices if each[0] is not sre.NEGATE])
         if choices[0][0] is sre.NEGATE:
             return self.random.choice("abc1")
         return chr(self.random.randint(*argument)) if code is sre.RANGE else chr(argument)
 
     def value(self, schema: dict, depth: int = 0):
+        """Returns a random value that the schema allows."""
         if "$ref" in schema:
             node = self.schema
             for part in schema["$ref"].removeprefix("#/").split("/"):
@@ -97,6 +102,7 @@ class Generator:
         return "".join(self.random.choice(LETTERS) for _ in range(self.random.randint(0, 8)))
 
     def map(self, schema: dict, depth: int) -> dict:
+        """Returns a map with the required keys and some of the others."""
         properties = schema.get("properties", {})
         chance = 0.5 if depth == 0 else 0.25
         made = {key: self.value(child, depth + 1) for key, child in properties.items()
@@ -109,16 +115,18 @@ class Generator:
         return made
 
     def free(self, depth: int):
+        """Returns a random value where the schema allows any: nested maps and lists of odd values."""
         if depth > 5 or self.random.random() < 0.3:
             return copy.deepcopy(self.random.choice(ODD))
         if self.random.random() < 0.2:
             return [self.free(depth + 1) for _ in range(self.random.randint(0, 2))]
         return {self.random.choice(FREE_KEYS): self.free(depth + 1) for _ in range(self.random.randint(1, 3))}
 
-    def drop_unlikely(self, step: dict) -> None:
-        """Fixes parts that are nearly never valid by chance, so that more than the file's reader is tested."""
+    def make_likely_valid(self, step: dict) -> None:
+        """Replaces or removes parts that are hardly ever valid by chance. Otherwise the reader of the file would refuse nearly all pipelines, and nothing
+        behind it would be tested."""
         docker = step.get("settings", {}).get("docker", {})
-        for key in FILES:
+        for key in FILE_SETTINGS:
             docker.pop(key, None)
         if isinstance(docker.get("requirements"), str):
             docker["requirements"] = ["numpy"]
@@ -142,14 +150,15 @@ class Generator:
             step.get("retry", {}).pop(key, None)
 
     def pipeline(self) -> dict:
+        """Returns a pipeline whose steps take outputs of one another; most pipelines have some damage."""
         document = self.value(self.schema)
-        self.drop_unlikely(document)
+        self.make_likely_valid(document)
         document["name"] = "fuzz"
         document["steps"] = {f"s{i}": step for i, step in enumerate(list(document["steps"].values()) or [{}])}
         made: list[str] = []
         for name, step in document["steps"].items():
             step["command"] = self.random.choice(COMMANDS)
-            self.drop_unlikely(step)
+            self.make_likely_valid(step)
             if self.random.random() < 0.8:
                 step["outputs"] = ["x", "model"][:self.random.randint(1, 2)]
             if self.random.random() < 0.9:
@@ -163,7 +172,7 @@ class Generator:
         return document
 
     def spoil(self, document: dict) -> None:
-        """Replaces, removes, moves or renames something, anywhere."""
+        """Removes, renames or replaces one member of a map or item of a list, anywhere in the document."""
         places = []
 
         def collect(node):
@@ -172,14 +181,15 @@ class Generator:
                 if isinstance(node[key], (dict, list)):
                     collect(node[key])
 
-        collect(document)  # the deeper it is the more there is of it
+        collect(document)  # Most places are deep, so most damage is.
         node, key = self.random.choice(places)
-        what = self.random.randrange(5)
-        if what == 0 and isinstance(node, dict):
+        # An odd value comes in two of five cases, and in the place of a removal or a new name, which a list cannot have.
+        kind = self.random.choice(["remove", "rename", "replace by another part", "odd value", "odd value"])
+        if kind == "remove" and isinstance(node, dict):
             del node[key]
-        elif what == 1 and isinstance(node, dict):
+        elif kind == "rename" and isinstance(node, dict):
             node[key + self.random.choice(["s", "_", " "])] = node.pop(key)
-        elif what == 2:
+        elif kind == "replace by another part":
             node[key] = copy.deepcopy(self.random.choice(places)[0])
         else:
             node[key] = copy.deepcopy(self.random.choice(ODD))
@@ -190,17 +200,18 @@ class GeneratedPipelines(PipeTest):
     commands = [["validate"], ["plan", "--orchestrator", "local"], ["render"], ["render", "--orchestrator", "kubernetes"]]
 
     def check(self, words: list[str], text: str) -> None:
+        """Runs a command on pipeline.yaml, which has this text, and fails if the command crashes or refuses the pipeline without naming a line."""
         done = subprocess.run([PIPE, *words, "pipeline.yaml", "--output", "json"], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
-        said = f"{' '.join(words)} of this pipeline (PIPE_FUZZ_SEED={SEED}):\n{text}\n{done.stderr.decode(errors='replace')}"
-        self.assertIn(done.returncode, (0, 2, 3), said)
-        self.assertNotIn(b"internal error", done.stdout + done.stderr, said)
+        message = f"{' '.join(words)} of this pipeline (PIPE_FUZZ_SEED={SEED}):\n{text}\n{done.stderr.decode(errors='replace')}"
+        self.assertIn(done.returncode, (0, 2, 3), message)
+        self.assertNotIn(b"internal error", done.stdout + done.stderr, message)
         if done.returncode != 2:
             return
         report = json.loads(done.stdout.splitlines()[-1])
-        self.assertTrue(report.get("diagnostics"), said)
+        self.assertTrue(report.get("diagnostics"), message)
         for diagnostic in report["diagnostics"]:
-            self.assertTrue(diagnostic.get("line") or diagnostic["code"] == "too-many-errors", f"no line: {diagnostic}\n{said}")
+            self.assertTrue(diagnostic.get("line") or diagnostic["code"] == "too-many-errors", f"no line: {diagnostic}\n{message}")
 
     def test_nothing_crashes_and_every_refusal_has_a_line(self):
         print(f"PIPE_FUZZ_SEED={SEED}", flush=True)

@@ -1,5 +1,5 @@
-"""GPUs of this machine as steps of the local orchestrator get them: reserved between runs, in a fair order, told and recorded. The GPUs are those of the
-stand-in for libnvidia-ml; the locks, the processes and the kills are real."""
+"""GPUs of this machine for steps of the local orchestrator: runs reserve them in a fair order, steps see theirs in variables, and attempts record them. The
+GPUs are those of a stand-in for libnvidia-ml; the locks, the processes and the kills are real."""
 
 import contextlib
 import fcntl
@@ -17,10 +17,10 @@ from support import PIPE, PipeTest, Result, wait_until
 
 STAND_IN = os.environ["NVML_STAND_IN"]
 UUIDS = [f"GPU-00000000-0000-4000-8000-00000000000{i}" for i in range(4)]
-PATIENCE = 4  # src/gpu/queue.hpp
+MAX_OVERTAKES = 4  # max_overtakes in src/gpu/queue.hpp
 
-# Holds a lock of its own for each GPU that it sees: the kernel's word that nobody else has it, however the one before ended.
-# flock ends with 1 if it waited in vain; with another code if the test killed the shell that was about to become it.
+# Takes a lock for each GPU that the step sees. Only one process can have such a lock, however the process before it ended, so a step that waits in vain for the
+# lock shares the GPU with another step. flock then ends with 1; it ends with another code if the test has killed the shell that was about to start it.
 STEP = """
 n=20
 for gpu in ${CUDA_VISIBLE_DEVICES//,/ }; do
@@ -33,7 +33,7 @@ echo "ends $EPOCHREALTIME $PIPE_RUN_ID.$PIPE_STEP_NAME $CUDA_VISIBLE_DEVICES" >>
 
 
 def descendants(pid) -> list[str]:
-    """The processes below this one: steps are children of the process that reaps them, which is the driver's child."""
+    """Returns the ids of all processes below this one. Steps are children of the process that reaps them, which is a child of the driver."""
     found: list[str] = []
     for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         found += [child, *descendants(child)]
@@ -52,7 +52,7 @@ class GpuTest(PipeTest):
         self.write("step.sh", STEP)
 
     def pipeline(self, steps: dict, docker_settings: dict | None = None, **top) -> pathlib.Path:
-        """Without the preflight, since the stand-in has no nvidia-smi; that has tests of its own."""
+        """Writes a pipeline whose steps do not run the preflight, because the stand-in has no nvidia-smi. The preflight has tests of its own."""
         for step in steps.values():
             if resources := step.get("settings", {}).get("resources"):
                 resources["preflight"] = "off"
@@ -62,18 +62,20 @@ class GpuTest(PipeTest):
         return super().environment({"PIPE_NVML": STAND_IN, "PIPE_GPU_LOCKS": str(self.locks), **env})
 
     def step(self, gpus: int | None, seconds: float = 0.05, **more) -> dict:
+        """Returns a step that asks for this number of GPUs, and records in self.record when it begins and ends, and with which GPUs."""
         step = {"command": ["bash", "step.sh", str(seconds)], "code": ["step.sh"], "environment": {"PROBES": str(self.probes), "RECORD": str(self.record)}}
         if gpus:
             step["settings"] = {"resources": {"gpu_count": gpus, "preflight": "off"}}
         return {**step, **more}
 
     def gpus(self) -> dict:
+        """Returns what `pipe gpus` lists: the GPUs with their holders, and the queue of steps that wait for GPUs."""
         result = self.pipe("gpus", "--output", "json")
         self.assertEqual(result.code, 0, result)
         return json.loads(result.out)
 
     def hold(self, index: int):
-        """Holds a GPU as another driver would."""
+        """Locks a GPU as another driver would. Closing the returned file frees the GPU."""
         self.locks.mkdir(exist_ok=True)
         self.locks.chmod(0o1777)
         file = open(self.locks / UUIDS[index], "a")
@@ -82,6 +84,7 @@ class GpuTest(PipeTest):
         return file
 
     def lines(self) -> list[list[str]]:
+        """Returns the words of each line that the steps have recorded."""
         return [line.split() for line in self.record.read_text().splitlines()] if self.record.exists() else []
 
 
@@ -112,7 +115,7 @@ class OneRun(GpuTest):
         self.assertIn(UUIDS[3], self.pipe("show").out)
         self.assertEqual({gpu["held_by"] for gpu in self.gpus()["gpus"]}, {None})
 
-    def test_what_cuda_would_not_see_a_run_does_not_see(self):
+    def test_a_run_does_not_see_gpus_that_cuda_would_not_see(self):
         show = 'echo "$CUDA_VISIBLE_DEVICES" > ${outputs.seen}'
         resources = lambda **keys: {"command": show, "outputs": ["seen"], "settings": {"resources": keys}}  # noqa: E731
         self.pipeline({"first": resources(devices=1), "all": resources(accelerator="gpu")})
@@ -129,13 +132,13 @@ class OneRun(GpuTest):
         self.assertIn("CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs", result.text)
 
     def nested(self, outer: dict, inner: dict, **env) -> Result:
-        """A step that starts a run of its own, with a state of its own."""
+        """Runs a step whose command is another `pipe run`, with a state of its own."""
         self.write("inner.yaml", json.dumps({"name": "inner", "steps": {"inner": {"command": f"echo $CUDA_VISIBLE_DEVICES >> {self.folder}/inner", "cache": False, **inner}}}))
         command = f"cd {self.folder} && {PIPE} run inner.yaml --orchestrator local --state {self.folder}/inner-state"
         self.pipeline({"outer": {"command": command, "cache": False, **outer}}, {"volumes": ["/:/host"]})
         return self.run_pipe(code=None, **env)
 
-    def test_a_run_within_a_step_has_that_steps_gpus_and_waits_for_nobodys(self):
+    def test_a_run_within_a_step_has_that_steps_gpus_and_does_not_wait_for_them(self):
         resources = lambda **keys: {"settings": {"resources": {"preflight": "off", **keys}}}  # noqa: E731
         result = self.nested(resources(devices=[1, 3]), resources(gpu_count=2))
         self.assertEqual(result.code, 0, result)
@@ -153,7 +156,7 @@ class OneRun(GpuTest):
         log = self.pipe("logs", "latest", "outer").out
         self.assertIn("CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs; this is the step 'outer', which has no others", log)
 
-    def test_the_drivers_library_is_taken_into_use_once_a_run(self):
+    def test_a_run_initialises_the_drivers_library_once(self):
         self.pipeline({f"s{i}": self.step(2) for i in range(3)})
         self.run_pipe(PIPE_NVML_STAND_IN_LOG=str(self.folder / "inits"))
         self.assertEqual((self.folder / "inits").read_text(), "nvmlInit\n")
@@ -162,6 +165,7 @@ class OneRun(GpuTest):
         self.assertFalse((self.folder / "none").exists(), "a run without GPUs has no use of it")
 
     def task(self, **after) -> pathlib.Path:
+        """Writes an ECS task with the containers `serve` and `train`. `after` names the containers that have to end before one starts."""
         containers = [{"name": name, "image": "i", "entryPoint": ["touch", str(self.folder / name)], "memory": 64,
                        "resourceRequirements": [{"type": "GPU", "value": str(gpus)}],
                        "dependsOn": [{"containerName": other, "condition": "SUCCESS"} for other in after.get(name, [])]}
@@ -185,7 +189,7 @@ class OneRun(GpuTest):
         self.assertEqual(after.code, 0, after)
         self.assertTrue((self.folder / "serve").exists())
 
-    def test_what_the_machine_can_never_give_is_an_error_before_anything_runs(self):
+    def test_more_gpus_than_the_machine_has_are_an_error_before_anything_runs(self):
         self.pipeline({
             "first": {"command": "touch " + str(self.folder / "ran")},
             "many": {"command": "true", "settings": {"resources": {"gpu_count": 5}}},
@@ -198,7 +202,7 @@ class OneRun(GpuTest):
         self.assertIn("this machine has GPU 0: Tesla V100-SXM2-16GB", result.text)
         self.assertFalse((self.folder / "ran").exists())
 
-    def test_without_a_driver_it_says_so(self):
+    def test_without_a_driver_the_run_and_the_list_say_so(self):
         self.pipeline({"train": self.step(1)})
         result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local", PIPE_NVML="/nowhere/libnvidia-ml.so.1")
         self.assertEqual(result.code, 3, result)
@@ -266,7 +270,7 @@ class OneRun(GpuTest):
         self.assertIn(f"occupied by process {os.getpid()}", result.events("step_waits")[0]["reason"])
         self.assertEqual([gpu["index"] for gpu in result.events("step_started")[0]["gpus"]], [1])
 
-    def test_who_holds_a_gpu_is_listed(self):
+    def test_pipe_gpus_lists_the_holder_of_each_gpu(self):
         self.pipeline({"train": self.step(2, 60)})
         process = self.start("run", "pipeline.yaml", "--orchestrator", "local")
         wait_until(lambda: self.gpus()["gpus"][1]["held_by"], "the step to hold its GPUs")
@@ -280,54 +284,57 @@ class OneRun(GpuTest):
 
 
 class Sampler(threading.Thread):
-    """Looks again and again at the whole machine, and for how many GPU-seconds a GPU was free that a waiting step could have had."""
+    """Takes samples of the GPUs and of the queue while runs are going on. `idle` counts the seconds during which free GPUs were not given to waiting steps
+    that could have had them, for each such GPU; `passed_over` has the steps at the head of the queue whose GPUs were given to others."""
 
     def __init__(self, test: GpuTest):
         super().__init__(daemon=True)
-        self.test, self.going_on = test, True
-        self.samples, self.idle, self.seconds, self.most_overtaken, self.passed_over = 0, 0.0, 0.0, 0, []
+        self.test, self.is_sampling = test, True
+        self.samples, self.idle, self.seconds, self.max_overtaken, self.passed_over = 0, 0.0, 0.0, 0, []
 
     def run(self):
+        """Takes samples until the test sets is_sampling to False."""
         before = time.monotonic()
-        owed = None
-        while self.going_on:
+        entitled = None  # The first of the queue, if it could have had its GPUs at the last sample.
+        while self.is_sampling:
             state = json.loads(subprocess.run([PIPE, "gpus", "--output", "json"], env=self.test.environment({}), stdout=subprocess.PIPE, check=True).stdout)
             now = time.monotonic()
             self.samples += 1
             self.seconds += now - before
-            given = self.could_be_given(state)
-            self.idle += (now - before) * sum(given.values())
-            # What the first in the line could have had a look ago is his now, or still free for him.
+            grants = self.possible_grants(state)
+            self.idle += (now - before) * sum(grants.values())
+            # If the first of the queue could have had its GPUs at the last sample, it has left the queue by now, or its GPUs are still free.
             first = state["queue"][0] if state["queue"] else None
-            if first and owed == self.party(first) and not first["waits_for_job_slot"] and owed not in given:
-                self.passed_over.append((owed, state["gpus"]))
-            owed = self.party(first) if first and self.party(first) in given else None
-            self.most_overtaken = max([self.most_overtaken, *(entry["overtaken"] for entry in state["queue"])])
+            if first and entitled == self.key_of(first) and not first["waits_for_job_slot"] and entitled not in grants:
+                self.passed_over.append((entitled, state["gpus"]))
+            entitled = self.key_of(first) if first and self.key_of(first) in grants else None
+            self.max_overtaken = max([self.max_overtaken, *(entry["overtaken"] for entry in state["queue"])])
             before = now
 
     @staticmethod
-    def party(entry: dict) -> tuple[str, str]:
+    def key_of(entry: dict) -> tuple[str, str]:
+        """Returns run and step of an entry of the queue."""
         return entry["run"], entry["step"]
 
-    def could_be_given(self, state: dict) -> dict[tuple[str, str], int]:
-        """The rule in other words: who of those that wait could have free GPUs, and how many."""
+    def possible_grants(self, state: dict) -> dict[tuple[str, str], int]:
+        """Returns which waiting steps could have free GPUs now, and how many. This is the rule of grants() in src/gpu/queue.cpp, written a second time."""
         free = {gpu["uuid"] for gpu in state["gpus"] if not gpu["held_by"]}
-        given = {}
+        grants = {}
         for entry in state["queue"]:
             usable = [uuid for uuid in entry["candidates"] if uuid in free]
             if entry["waits_for_job_slot"]:
                 continue
             if len(usable) >= entry["count"]:
-                given[self.party(entry)] = entry["count"]
+                grants[self.key_of(entry)] = entry["count"]
                 free -= set(usable[: entry["count"]])
-            elif entry["overtaken"] >= PATIENCE:
+            elif entry["overtaken"] >= MAX_OVERTAKES:
                 free -= set(usable)
-        return given
+        return grants
 
 
 class ManyRuns(GpuTest):
     def pipelines(self, **step) -> list[pathlib.Path]:
-        """Two of them with 100 steps each that want 1, 2 and 4 GPUs, ready from the beginning."""
+        """Writes two pipelines. Each has 100 steps that can start at once, and want 1, 2 or 4 GPUs."""
         random.seed(7)
         files = []
         for name in ("one", "two"):
@@ -338,7 +345,7 @@ class ManyRuns(GpuTest):
         return files
 
     def begin(self, file: pathlib.Path) -> subprocess.Popen:
-        """Into files: a full pipe would make the driver wait for this test."""
+        """Starts a run whose output goes to files. If it went to a pipe, a full pipe would make the driver wait for this test."""
         with open(file.with_suffix(".out"), "w") as out, open(file.with_suffix(".err"), "w") as err:
             process = subprocess.Popen([PIPE, "run", file, "--orchestrator", "local", "--output", "json", "--jobs", "16"], cwd=self.folder, stdout=out,
                                        stderr=err, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -347,11 +354,13 @@ class ManyRuns(GpuTest):
         return process
 
     def result(self, file: pathlib.Path, process: subprocess.Popen) -> Result:
+        """Waits for the end of a run that begin() has started."""
         return Result(process.wait(600), file.with_suffix(".out").read_text(), file.with_suffix(".err").read_text())
 
     def assert_none_was_held_twice(self):
+        """Returns the intervals in which each GPU was held. Fails if two steps held a GPU at the same time."""
         self.assertEqual([line for line in self.lines() if line[0] == "twice"], [])
-        # And by the steps' own clocks: of each GPU, one interval after the other.
+        # The steps have recorded when they began and ended: the intervals of a GPU must not overlap.
         begun, intervals = {}, {uuid: [] for uuid in UUIDS}
         for kind, moment, name, uuids in self.lines():
             if kind == "begins":
@@ -371,7 +380,7 @@ class ManyRuns(GpuTest):
         processes = [self.begin(file) for file in files]
         sampler.start()
         results = [self.result(file, process) for file, process in zip(files, processes)]
-        sampler.going_on = False
+        sampler.is_sampling = False
         sampler.join()
         for result in results:
             self.assertEqual(result.code, 0, result)
@@ -384,13 +393,13 @@ class ManyRuns(GpuTest):
         last = max(held[-1][1] for held in intervals.values())
         busy = sum(end - begin for held in intervals.values() for begin, end, _ in held) / 4 / (last - first)
         share = sampler.idle / 4 / sampler.seconds
-        print(f"200 steps on 4 GPUs in {last - first:.1f} s: {busy:.0%} of the GPU time in the steps' own sleep; in {sampler.samples} looks, "
-              f"{share:.1%} of it could have been somebody's; overtaken at most {sampler.most_overtaken} times")
+        print(f"200 steps on 4 GPUs in {last - first:.1f} s: {busy:.0%} of the GPU time in the steps' own sleep; in {sampler.samples} samples, "
+              f"{share:.1%} of it was left idle although a waiting step could have had it; overtaken at most {sampler.max_overtaken} times")
         self.assertGreater(sampler.samples, 20)
-        self.assertLessEqual(sampler.most_overtaken, PATIENCE)
-        self.assertEqual(sampler.passed_over, [], "what one could have had was given to another")
+        self.assertLessEqual(sampler.max_overtaken, MAX_OVERTAKES)
+        self.assertEqual(sampler.passed_over, [], "GPUs of the first step in the queue were given to another")
         self.assertLess(share, 0.5, "GPUs idle although a step waits that could have them")
-        # Fair between the runs: neither had to wait until the other was through.
+        # Neither run had to wait until the other had ended.
         ends = {name: max(float(line[1]) for line in self.lines() if line[2].startswith(result.events("run_started")[0]["run"]))
                 for name, result in zip(("one", "two"), results)}
         self.assertLess(abs(ends["one"] - ends["two"]), (last - first) / 2, ends)
@@ -416,7 +425,7 @@ class ManyRuns(GpuTest):
                     kills["drivers"] += 1
                     running[file] = self.begin(file)
                 elif kills["steps"] < 20:
-                    with contextlib.suppress(OSError):  # it has just ended
+                    with contextlib.suppress(OSError):  # The process has just ended.
                         steps = [pid for pid in descendants(process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "bash"]
                         if steps:
                             os.kill(int(chance.choice(steps)), signal.SIGKILL)

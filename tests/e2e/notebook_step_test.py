@@ -1,4 +1,4 @@
-"""Steps that are Jupyter notebooks: they get parameters, inputs and outputs by their names, and run again when their code changes."""
+"""Steps that are Jupyter notebooks. A notebook finds parameters, inputs and outputs as Python variables of their names, and runs again if its code changes."""
 
 import json
 import unittest
@@ -16,6 +16,7 @@ pathlib.Path(model).write_text(json.dumps({"rate": helper.times(rate), "lines": 
 
 
 def cell(text, tags=(), **more):
+    """Returns a code cell. `more` replaces members, such as the saved outputs."""
     return {"cell_type": "code", "source": text.splitlines(keepends=True), "metadata": {"tags": [*tags]}, "outputs": [], "execution_count": None, **more}
 
 
@@ -29,18 +30,22 @@ class Notebooks(PipeTest):
         self.write_notebook()
 
     def write_notebook(self, train=TRAIN, text="# Title", **saved):
+        """Writes a notebook: a title, a cell tagged `parameters`, a cell that trains, and an expression. `saved` has what an earlier execution left in the
+        cell."""
         cells = [{"cell_type": "markdown", "source": [text], "metadata": {}}, cell(PARAMETERS, ["parameters"]), cell(train, **saved), cell("rate * 100")]
         kernel = {"name": "my-project", "language": "python", "display_name": "My project"}
         self.write("train.ipynb", json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {"kernelspec": kernel}, "cells": cells}))
 
     def declare(self, **step):
+        """Writes a pipeline with a step `train` that is the notebook. Unless `train` has a matrix, a step `show` prints the executed notebook."""
         train = {"notebook": "train.ipynb", "parameters": {"rate": 0.5, "name": "7", "layers": [8, 4]}, "inputs": {"data": "./data.csv"}, "outputs": {"model": "model.json"}, **step}
         show = {"command": ["cat", "${inputs.page}"], "inputs": {"page": "train.notebook"}}
         self.pipeline({"train": train, **({} if "matrix" in step else {"show": show})}, {"requirements": REQUIREMENTS, "network": "none"})
 
     def executed(self, step="train"):
+        """Returns the sources and the outputs of the cells of the executed notebook."""
         cells = json.loads(self.artifact(f"{step}.notebook"))["cells"]
-        return ["".join(each["source"]) for each in cells], [each.get("outputs") for each in cells]
+        return ["".join(cell["source"]) for cell in cells], [cell.get("outputs") for cell in cells]
 
     def test_values_arrive_by_name_and_the_executed_notebook_is_an_output(self):
         self.declare()
@@ -57,22 +62,25 @@ class Notebooks(PipeTest):
         self.assertEqual(shown["name"], "train.notebook")
         self.assertEqual(shown["cells"][4], {"k": "code", "s": "rate * 100", "o": [{"t": "50.0"}]})
 
-    def test_in_a_container(self):
+    def test_a_notebook_runs_in_a_container(self):
         self.orchestrator = "docker"
         self.declare()
         self.assertEqual(self.run_pipe().steps()["show"], "succeeded")
         self.assertEqual(json.loads(self.artifact("train.model")), {"rate": 1.0, "lines": 2})
 
-    def test_instances_have_their_own(self):
+    def test_each_instance_of_a_matrix_has_its_own_executed_notebook(self):
         self.declare(matrix={"count": [1, 2]})
         result = self.run_pipe()
         self.assertEqual(result.steps(), {"train.count-1": "succeeded", "train.count-2": "succeeded"}, result)
         self.assertIn("count = 2", self.executed("train.count-2")[0][2])
 
-    def test_only_a_change_of_code_or_values_runs_it_again(self):
+    def test_a_notebook_runs_again_only_if_code_or_values_have_changed(self):
         self.declare()
         self.run_pipe()
-        action = lambda: self.plan()["train"]["action"]  # noqa: E731
+
+        def action() -> str:
+            return self.plan()["train"]["action"]
+
         self.write_notebook(text="# Another title", outputs=[{"output_type": "stream", "name": "stdout", "text": ["old"]}], execution_count=7)
         self.assertEqual(action(), "reuse")
         self.write_notebook(TRAIN + "# more\n")
@@ -85,14 +93,14 @@ class Notebooks(PipeTest):
         self.declare(parameters={"rate": 0.25})
         self.assertEqual(action(), "run")
 
-    def test_a_cell_that_fails_is_named(self):
+    def test_the_failure_names_the_cell_that_has_raised(self):
         self.declare(parameters={"rate": -1})
         result = self.run_pipe(code=1)
         self.assertEqual(result.failure("train")["message"], "raised ValueError: a rate is positive (train.ipynb, code cell 2)")
         self.assertIn("training -1 'none' 1 []", [event["line"] for event in result.events("step_log")])
         self.assertNotIn("\x1b", result.text)
 
-    def test_missing_packages_are_named(self):
+    def test_the_failure_names_packages_that_are_missing(self):
         self.declare()
         file = self.folder / "pipeline.yaml"
         document = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""A headless Chromium that tests drive: DevTools' protocol over two pipes, so that nothing but the browser is needed."""
+"""A headless Chromium that tests control by the DevTools protocol over two pipes. This needs no package beside the browser."""
 
 import base64
 import contextlib
@@ -17,14 +17,15 @@ KEYS = {"Tab": 9, "Enter": 13, "Space": 32, "Escape": 27, "ArrowDown": 40, "Arro
 
 
 class Browser:
-    """One page. What it logs, refuses by its policy or throws is in `complaints`, what it asks for in `requests`."""
+    """A browser with one page. `complaints` has what the page logs and throws and what its security policy refuses; `requests` has the URLs that the page
+    requests."""
 
     def __init__(self, width: int = 1280, height: int = 900):
         self.folder = tempfile.mkdtemp(prefix="pipe-browser-")
         to_browser, self.write_end = os.pipe()
         self.read_end, from_browser = os.pipe()
 
-        def place_pipes():  # Chromium reads descriptor 3 and writes 4.
+        def place_pipes():  # Chromium reads commands from descriptor 3 and writes answers to 4.
             a, b = os.dup(to_browser), os.dup(from_browser)
             for source, target in ((a, 3), (b, 4)):
                 os.dup2(source, target)
@@ -53,6 +54,7 @@ class Browser:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self, seconds: float) -> dict | None:
+        """Returns the next message of the browser; None if there is none within this time."""
         end = time.monotonic() + seconds
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.read_end], [], [], max(0.0, end - time.monotonic()))
@@ -60,7 +62,7 @@ class Browser:
                 return None
             part = os.read(self.read_end, 1 << 20)
             if not part:
-                raise AssertionError("the browser has ended")
+                raise AssertionError("the browser has ended, before the test closed it")
             self.buffer += part
         text, self.buffer = self.buffer.split(b"\0", 1)
         message = json.loads(text)
@@ -68,16 +70,18 @@ class Browser:
         return message
 
     def note(self, message: dict):
-        about = message.get("params", {})
+        """Adds the complaint or the request that the message reports."""
+        parameters = message.get("params", {})
         if message.get("method") == "Log.entryAdded":
-            self.complaints.append(" ".join((about["entry"]["source"], about["entry"]["text"], about["entry"].get("url", ""))))
+            self.complaints.append(" ".join((parameters["entry"]["source"], parameters["entry"]["text"], parameters["entry"].get("url", ""))))
         if message.get("method") == "Runtime.exceptionThrown":
-            details = about["exceptionDetails"]
+            details = parameters["exceptionDetails"]
             self.complaints.append("exception: " + details.get("exception", {}).get("description", details["text"]))
         if message.get("method") == "Network.requestWillBeSent":
-            self.requests.append(about["request"]["url"])
+            self.requests.append(parameters["request"]["url"])
 
     def call(self, method: str, timeout: float = 180, **parameters) -> dict:
+        """Calls a method of the protocol, and returns its result. Fails if the browser answers with an error or not at all."""
         self.number += 1
         number, message = self.number, {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -94,38 +98,43 @@ class Browser:
         raise AssertionError(f"the browser did not answer {method} within {timeout} s")
 
     def open(self, url: str, until: str = "true"):
+        """Opens the URL, and waits until the page is loaded and the JavaScript expression is true."""
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
         self.wait(until)
 
     def js(self, expression: str):
-        """The value of an expression, or of the promise that it is."""
+        """Returns the value of a JavaScript expression. If the expression is a promise, waits for the value of the promise."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise AssertionError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 120):
+        """Waits until the JavaScript expression has a true value, and returns that value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
                 value = self.js(expression)
-                if value or value == {}:  # which an element becomes
+                if value or value == {}:  # An element of the page arrives as {}.
                     return value
             except AssertionError as error:
+                # Both errors pass: the page that was asked has just been replaced by the next one.
                 if "Cannot find" not in str(error) and "destroyed" not in str(error):
                     raise
             time.sleep(0.05)
-        raise AssertionError(f"{seconds} s went by without {expression}; the page:\n{self.text()}\n{self.complaints}")
+        raise AssertionError(f"{expression} was not true within {seconds} s; the text of the page and its complaints:\n{self.text()}\n{self.complaints}")
 
     def text(self) -> str:
+        """Returns the visible text of the page."""
         return self.js("document.body ? document.body.innerText : ''")
 
     def press(self, key: str, **more):
-        about = {"key": " " if key == "Space" else key, "code": key, "windowsVirtualKeyCode": KEYS[key], **more}
+        """Presses and releases a key of KEYS. `more` has further members of the event, such as modifiers."""
+        event = {"key": " " if key == "Space" else key, "code": key, "windowsVirtualKeyCode": KEYS[key], **more}
         text = {"Enter": {"text": "\r"}, "Space": {"text": " "}}.get(key, {})
-        self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", **about)
+        self.call("Input.dispatchKeyEvent", type="keyDown", **event, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def click(self, selector: str):
         self.js(f"document.querySelector({json.dumps(selector)}).click()")
@@ -135,20 +144,21 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def picture(self, file: pathlib.Path | str, whole: bool = False):
+        """Writes a PNG of the visible part of the page, or of the whole page."""
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
         pathlib.Path(file).write_bytes(base64.b64decode(data))
 
     def paint_time(self) -> float:
-        """Milliseconds from the navigation to the first paint with content."""
+        """Returns the milliseconds from the navigation to the first paint with content."""
         return self.wait("performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)[0]")
 
 
 def axe() -> str | None:
-    """The script of axe-core, from npm once a machine; None where it cannot be had."""
+    """Returns the script of axe-core, which checks whether a page is accessible. npm downloads the script once for each user; None if that fails."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipe-tests"
     script = cache / "node_modules" / "axe-core" / "axe.min.js"
     cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:  # tests that run beside this one wait for the same script
+    with (cache / "lock").open("w") as lock:  # Another test that needs the script at the same time waits here.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not script.exists() and shutil.which("npm"):
             words = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=30000", "--prefix", str(cache), "axe-core@4.10.2"]
@@ -158,7 +168,7 @@ def axe() -> str | None:
 
 
 def violations(browser: Browser, script: str) -> list[str]:
-    """Returns the faults that axe finds in the page."""
+    """Returns the violations of accessibility rules that axe finds in the page, each with up to three of the elements."""
     browser.js(script + "; true")
     found = browser.js("axe.run(document, {resultTypes: ['violations']}).then((result) => result.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).slice(0, 3).join(' | ')))")
     return found

@@ -67,7 +67,7 @@ class Library(unittest.TestCase):
         self.stand_in("curl", "exit 0")  # a local engine that would answer
         self.stand_in("docker", "echo 'no route to host' >&2; exit 1")
         done = self.run_script('engine_can_be_had || echo "$ENGINE_PROBLEM"', DOCKER_HOST="ssh://nowhere")
-        self.assertEqual(done.stdout, "DOCKER_HOST is ssh://nowhere, and there: no route to host\n", done)
+        self.assertEqual(done.stdout, "the engine of DOCKER_HOST=ssh://nowhere does not answer: no route to host\n", done)
         self.assertEqual(self.calls("curl"), [])
 
     def test_work_beside_a_script_ends_with_it(self):

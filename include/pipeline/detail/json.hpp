@@ -1,6 +1,6 @@
 /// @file
-/// Conversion between C++ types and JSON values. Templates only walk the type; code that uses
-/// nlohmann's library is compiled once, in core.
+/// Converts between C++ types and JSON values. The templates only walk the members of a type; the
+/// code that uses nlohmann's library is compiled once, in core.
 #pragma once
 
 #include <array>
@@ -46,8 +46,8 @@ concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
 struct JsonReference {
   operator json&() const;
 };
-/// Has the functions that NLOHMANN_DEFINE_TYPE_* defines. A type with a begin() needs functions of
-/// its own, which take nlohmann::json and not any type of JSON.
+/// A type that has the functions which NLOHMANN_DEFINE_TYPE_* defines. If the type has a begin(),
+/// the functions must take nlohmann::json itself: nlohmann's templates for containers do not count.
 template <class T>
 concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T> &&
     requires(json& to, const json& from, const T& value, T& read) {
@@ -56,7 +56,7 @@ concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T
 } &&(
     !requires(const T& value) { value.begin(); } ||
     requires(const JsonReference& to, const T& value) { to_json(to, value); });
-/// Takes items, as the standard library's containers do. Strings are excluded.
+/// A type into which items are inserted, as into the standard library's containers, except strings.
 template <class T>
 concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires {
   typename T::traits_type;
@@ -65,7 +65,7 @@ concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires 
   container.insert(container.end(), std::move(item));
   container.begin();
 };
-/// Maps each key to one value.
+/// A container that maps each key to one value.
 template <class T>
 concept MapLike = Container<T> && requires(T& map, const typename T::key_type& key) {
   { map[key] } -> std::same_as<typename T::mapped_type&>;
@@ -75,8 +75,8 @@ concept TextMapLike = MapLike<T> && std::is_same_v<typename T::key_type, std::st
 template <class T>
 concept ListLike = is_std_array<T> ||(Container<T> && !requires { typename T::mapped_type; });
 
-/// Has a specialisation of nlohmann::adl_serializer. Its primary template accepts containers, too,
-/// so anything with a begin() is excluded.
+/// A type that has a specialisation of nlohmann::adl_serializer. Types with a begin() are excluded,
+/// because the primary template of adl_serializer accepts containers, too.
 template <class T>
 concept HasSerializer = std::is_class_v<T> && !requires(const T& value) {
   value.begin();
@@ -148,7 +148,8 @@ void put_map(json& to);
 json& add_item(json& list);
 json& add_member(json& map, std::string_view name);
 
-// Each function throws JsonError if the value is of another kind than the function's name.
+// The get_ and check_ functions throw JsonError if the value is of another kind than the function's
+// name says, or outside of the limits that are passed. The other functions do not check.
 bool is_null(const json& from);
 bool get_boolean(const json& from, const JsonPath& path);
 std::int64_t get_integer(const json& from, const JsonPath& path, std::int64_t least,
@@ -160,7 +161,8 @@ std::size_t get_list(const json& from, const JsonPath& path);  ///< Returns the 
 void check_list(const json& from, const JsonPath& path, std::size_t length, const char* expected);
 void check_map(const json& from, const JsonPath& path);
 const json& item_of(const json& list, std::size_t i);
-const json& member_of(const json& map, std::string_view name);  ///< Returns null if there is none.
+/// Returns the member of the map; a JSON null if the map does not have it.
+const json& member_of(const json& map, std::string_view name);
 void each_member(const json& map, Callback<const std::string&, const json&> visit);
 /// Calls `conversion`, and converts nlohmann's exceptions to JsonError.
 void convert(const JsonPath& path, Callback<> conversion);

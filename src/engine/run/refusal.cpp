@@ -1,12 +1,37 @@
 #include "engine/run/refusal.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "model/step_span.hpp"
 
 namespace pipeline::engine {
+namespace {
+
+/// Returns the position at which a line of the text begins; npos: the text has fewer lines.
+/// @param line counted from 1
+std::size_t begin_of_line(std::string_view text, unsigned line) {
+  std::size_t begin = 0;
+  for (unsigned i = 1; i < line; ++i) {
+    const auto end = text.find('\n', begin);
+    if (end == text.npos) return text.npos;
+    begin = end + 1;
+  }
+  return begin;
+}
+
+/// Reports an orchestrator's errors at the line where the step begins, unless they have lines.
+void refuse_step(const core::InputError& error, const StepSpec& step,
+                 const PipelineSpec& pipeline) {
+  auto diagnostics = error.diagnostics();
+  for (auto& diagnostic : diagnostics)
+    if (diagnostic.span.line == 0) diagnostic.span = model::span_of(step);
+  refuse(std::move(diagnostics), pipeline);
+}
+
+}  // namespace
 
 std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline) {
   std::vector<core::SourceText> sources;
@@ -18,44 +43,41 @@ std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline) {
   return sources;
 }
 
-void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::SourceText>& sources) {
-  for (auto& diagnostic : wrong) {
-    if (diagnostic.span.file >= sources.size()) continue;
-    const auto& source = sources[diagnostic.span.file].text;
-    std::size_t line = 0;
-    for (unsigned i = 1; i < diagnostic.span.line && line != std::string::npos; ++i)
-      if ((line = source.find('\n', line)) != std::string::npos) ++line;
-    const auto text = line == std::string::npos ? line : source.find_first_not_of(' ', line);
-    if (diagnostic.span.line == 0 || text == std::string::npos) continue;
-    diagnostic.span.column = static_cast<unsigned>(text - line) + 1;
-    const auto end = std::min(source.find_first_of(":\n", text), source.size());
-    diagnostic.span.length = static_cast<unsigned>(std::max<std::size_t>(end - text, 1));
+void mark_keys(std::vector<core::Diagnostic>& diagnostics,
+               const std::vector<core::SourceText>& sources) {
+  for (auto& diagnostic : diagnostics) {
+    auto& span = diagnostic.span;
+    if (span.line == 0 || span.file >= sources.size()) continue;
+    const std::string_view source = sources[span.file].text;
+    const auto line = begin_of_line(source, span.line);
+    if (line == source.npos) continue;
+    const auto key = source.find_first_not_of(' ', line);
+    if (key == source.npos) continue;
+    const auto end_of_key = std::min(source.find_first_of(":\n", key), source.size());
+    span.column = static_cast<unsigned>(key - line) + 1;
+    span.length = static_cast<unsigned>(std::max<std::size_t>(end_of_key - key, 1));
   }
 }
 
-void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline) {
-  if (wrong.empty()) return;
+void refuse(std::vector<core::Diagnostic> diagnostics, const PipelineSpec& pipeline) {
+  if (diagnostics.empty()) return;
   auto sources = sources_of(pipeline);
-  mark_keys(wrong, sources);
-  throw core::InputError(std::move(wrong), std::move(sources));
+  mark_keys(diagnostics, sources);
+  throw core::InputError(std::move(diagnostics), std::move(sources));
 }
 
 async::Task<orchestrators::Environment> environment_of(const RunContext& context,
                                                        const StepSpec& step) {
   auto& orchestrator = context.services.routes.of(step);
-  std::vector<core::Diagnostic> wrong;
   try {
     auto environment = co_await orchestrator.environment(step);
     if (!context.options.shared) co_return environment;
     co_return co_await shared_environment(orchestrator, step, std::move(environment));
   } catch (const core::InputError& error) {
-    if (!error.file().empty()) throw;
-    wrong = error.diagnostics();
+    // An error that names a file already has its place.
+    if (error.file().empty()) refuse_step(error, step, context.services.pipeline);
+    throw;
   }
-  for (auto& diagnostic : wrong)
-    if (diagnostic.span.line == 0) diagnostic.span = model::span_of(step);
-  refuse(std::move(wrong), context.services.pipeline);
-  co_return orchestrators::Environment{};
 }
 
 async::Task<orchestrators::Environment> shared_environment(
@@ -63,9 +85,10 @@ async::Task<orchestrators::Environment> shared_environment(
     orchestrators::Environment environment) {
   if (!environment.resolves) co_return environment;
   if (!environment.ready) {
-    environment.id.clear();
+    environment.id.clear();  // The versions of its packages are not chosen yet.
     co_return environment;
   }
+  // Two machines that chose different versions of packages get different ids.
   const auto packages = co_await orchestrator.packages(step);
   environment.id = core::Hasher().field(environment.id).field(packages).finish().hex();
   co_return environment;

@@ -12,24 +12,26 @@
 
 namespace pipeline::engine {
 
-/// Returns the pipeline's file and the included ones, in the order of Span::file; one without a
-/// name and text for a program. Throws EnvironmentError.
+/// Returns the texts of the pipeline's file and of the included files, indexed by Span::file. The
+/// pipeline of a program has one entry without a name and a text. Throws EnvironmentError.
 std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline);
 
-/// Widens each span, which has only a line, to the key with which the line begins.
-void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::SourceText>& sources);
+/// Sets column and length of each span to the key with which the span's line begins.
+void mark_keys(std::vector<core::Diagnostic>& diagnostics,
+               const std::vector<core::SourceText>& sources);
 
-/// Throws InputError with all diagnostics, if any, each at the line where its step begins.
-void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline);
+/// Throws InputError if there are diagnostics, with each marked at the key of its line.
+void refuse(std::vector<core::Diagnostic> diagnostics, const PipelineSpec& pipeline);
 
-/// Calls Orchestrator::environment(), which builds nothing; reports errors of the step's settings
-/// at its line. With a remote cache, the id is that of shared_environment().
+/// Returns the step's environment as Orchestrator::environment() describes it, which builds
+/// nothing. Throws InputError for errors in the step's settings, at the line of the step. In a run
+/// that shares results with other machines, the id is that of shared_environment().
 async::Task<orchestrators::Environment> environment_of(const RunContext& context,
                                                        const StepSpec& step);
 
-/// Returns the environment for results that machines share. If it has packages whose versions were
-/// chosen when it was made (`resolves`), its id also covers these packages, and is empty until the
-/// environment is ready. Other environments are returned unchanged.
+/// Returns the environment with the id under which machines share results. Making an environment
+/// may choose the versions of its packages (`resolves`): its id then also covers these versions,
+/// and is empty until the environment is ready. Other environments are returned unchanged.
 async::Task<orchestrators::Environment> shared_environment(
     orchestrators::Orchestrator& orchestrator, const StepSpec& step,
     orchestrators::Environment environment);

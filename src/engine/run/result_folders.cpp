@@ -16,20 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Kind of the values that say what was copied to a path.
-constexpr auto copies_kind = "published_to";
+/// Kind of the stored values that record which output was copied to a path, as `DIGEST STAMP`.
+constexpr auto copy_record_kind = "published_to";
 
-/// Puts the file or folder in place of what is there, at no moment leaving nothing.
-void replace(const fs::path& made, const fs::path& target) {
-  if (::rename(made.c_str(), target.c_str()) == 0) return;
+/// Moves a file or folder to the target, replacing a file or folder that is there. Programs that
+/// read the target meanwhile find the old content or the new one. Only on a file system that
+/// cannot exchange two paths, an old folder is removed first, and the target is missing for a
+/// moment.
+/// @param fresh has the old content after an exchange; the caller removes it
+void replace(const fs::path& fresh, const fs::path& target) {
+  if (::rename(fresh.c_str(), target.c_str()) == 0) return;
   if (errno != EISDIR && errno != ENOTDIR && errno != ENOTEMPTY && errno != EEXIST)
     throw core::system_error("cannot write " + target.string(), errno);
-  // Folders cannot be replaced by one that is not empty, but two paths can be exchanged.
-  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return;
+  // rename() replaces neither a folder that has files nor a file by a folder; an exchange does.
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL && errno != ENOSYS)
     throw core::system_error("cannot replace " + target.string(), errno);
-  core::remove_tree(target);  // A file system without exchanges.
-  if (::rename(made.c_str(), target.c_str()) != 0)
+  core::remove_tree(target);  // The file system cannot exchange paths.
+  if (::rename(fresh.c_str(), target.c_str()) != 0)
     throw core::system_error("cannot write " + target.string(), errno);
 }
 
@@ -44,40 +48,41 @@ void ResultFolders::put(const StepSpec& step, const std::vector<store::OutputRec
   }
 }
 
-/// Returns true if the path still has what was copied there, which is this output.
-bool ResultFolders::is_there(const store::OutputRecord& output, const fs::path& target) {
-  const auto known = context_.services.store.key_values().find(copies_kind, target.string());
+/// Returns true if the target is a copy of this output that nobody has changed since.
+bool ResultFolders::is_copied(const store::OutputRecord& output, const fs::path& target) {
+  const auto known = context_.services.store.key_values().find(copy_record_kind, target.string());
   std::error_code error;
   return known && fs::exists(target, error) &&
          *known == output.digest.hex() + " " + store::stamp_of(target);
 }
 
 async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, fs::path target) {
-  std::string trouble;
+  std::string problem;
   try {
-    if (is_there(output, target)) co_return;
+    if (is_copied(output, target)) co_return;
     auto& values = context_.services.store.key_values();
     std::error_code error;
-    if (fs::is_directory(target, error) && !values.find(copies_kind, target.string()))
+    if (fs::is_directory(target, error) && !values.find(copy_record_kind, target.string()))
       throw core::EnvironmentError(
-          "the folder " + target.string() + " is there already, and is not a copy of an output",
+          "the folder " + target.string() + " exists already, and is not a copy of an output",
           {"move it away, or name another folder under `publish_to`"});
     const auto stamp = co_await async::on_pool(context_.pool, [&] {
       core::make_folders(target.parent_path());
       const core::TemporaryFolder temporary(target.parent_path(), ".pipe-publish-");
-      const auto made = temporary.path() / target.filename();
-      context_.services.artifacts.copy_out(output.digest, made);
-      replace(made, target);
+      const auto fresh = temporary.path() / target.filename();
+      context_.services.artifacts.copy_out(output.digest, fresh);
+      replace(fresh, target);
       return store::stamp_of(target);
     });
-    values.put(copies_kind, target.string(), output.digest.hex() + " " + stamp);
+    values.put(copy_record_kind, target.string(), output.digest.hex() + " " + stamp);
   } catch (const core::EnvironmentError& error) {
-    trouble = error.what();
-    for (const auto& advice : error.advice()) trouble += "; " + advice;
+    problem = error.what();
+    for (const auto& advice : error.advice()) problem += "; " + advice;
   }
-  if (trouble.empty()) co_return;
+  if (problem.empty()) co_return;
   has_failed_ = true;
-  context_.events.emit(event::Notice{step, "'" + output.name + "' was not copied: " + trouble});
+  context_.events.emit(event::Notice{
+      step, "output '" + output.name + "' was not copied to " + target.string() + ": " + problem});
 }
 
 }  // namespace pipeline::engine

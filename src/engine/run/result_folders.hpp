@@ -1,6 +1,5 @@
 /// @file
-/// Copies the outputs of steps to the folders of their `publish_to`, when they succeed or are
-/// reused.
+/// Copies the outputs of steps that succeed or are reused to the folders of their `publish_to`.
 #pragma once
 
 #include <filesystem>
@@ -16,15 +15,16 @@ class ResultFolders {
  public:
   explicit ResultFolders(const RunContext& context) : context_(context) {}
 
-  /// Copies the outputs in a task of the run. A failure is a notice, and has_failed() returns true.
+  /// Starts a task of the run that copies the outputs. A failed copy is a notice, and has_failed()
+  /// returns true from then on.
   void put(const StepSpec& step, const std::vector<store::OutputRecord>& outputs);
   bool has_failed() const { return has_failed_; }
-  /// The copies: if one of them changes, the run has something to do.
+  /// Returns the paths of the copies. If one of them changes, the next run copies it again.
   const std::vector<std::filesystem::path>& copies() const { return copies_; }
 
  private:
   async::Task<> copy(std::string step, store::OutputRecord output, std::filesystem::path target);
-  bool is_there(const store::OutputRecord& output, const std::filesystem::path& target);
+  bool is_copied(const store::OutputRecord& output, const std::filesystem::path& target);
 
   const RunContext& context_;
   std::vector<std::filesystem::path> copies_;

@@ -52,17 +52,19 @@ Entry kubernetes_entry() {
             .key = "node_cache.budget",
             .kind = ConnectionField::Kind::bytes}},
       .connection_maps = {{.key = "claim",
-                           .missing = "a claim has a `name`, in the cluster, and a `path`, where "
-                                      "this machine sees what is in it",
+                           .missing_key_message =
+                               "a claim has a `name`, in the cluster, and a `path`, where "
+                               "this machine sees what is in it",
                            .example = "claim: {name: pipe-artifacts, path: /mnt/lab}",
-                           .excludes_artifact_store =
+                           .message_with_artifact_store =
                                "pods get their files either through a claim or through a remote "
                                "store"},
                           {.key = "node_cache",
-                           .missing = "a node_cache has a `path`, a folder of each node, and a "
-                                      "`budget`, the most that it takes there",
+                           .missing_key_message =
+                               "a node_cache has a `path`, a folder of each node, and a "
+                               "`budget`, the most that it takes there",
                            .example = "node_cache: {path: /var/cache/pipe, budget: 200GiB}",
-                           .needs_artifact_store =
+                           .message_without_artifact_store =
                                "a node_cache keeps what pods download from a bucket, and this "
                                "profile has none"}},
       .setting_outside_key = mounts_claims};

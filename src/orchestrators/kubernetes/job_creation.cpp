@@ -16,41 +16,40 @@ using kubernetes_api::text_at;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-/// The Job exists: a dead driver created it, or this one did and the response was lost.
+/// Takes over the attempt's Job and its pods. A dead driver has created the Job, or this one has
+/// and the response was lost. Throws ApiError with status 404 if there is no Job.
 async::Task<> adopt(kubernetes_api::Client& client, const Attempt& attempt, const JobOptions& place,
-                    CreatedJob& made) {
+                    CreatedJob& created) {
   const auto name = job_name(attempt);
   auto job = co_await client.get("read the Job " + name, client.path("batch/v1", "jobs", name));
   require_labels(client, job, job_labels(attempt, place.owner));
-  made.job = std::move(job);
+  created.job = std::move(job);
   const auto pods = co_await pods_of_job(client, name);
-  made.pods = kubernetes_api::list_at(pods, "/items");
+  created.pods = kubernetes_api::list_at(pods, "/items");
 }
 
-/// Returns true if a dead driver has created the Job. If not, files in the attempt's folders are
-/// useless to the new pod.
-async::Task<bool> is_there(kubernetes_api::Client& client, const Attempt& attempt,
-                           const JobOptions& place, CreatedJob& made) {
-  bool there = true;
+/// Takes over the attempt's Job if a dead driver has created it. Returns false if there is no Job.
+async::Task<bool> adopt_if_exists(kubernetes_api::Client& client, const Attempt& attempt,
+                                  const JobOptions& place, CreatedJob& created) {
   try {
-    co_await adopt(client, attempt, place, made);
+    co_await adopt(client, attempt, place, created);
   } catch (const ApiError& error) {
     if (error.status() != 404) throw;
-    there = false;
+    co_return false;
   }
-  if (!there) empty_folders(attempt);
-  co_return there;
+  co_return true;
 }
 
-/// Makes what the Job of all nodes refers to.
-async::Task<> prepare(kubernetes_api::Client& client, const Attempt& attempt,
-                      const JobOptions& place) {
+/// Makes the folder and the PodGroup to which the Job of all nodes refers. If the cluster refuses
+/// the PodGroup, empties GangJob::pod_group, so that the Job refers to none.
+async::Task<> prepare_gang(kubernetes_api::Client& client, const Attempt& attempt,
+                           const JobOptions& place) {
   link_first_node(attempt);
   auto& version = place.gang_job->pod_group;
   if (version.empty()) co_return;
-  const bool is_there =
+  const bool has_group =
       co_await create_pod_group(client, pod_group_manifest(job_manifest(attempt, place), version));
-  if (!is_there) version.clear();
+  if (!has_group) version.clear();
 }
 
 bool has_started(const json& pod) {
@@ -59,39 +58,47 @@ bool has_started(const json& pod) {
 
 }  // namespace
 
-/// The Secret is created after the Job, which owns it from the start, so no Secret outlives its Job
-/// even if this process is killed in between. Until it exists the pod's containers wait.
+/// The Secret is created after the Job, which owns the Secret from the start. So no Secret outlives
+/// its Job, even if this process is killed in between. The pod's containers cannot start before the
+/// Secret exists.
 async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt& attempt,
-                                   const JobOptions& place, PodStaging* files,
+                                   const JobOptions& place, PodStaging* staging,
                                    const JobInformer::Entry& known) {
-  CreatedJob made;
-  bool exists = attempt.joins && co_await is_there(client, attempt, place, made);
-  const bool has_secret = has_started(known.pod) || std::ranges::any_of(made.pods, has_started);
-  if (exists && has_secret) co_return made;
-  std::optional<StagedFiles> carried;
-  const auto begun = Clock::now();
-  if (files) carried = co_await files->bring(attempt);
-  made.brought = Clock::now() - begun;
-  if (!exists) {
-    if (place.gang_job) co_await prepare(client, attempt, place);
-    made.job = co_await create_in_turn(client, client.path("batch/v1", "jobs"),
-                                       job_manifest(attempt, place), attempt.io, made.failure);
-    if (made.failure || attempt.io.cancel.level() != core::StopLevel::none) co_return made;
-    if (made.job.is_null()) co_await adopt(client, attempt, place, made);
+  CreatedJob created;
+  bool is_adopted = false;
+  if (attempt.joins) {
+    is_adopted = co_await adopt_if_exists(client, attempt, place, created);
+    // A new pod has no use for files that pods of the dead driver have left.
+    if (!is_adopted) empty_folders(attempt);
+  }
+  // A container that has started has read the Secret, so the dead driver had created it.
+  const bool has_secret = has_started(known.pod) || std::ranges::any_of(created.pods, has_started);
+  if (is_adopted && has_secret) co_return created;
+  std::optional<StagedFiles> staged;
+  const auto begin = Clock::now();
+  if (staging) staged = co_await staging->bring(attempt);
+  created.staging_time = Clock::now() - begin;
+  if (!is_adopted) {
+    if (place.gang_job) co_await prepare_gang(client, attempt, place);
+    created.job =
+        co_await create_in_turn(client, client.path("batch/v1", "jobs"),
+                                job_manifest(attempt, place), attempt.io, created.failure);
+    if (created.failure || attempt.io.cancel.level() != core::StopLevel::none) co_return created;
+    if (created.job.is_null()) co_await adopt(client, attempt, place, created);
     if (place.gang_job && !place.gang_job->pod_group.empty())
       co_await give_pod_group(client, place.gang_job->pod_group, job_name(attempt),
-                              text_at(made.job, "/metadata/uid"));
+                              text_at(created.job, "/metadata/uid"));
   }
-  auto secret = secret_manifest(attempt, place.owner, carried);
-  if (!secret) co_return made;
+  auto secret = secret_manifest(attempt, place.owner, staged);
+  if (!secret) co_return created;
   (*secret)["metadata"]["ownerReferences"] =
       json::array({json{{"apiVersion", "batch/v1"},
                         {"kind", "Job"},
                         {"name", job_name(attempt)},
-                        {"uid", text_at(made.job, "/metadata/uid")}}});
+                        {"uid", text_at(created.job, "/metadata/uid")}}});
   co_await create_in_turn(client, client.path("", "secrets"), std::move(*secret), attempt.io,
-                          made.failure);
-  co_return made;
+                          created.failure);
+  co_return created;
 }
 
 json pod_in(const json& pods, std::optional<unsigned> index) {

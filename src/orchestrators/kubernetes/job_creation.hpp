@@ -15,20 +15,23 @@
 namespace pipeline::orchestrators::kubernetes {
 
 struct CreatedJob {
-  nlohmann::json job;                             ///< Null: the attempt was stopped, or `failure`.
-  nlohmann::json pods = nlohmann::json::array();  ///< Those of a Job that existed.
+  nlohmann::json job;  ///< Null: the attempt was stopped, or has `failure`.
+  nlohmann::json pods = nlohmann::json::array();  ///< The pods of a Job that was adopted.
   std::optional<Failure> failure = {};
-  std::chrono::nanoseconds brought{};  ///< How long this side's part of bringing files took.
+  std::chrono::nanoseconds staging_time{};  ///< For PodStaging::bring(): files staged here.
 };
 
-/// @param known what a watch knows already of the Job's pod
-/// @param files exchanges files with the pod; null: the pod sees this machine's files
+/// Creates the Job of an attempt, and its Secret if it has one; adopts a Job of that name instead.
+/// If the cluster refuses the PodGroup of a step with nodes, empties GangJob::pod_group of
+/// `place.gang_job`: the Job then goes without.
+/// @param staging exchanges files with the pod; null: the pod sees this machine's files
+/// @param known the Job and its pod as a watch has reported them
 async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt& attempt,
-                                   const JobOptions& place, PodStaging* files,
+                                   const JobOptions& place, PodStaging* staging,
                                    const JobInformer::Entry& known);
 
-/// Returns the pod of a list that runs this index; null: there is none. @param index unset: of a
-/// Job with one pod
+/// Returns the pod of this index from the list; null: the list does not have one.
+/// @param index unset for a Job with one pod
 nlohmann::json pod_in(const nlohmann::json& pods, std::optional<unsigned> index);
 
 }  // namespace pipeline::orchestrators::kubernetes

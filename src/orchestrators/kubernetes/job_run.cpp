@@ -124,7 +124,7 @@ class JobRun {
   core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
-  std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
+  std::chrono::nanoseconds staging_time_{};     ///< CreatedJob::staging_time.
   std::uint64_t received_ = 0;
   core::TailBuffer last_output_{job_output_tail};
   kubernetes_api::PodLogFrames frames_{
@@ -140,7 +140,7 @@ class JobRun {
 async::Task<> JobRun::create() {
   auto made = co_await make_job();
   failure_ = std::move(made.failure);
-  brought_ = made.brought;
+  staging_time_ = made.staging_time;
   uid_ = text_at(made.job, "/metadata/uid");
   if (entry_.pod.is_null()) entry_.pod = pod_in(made.pods, pod_.index);
   if (entry_.job.is_null()) entry_.job = std::move(made.job);
@@ -162,7 +162,7 @@ async::Task<CreatedJob> JobRun::make_job() {
     co_await shared->is_settled.wait();
   }
   auto made = shared->created;
-  made.brought = {};
+  made.staging_time = {};
   if (!made.job.is_null() && !made.failure) co_return made;
   const bool is_stopped = co_await wait_for_stop();
   made.failure = is_stopped ? was_stopped() : deleted_before_pod(pod_.job);
@@ -460,7 +460,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
   co_await take_files(result);
-  result.moved_in = brought_ + time_of_fetch(entry_.pod);
+  result.moved_in = staging_time_ + time_of_fetch(entry_.pod);
   if (log_ended_) result.moved_out = Clock::now() - *log_ended_;
   co_return result;
 }

@@ -74,8 +74,8 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
       throw core::system_error("cannot make the control group " + folder.string(), errno);
     folders_.push_back(folder);
-    members_.emplace_back(open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-    if (!members_.back())
+    member_files_.emplace_back(open((folder / "cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!member_files_.back())
       throw core::system_error("cannot join the control group " + folder.string(), errno);
     return folder;
   };
@@ -110,7 +110,7 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
 LimitGroup::~LimitGroup() { remove(); }
 
 void LimitGroup::remove() {
-  members_.clear();
+  member_files_.clear();
   for (auto& folder : folders_)
     for (int tries = 0; rmdir(folder.c_str()) != 0 && errno == EBUSY && tries < 100; ++tries) {
       std::ifstream in(folder / "cgroup.procs");
@@ -121,9 +121,9 @@ void LimitGroup::remove() {
   folders_.clear();
 }
 
-std::vector<int> LimitGroup::members() const {
+std::vector<int> LimitGroup::member_files() const {
   std::vector<int> files;
-  for (auto& file : members_) files.push_back(file.get());
+  for (auto& file : member_files_) files.push_back(file.get());
   return files;
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// Memory and CPU limits of a process tree, by control groups where this user may create them.
+/// Limits the memory and CPU time of a process tree by control groups, if this user may create
+/// control groups.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +18,39 @@
 
 namespace pipeline::orchestrators::local {
 
-/// The places where groups can be created: version 2's single tree (delegated by systemd to a
-/// user's sessions and services), or version 1's tree for each controller.
+/// The folders in which control groups can be created. Version 2 has a single tree, of which
+/// systemd delegates a part to a user's sessions and services; version 1 has a tree for each
+/// controller.
 struct ControlGroups {
-  bool unified = false;
-  std::filesystem::path memory, cpu;  ///< Folders in which a group may be created; empty: none.
+  bool unified = false;               ///< The machine has version 2.
+  std::filesystem::path memory, cpu;  ///< Empty: no group can limit this resource.
 };
 
-/// Searches from this process's own group upwards; only checks permissions.
-/// @param proc,mounts replaced in tests
+/// Searches for these folders from this process's own group upwards. Checks permissions only, and
+/// creates nothing.
+/// @param proc,mounts files of the kernel; tests pass others
 ControlGroups find_control_groups(const std::filesystem::path& proc = "/proc/self/cgroup",
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");
 
-/// The control group of one attempt. At destruction its members are killed and it is removed.
+/// The control group of one attempt. The destructor kills the processes in the group and removes
+/// the group.
 class LimitGroup {
  public:
-  /// Throws EnvironmentError if the system refuses; nothing is left behind then.
+  /// Creates the group. Throws EnvironmentError, and leaves nothing behind, if the system refuses.
   LimitGroup(const ControlGroups& where, const std::string& name, std::optional<Bytes> memory,
              std::optional<double> cpus);
   ~LimitGroup();
   LimitGroup(const LimitGroup&) = delete;
   LimitGroup& operator=(const LimitGroup&) = delete;
 
-  /// Returns open files; a process joins by writing `0` to each.
-  std::vector<int> members() const;
-  /// Returns true if the kernel counts for this group which processes it kills for lack of memory.
+  /// Returns the descriptors of the group's member files, cgroup.procs. A process joins the group
+  /// by writing `0` to each. This object owns the descriptors and closes them in its destructor.
+  std::vector<int> member_files() const;
+  /// Returns true if the kernel counts the processes of this group that it kills for lack of
+  /// memory.
   bool counts_kills() const;
-  /// Sets the number of processes that were killed for lack of memory, and the peak of the group's
-  /// memory, which counts all processes together, if there is a limit of memory and the kernel
-  /// records it.
+  /// Sets the number of processes that were killed for lack of memory. Also sets the peak memory of
+  /// all processes together if the group limits memory and the kernel records the peak.
   void measure(core::Usage& usage) const;
 
  private:
@@ -54,13 +59,14 @@ class LimitGroup {
   bool unified_;
   std::filesystem::path memory_;
   std::vector<std::filesystem::path> folders_;
-  std::vector<core::Descriptor> members_;
+  std::vector<core::Descriptor> member_files_;
 };
 
-/// The groups that are in use, by name: the processes of a node share one.
+/// The groups that are in use, by name. The processes of a node share one group.
 class LimitGroups {
  public:
-  /// Returns the group of this name, or creates it. It ends with the last process that has it.
+  /// Returns the group of this name, and creates the group if nobody has it. The group is removed
+  /// when the last of the returned pointers is gone.
   std::shared_ptr<LimitGroup> take(const ControlGroups& where, const std::string& name,
                                    const ResourceSettings& resources);
 

@@ -206,7 +206,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     co_return result;
   }
   const auto limits = limits_of(attempt);
-  if (limits) process.control_groups = limits->members();
+  if (limits) process.control_groups = limits->member_files();
   if (!sampler_) sampler_.emplace(1);
   process.measured_on = &*sampler_;
   if (!attempt.gpus.empty() && settings::gpu_request(attempt.step.settings->resources).preflight) {

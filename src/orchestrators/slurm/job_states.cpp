@@ -8,59 +8,110 @@ namespace {
 using enum JobPhase;
 using namespace std::chrono_literals;
 
-constexpr std::string_view is_lost =
-    "the nodes must see the state folder and the cache of virtual environments at the paths that "
-    "they have here";
-constexpr std::string_view is_retried =
+constexpr std::string_view shared_paths_hint =
+    "the nodes must see the state folder and the cache of virtual environments at the same paths "
+    "as this machine";
+constexpr std::string_view retry_hint =
     "a step is retried as often as `retry.max_infrastructure_retries` says";
 
 constexpr auto environment = FailureKind::environment;
 constexpr auto infrastructure = FailureKind::infrastructure;
 
+/// The table. A state without a message has no failure, because its job has not ended.
 constexpr JobState all_states[] = {
-    {"PENDING", waiting},
-    {"CONFIGURING", waiting},
-    {"REQUEUED", waiting},
-    {"REQUEUE_FED", waiting},
-    {"REQUEUE_HOLD", waiting},
-    {"RESV_DEL_HOLD", waiting},
-    {"SPECIAL_EXIT", waiting},
-    {"POWER_UP_NODE", waiting},
-    {"RUNNING", running},
-    {"COMPLETING", running},
-    {"RESIZING", running},
-    {"SIGNALING", running},
-    {"STAGE_OUT", running},
-    {"STOPPED", running},
-    {"SUSPENDED", running},
-    {"UPDATE_DB", running},
-    {"COMPLETED", ended, infrastructure, "ended, but its node did not write the step's end",
-     is_lost},
-    {"FAILED", ended, infrastructure, "failed before the step's end was written", is_lost},
-    {"CANCELLED", ended, environment, "was cancelled in Slurm by another user or program (scancel)",
-     "", true},
-    {"TIMEOUT", ended, FailureKind::timed_out, "reached the time limit of its Slurm job",
-     "raise the step's `timeout`, or take a partition with a longer limit", true},
-    {"DEADLINE", ended, FailureKind::timed_out, "missed the deadline of its Slurm job", "", true},
-    {"OUT_OF_MEMORY", ended, FailureKind::out_of_memory,
-     "was killed because it used more memory than its Slurm job has",
-     "raise `resources.memory`, or reduce the step's memory use", true},
-    {"NODE_FAIL", ended, infrastructure, "was lost with its node", is_retried, true},
-    {"PREEMPTED", ended, infrastructure, "was preempted by a job of higher priority", is_retried,
-     true},
-    {"BOOT_FAIL", ended, infrastructure, "could not start: its node did not boot", is_retried,
-     true},
-    {"LAUNCH_FAILED", ended, infrastructure, "could not be started on its node", is_retried, true},
-    {"RECONFIG_FAIL", ended, infrastructure, "could not start: its node was not configured",
-     is_retried, true},
-    {"REVOKED", ended, infrastructure, "was revoked: another cluster of the federation runs it",
-     is_retried, true},
+    {.name = "PENDING", .phase = waiting},
+    {.name = "CONFIGURING", .phase = waiting},
+    {.name = "REQUEUED", .phase = waiting},
+    {.name = "REQUEUE_FED", .phase = waiting},
+    {.name = "REQUEUE_HOLD", .phase = waiting},
+    {.name = "RESV_DEL_HOLD", .phase = waiting},
+    {.name = "SPECIAL_EXIT", .phase = waiting},
+    {.name = "POWER_UP_NODE", .phase = waiting},
+    {.name = "RUNNING", .phase = running},
+    {.name = "COMPLETING", .phase = running},
+    {.name = "RESIZING", .phase = running},
+    {.name = "SIGNALING", .phase = running},
+    {.name = "STAGE_OUT", .phase = running},
+    {.name = "STOPPED", .phase = running},
+    {.name = "SUSPENDED", .phase = running},
+    {.name = "UPDATE_DB", .phase = running},
+    {.name = "COMPLETED",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "ended in Slurm, but the agent on its node did not record the step's end",
+     .hint = shared_paths_hint},
+    {.name = "FAILED",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "failed in Slurm before the agent on its node recorded the step's end",
+     .hint = shared_paths_hint},
+    {.name = "CANCELLED",
+     .phase = ended,
+     .kind = environment,
+     .message = "was cancelled in Slurm by another user or program (scancel)",
+     .explains = true},
+    {.name = "TIMEOUT",
+     .phase = ended,
+     .kind = FailureKind::timed_out,
+     .message = "reached the time limit of its Slurm job",
+     .hint = "raise the step's `timeout`, or take a partition with a longer limit",
+     .explains = true},
+    {.name = "DEADLINE",
+     .phase = ended,
+     .kind = FailureKind::timed_out,
+     .message = "missed the deadline of its Slurm job",
+     .explains = true},
+    {.name = "OUT_OF_MEMORY",
+     .phase = ended,
+     .kind = FailureKind::out_of_memory,
+     .message = "was killed because it used more memory than its Slurm job has",
+     .hint = "raise `resources.memory`, or reduce the step's memory use",
+     .explains = true},
+    {.name = "NODE_FAIL",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "was lost with its node",
+     .hint = retry_hint,
+     .explains = true},
+    {.name = "PREEMPTED",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "was preempted by a job of higher priority",
+     .hint = retry_hint,
+     .explains = true},
+    {.name = "BOOT_FAIL",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "could not start: its node did not boot",
+     .hint = retry_hint,
+     .explains = true},
+    {.name = "LAUNCH_FAILED",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "could not be started on its node",
+     .hint = retry_hint,
+     .explains = true},
+    {.name = "RECONFIG_FAIL",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "could not start: its node was not configured",
+     .hint = retry_hint,
+     .explains = true},
+    {.name = "REVOKED",
+     .phase = ended,
+     .kind = infrastructure,
+     .message = "was revoked: another cluster of the federation runs it",
+     .hint = retry_hint,
+     .explains = true},
 };
 
-/// How long the step's end may be on its way: file systems show it to other machines later.
-constexpr auto time_for_end = 60s, time_for_explained_end = 10s, time_after_stop = 5s;
-/// How long Slurm may be silent.
-constexpr std::chrono::seconds silence_before_begin = 10min, silence_after_begin = 24h;
+/// How long to wait for the agent's record after the job has ended: a shared file system shows a
+/// file to other machines later. The wait is shorter if Slurm's state explains the failure, and
+/// shortest if the run has stopped the job.
+constexpr auto max_record_delay = 60s, max_record_delay_if_explained = 10s,
+               max_record_delay_if_stopped = 5s;
+/// How long Slurm's controller may be silent, before and after the job's script has begun.
+constexpr std::chrono::seconds max_silence_before_begin = 10min, max_silence_after_begin = 24h;
 
 }  // namespace
 
@@ -74,38 +125,43 @@ const JobState* find_state(std::string_view name) {
 JobAction next_action(const JobView& view) {
   if (view.has_ended) return JobAction::end;
   const auto* state = find_state(view.state);
-  const bool is_over = view.is_gone || (state && state->phase == ended);
-  if (is_over && view.wanted != core::StopLevel::none)
-    return !view.has_begun || view.wanted == core::StopLevel::immediate ||
-                   view.since_change >= time_after_stop
-               ? JobAction::end
-               : JobAction::wait;
-  const auto time =
-      state && state->explains && !view.is_gone ? time_for_explained_end : time_for_end;
-  if (is_over && view.since_change >= time) return JobAction::give_up;
-  const auto silence = view.has_begun ? silence_after_begin : silence_before_begin;
-  return view.without_answer >= silence ? JobAction::give_up : JobAction::wait;
+  const bool job_has_ended = view.is_gone || (state && state->phase == ended);
+  if (job_has_ended && view.wanted != core::StopLevel::none) {
+    // The agent of a job that was stopped gracefully may still record the step's end.
+    const bool may_be_recorded = view.has_begun && view.wanted != core::StopLevel::immediate &&
+                                 view.since_change < max_record_delay_if_stopped;
+    return may_be_recorded ? JobAction::wait : JobAction::end;
+  }
+  if (job_has_ended) {
+    const bool is_explained = state && state->explains && !view.is_gone;
+    const auto max_delay = is_explained ? max_record_delay_if_explained : max_record_delay;
+    if (view.since_change >= max_delay) return JobAction::give_up;
+  }
+  const auto max_silence = view.has_begun ? max_silence_after_begin : max_silence_before_begin;
+  return view.without_answer >= max_silence ? JobAction::give_up : JobAction::wait;
 }
 
 Failure failure_of_job(const JobView& view, const std::string& job) {
   const auto* state = view.is_gone ? nullptr : find_state(view.state);
-  // A node that cannot start a job, such as one whose spool is full, cancels it.
+  // A node cancels a job that it cannot start, for example because its spool folder is full.
   if (view.state == "CANCELLED" && !view.is_gone && !view.has_begun && !view.node.empty())
-    return {infrastructure,
-            "was cancelled in Slurm before its script began on " + view.node,
-            {"`scontrol show node " + view.node + "` may say why the node cannot start jobs",
-             std::string(is_retried)},
-            {}};
-  // A controller that was killed before it had saved the job's begin starts the job again. The node
-  // refuses the second one, and Slurm ends both and drains the node.
+    return {
+        infrastructure,
+        "was cancelled in Slurm before its script began on " + view.node,
+        {"run `scontrol show node " + view.node + "`, which may say why the node starts no jobs",
+         std::string(retry_hint)},
+        {}};
+  // A controller that was killed before it had saved the begin of a job starts the job again. The
+  // node refuses the second start. Slurm then ends both and drains the node.
   if (view.state == "CANCELLED" && !view.is_gone &&
       view.node_reason.find("Duplicate jobid") != std::string::npos)
-    return {infrastructure,
-            "was cancelled by Slurm, whose restarted controller had started it twice",
-            {std::string(is_retried), "Slurm has drained " + view.node +
-                                          ": `scontrol update nodename=" + view.node +
-                                          " state=resume` gives it back"},
-            {}};
+    return {
+        infrastructure,
+        "was cancelled by Slurm, whose restarted controller had started it twice",
+        {std::string(retry_hint),
+         "Slurm has drained " + view.node + ", and gives it no more jobs: run `scontrol update " +
+             "nodename=" + view.node + " state=resume` to put the node back into service"},
+        {}};
   if (state && state->phase == ended) {
     Failure failure{state->kind, std::string(state->message), {}, {}};
     if (!state->hint.empty()) failure.hints.emplace_back(state->hint);
@@ -115,18 +171,18 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
   if (state && state->phase == waiting && view.has_ended)
     return {infrastructure,
             "was stopped: Slurm has put its job back into the queue (scontrol requeue)",
-            {std::string(is_retried)},
+            {std::string(retry_hint)},
             {"Slurm's job " + job + ": " + view.state}};
   if (view.is_gone)
     return {infrastructure,
             "is lost: Slurm does not know its job " + job +
                 " any more, and its node did not write "
                 "the step's end",
-            {std::string(is_retried)},
+            {std::string(retry_hint)},
             {}};
   return {infrastructure,
           "is lost: Slurm's controller does not answer, and the step's end was not written",
-          {"`scontrol ping` shows whether it answers", std::string(is_retried)},
+          {"run `scontrol ping` to see whether the controller answers", std::string(retry_hint)},
           {}};
 }
 

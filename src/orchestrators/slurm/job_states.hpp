@@ -20,11 +20,12 @@ enum class JobPhase { waiting, running, ended };
 struct JobState {
   std::string_view name;  ///< As squeue prints it with `%T`.
   JobPhase phase;
-  /// The failure of a step whose job has ended in this state before the step's own end was known.
+  /// Kind and message of the failure if the job ends in this state, and the agent has not recorded
+  /// how the step ended.
   FailureKind kind = FailureKind::infrastructure;
   std::string_view message = {};
   std::string_view hint = {};  ///< May be empty.
-  /// The state alone explains the end of a step that was killed.
+  /// This state says why Slurm killed the step, so the agent's record would add nothing.
   bool explains = false;
 };
 
@@ -33,29 +34,29 @@ std::span<const JobState> job_states();
 /// Returns null for a state that is not in the table.
 const JobState* find_state(std::string_view name);
 
-/// All that is known of a job at one moment.
+/// The knowledge about a job at one moment.
 struct JobView {
   bool has_begun = false;  ///< The job's script has begun on its node.
-  bool has_ended = false;  ///< The agent has written the step's end.
+  bool has_ended = false;  ///< The agent has recorded how the step ended.
   std::string state;       ///< The state in squeue's last answer; empty before the first answer.
-  std::string node = {};   ///< Where Slurm has started the job; empty: nowhere.
+  std::string node = {};   ///< The node on which Slurm has started the job; empty: not started.
   bool is_gone = false;    ///< The last answer does not list the job.
-  std::string node_reason = {};  ///< Why the node is drained; empty: it is not, or nobody asked.
-  core::StopLevel wanted = core::StopLevel::none;
-  std::chrono::seconds since_change{};    ///< Since `state` or `is_gone` changed.
-  std::chrono::seconds without_answer{};  ///< Since squeue answered last.
+  std::string node_reason = {};  ///< Why the node is drained; empty: not drained, or not known.
+  core::StopLevel wanted = core::StopLevel::none;  ///< How the run wants the job to be stopped.
+  std::chrono::seconds since_change{};             ///< Since `state` or `is_gone` changed.
+  std::chrono::seconds without_answer{};           ///< Since squeue answered last.
 };
 
 enum class JobAction {
   wait,
-  end,     ///< The step's end is known, or no longer expected because it was stopped.
-  give_up  ///< The step's end will not be known.
+  end,     ///< Stop watching: the step's end is recorded, or the run has stopped the job.
+  give_up  ///< Stop watching: the job is lost, and failure_of_job() is the step's failure.
 };
 
-/// Decides whether there is more to wait for. Pure.
+/// Decides whether to go on watching the job. Pure.
 JobAction next_action(const JobView& view);
 
-/// Returns the failure of a step whose end is not known.
+/// Returns the failure of a step whose end the agent has not recorded.
 Failure failure_of_job(const JobView& view, const std::string& job);
 
 }  // namespace pipeline::orchestrators::slurm
