@@ -60,7 +60,7 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual({event["reused_from"] for event in result.events("step_finished")}, {origin})
         self.assertEqual({name: self.artifact(name) for name in made}, made)
         self.assertIn(f"of {origin}", self.pipe("show", "latest").out)
-        self.assertIn("its output is on the machine that ran it", self.pipe("logs", "latest", "load").err)
+        self.assertIn("its log is only on the machine that ran it", self.pipe("logs", "latest", "load").err)
         self.assert_nothing_left()
 
         self.profile(endpoint="https://10.213.68.2:1")
@@ -130,14 +130,14 @@ class OnDocker(S3Bucket, PipeTest):
             self.assertNotIn(S3["SECRET_KEY"], result.text)
             return result.text
 
-        self.assertIn("they are not this server's", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
+        self.assertIn("the server does not accept the keys from", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
         self.assertIn("there are no keys for the remote store", refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY=""))
-        self.assertIn("they are not this server's", self.pipe("plan", "pipeline.yaml", AWS_ACCESS_KEY_ID="SOMEBODY").text)
+        self.assertIn("the server does not accept the keys from", self.pipe("plan", "pipeline.yaml", AWS_ACCESS_KEY_ID="SOMEBODY").text)
         self.profile(bucket=f"s3://{self.bucket}-not")
-        self.assertIn("make it (`aws s3 mb", refusal())
+        self.assertIn("make the bucket (`aws s3 mb", refusal())
         self.assertIn("NoSuchBucket", self.pipe("plan", "pipeline.yaml").text)
         self.profile(endpoint="https://10.213.68.2:1")
-        self.assertIn("`endpoint` of `artifact_store` says where the server is", refusal())
+        self.assertIn("check `endpoint` under `artifact_store`, the address of the server", refusal())
 
     def test_a_store_that_goes_away_in_the_middle_costs_no_step(self):
         def trouble(method, path):
@@ -174,7 +174,8 @@ class OnDocker(S3Bucket, PipeTest):
         process.send_signal(signal.SIGINT)
         result = self.finish(process, timeout=150)
         self.assertEqual(result.steps(), {"load": "succeeded"}, result)
-        self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe lacks the results of 'load', so other machines make them again: the run was stopped"])
+        self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe lacks the results of 'load': the run was stopped. Other machines run these steps again, "
+                                             "until `pipe run --no-cache` here has shared the results"])
 
     def test_what_is_damaged_there_runs_again_and_is_mended(self):
         self.run_pipe()

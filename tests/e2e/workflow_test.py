@@ -71,8 +71,8 @@ class Workflow(PipeTest):
         self.assertNotIn("'limit'", said, "a setting takes it")
 
     def test_what_is_hardly_meant_is_warned_of(self):
-        for command, resources, said in ((["cat", "<", "x"], {}, "`<` is a word of the program: no shell reads a list"),
-                                         (["X=1", "true"], {}, "`X=1` is a word of the program"),
+        for command, resources, said in ((["cat", "<", "x"], {}, "the program gets `<` as an argument, because a command that is a list runs without a shell"),
+                                         (["X=1", "true"], {}, "the program gets `X=1` as an argument"),
                                          ("true", {"memory": 4096}, "`memory: 4096`, which is 4 KiB")):
             self.pipeline({"a": {"command": command, "settings": {"resources": resources}}})
             validated = self.pipe("validate")
