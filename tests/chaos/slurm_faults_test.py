@@ -1,4 +1,4 @@
-"""Faults of a Slurm cluster: drivers, controllers and nodes are killed, file systems are full. No result is false, no step succeeds twice, nothing is left behind.
+"""Faults of a Slurm cluster: drivers, controllers and nodes are killed, file systems are full. No result is false, no step succeeds twice, nothing is left.
 
 SLURM_BED selects the cluster that the tests damage, see scripts/testbed/slurm; the test of slurmdbd needs a cluster with `accounts`.
 """
@@ -63,7 +63,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
         return Watched(self, "resume", "latest", "--output", "json")
 
     def assert_one_effect_each(self, number: int, result):
-        """Checks the result, and that each step has one effect, and at most one more for each attempt that Slurm has killed: a kill may come after the effect."""
+        """Checks the result, and that each step has one effect; at most one more for each attempt that Slurm has killed, since a kill may follow the effect."""
         self.assertEqual(result.code, 0, result)
         effects = collections.Counter(line.rsplit("-", 1)[0] for line in (self.folder / "effects").read_text().splitlines())
         killed = sum(event["failure"]["kind"] == "infrastructure" for event in result.events("step_retried"))
@@ -144,7 +144,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.assert_one_effect_each(number, result)
                 self.assert_none_left()
                 resume_drained_nodes()
-        figure("slurm_faults", f"a controller killed {len(times)} times during a run, for 1 to 30 s: the run ended {in_words(times)} after the controller's start")
+        figure("slurm_faults", f"a controller killed {len(times)} times during a run, for 1 to 30 s: the run ended {in_words(times)} after its restart")
 
     def jobs_of_this_test(self, *options: str) -> list[str]:
         return [line.split()[0] for line in slurm("squeue", "-h", "-o", "%i %Z", *options).splitlines() if str(self.folder) in line]
@@ -186,7 +186,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
     def test_a_node_is_killed_beneath_its_job(self):
-        """Only the node's daemon is killed; the step's process goes on. When Slurm gives the node up, another attempt starts, and the first attempt ends without an effect."""
+        """Kills only the node's daemon; the step goes on. When Slurm gives the node up, another attempt starts, and the first ends without an effect."""
         for number, _ in rounds(5):
             with self.subTest(round=number):
                 (self.folder / "effects").unlink(missing_ok=True)
