@@ -32,7 +32,7 @@ struct TarLimits {
   std::uint64_t entries = 10'000'000;  ///< Number of headers of any kind.
   /// True for an archive that `pipe` has written: the bytes that fill its blocks must be zeros, and
   /// its end must be that of tar_end(). Nothing else would notice a damaged byte there.
-  bool has_exact_form = false;
+  bool requires_exact_form = false;
 };
 
 /// Reads an archive, and passes its entries to a sink. The reader holds at most one block, and one
