@@ -17,8 +17,8 @@
 
 namespace pipeline::stager {
 
-/// The number of threads that may transfer to or from a server at the same time, and the number that
-/// do. All Workers share a budget, which grows and shrinks with what the server bears.
+/// The number of threads that may transfer to or from a server at the same time, and the number
+/// that do. All Workers share a budget, which grows and shrinks with what the server bears.
 class ThreadBudget {
  public:
   explicit ThreadBudget(std::size_t max = blobs::max_connections) : limit_(max) {}
