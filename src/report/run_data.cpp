@@ -342,7 +342,7 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (limits_.logs == 0 || attempt.log.empty()) return;
   const auto limit = std::min(failed ? limits_.failed_log : limits_.log,
                               limits_.logs - std::min(limits_.logs, log_bytes_));
-  // Without space for the log, its size is still wanted, which a tail of one byte tells.
+  // Without space for the log, the page still says how long it is: a tail of one byte tells that.
   auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(limit, 1));
   if (!tail || limit == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
@@ -467,7 +467,7 @@ json RunData::Names::list() const {
 }
 
 ReportLimits limits_for(std::size_t steps) {
-  // Bytes of the page, without its scripts: of a step and of a curve's point, as measured.
+  // Bytes of all data in the page, of a step in it, and of a point of a curve.
   constexpr std::size_t page = 4'400'000, bytes_of_step = 360, bytes_of_point = 25;
   constexpr std::size_t min_left = 200'000;
   const auto left = std::max(min_left, page - std::min(page, steps * bytes_of_step));
