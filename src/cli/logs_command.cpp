@@ -219,7 +219,8 @@ core::ExitCode logs_command(Context& context) {
     origin = step.reused_from;
     if (driver::is_from_elsewhere(origin))
       throw core::InputError("'" + step.name + "' was reused from " + origin +
-                             ": its output is on the machine that ran it");
+                             ": its log is only on the machine that ran it, where `pipe logs` "
+                             "shows it");
     context.note("note: '" + step.name + "' was reused; this is its output of run " + origin);
   }
   if (options.logs.follow && step.status != StepStatus::cached && options.attempt == 0) {

@@ -41,10 +41,11 @@ std::string python_of(const std::vector<std::string>& cells) {
       auto line = cell.substr(begin, end - begin);
       begin = end + 1;
       if (line.starts_with("%run ") && line.ends_with(".py")) {
+        // `%run lib/train.py` becomes `import lib.train`, because both need the same file.
         line = "import " + line.substr(5, line.size() - 8);
         std::ranges::replace(line, '/', '.');
       } else if (line.starts_with('%') || line.starts_with('!')) {
-        line.clear();
+        line.clear();  // A magic or a shell command, not Python. Line numbers stay as they are.
       }
       text += line + "\n";
     }

@@ -16,9 +16,11 @@ bool is_state_folder(const fs::path& folder) {
 
 bool is_own_file(const fs::path& file) {
   const auto name = file.filename().string();
+  // write_file_atomically() writes a lock file as NAME.lock.PID.NUMBER.tmp, and then renames it.
   if (name.ends_with(".tmp")) return name.find(".lock.") != name.npos;
   if (!name.ends_with(".lock")) return false;
-  // Other programs have files of this name, too: ours begin with this line (lockfile/text.cpp).
+  // Other programs write files that end in .lock, too. The lock file of a pipeline begins with this
+  // line, which lockfile/text.cpp writes.
   std::ifstream stream(file);
   std::string line;
   std::getline(stream, line);

@@ -1,5 +1,5 @@
 /// @file
-/// The folders below `/` that have programs, devices and state of the system, but no data of users.
+/// The folders of the system: they have its programs, devices and state, but no data of users.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,13 @@
 
 namespace pipeline::core {
 
+/// Names below `/`.
 inline constexpr std::array system_folders{"bin",   "dev",    "etc", "gnu", "lib",  "lib32",
                                            "lib64", "libx32", "nix", "opt", "proc", "run",
                                            "sbin",  "snap",   "sys", "usr", "var"};
 
-/// @param path absolute
+/// Returns true for `/`, and for a path that is one of these folders or lies in one of them.
+/// @param path absolute, without `..`
 inline bool is_of_system(const std::filesystem::path& path) {
   const auto relative = path.relative_path();
   return relative.empty() ||

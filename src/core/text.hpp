@@ -14,6 +14,7 @@ constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 constexpr bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 constexpr bool is_alnum(char c) { return is_digit(c) || is_lower(c) || is_upper(c); }
 
+/// Returns true if the predicate accepts each character; true for an empty text.
 template <class Predicate>
 constexpr bool all(std::string_view text, Predicate accepts) {
   return std::all_of(text.begin(), text.end(), accepts);
@@ -41,12 +42,13 @@ inline std::string replaced(std::string text, std::string_view what, std::string
   return text;
 }
 
-/// Returns `1 step`, `2 steps`.
+/// Returns the count and the noun, with an `s` unless the count is 1: `1 step`, `2 steps`.
 inline std::string counted(std::size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 /// Returns the parts between separators, empty ones included: one more than there are separators.
+/// The parts are views of the text, which must outlive them.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (std::size_t start = 0;;) {
@@ -57,7 +59,8 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   }
 }
 
-/// Returns lines without their line ends; a last line without a line end counts.
+/// Returns the lines without their line ends; a last line without a line end counts. The lines are
+/// views of the text, which must outlive them.
 inline std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -68,7 +71,7 @@ inline std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// Splits the text at blanks.
+/// Returns the words between blanks; there are no empty ones.
 inline std::vector<std::string> words_of(std::string_view text) {
   constexpr std::string_view blanks = " \t\n\v\f\r";
   std::vector<std::string> words;

@@ -205,7 +205,7 @@ std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& st
         found.add({&step, 1},
                   {"small-memory",
                    "has `" + std::string(key) + ": " + std::to_string(*size) + "`, which is " +
-                       core::format_bytes(*size) + ": no program can do with that",
+                       core::format_bytes(*size) + ": no program runs with so little",
                    {},
                    {},
                    "write a unit: `" + std::string(key) + ": " + std::to_string(*size) + "MiB`",
@@ -223,11 +223,12 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
     if (const auto* sign = shell_sign(step->command))
       found.add({&before, 1},
                 {"no-shell",
-                 "`" + *sign + "` is a word of the program: no shell reads a list",
+                 "the program gets `" + *sign +
+                     "` as an argument, because a command that is a list runs without a shell",
                  {},
                  {},
-                 "write the command as one text, as in `command: echo $HOME > file`; a list takes "
-                 "${env.NAME}, and variables under `environment:`",
+                 "write the command as one text, as in `command: echo $HOME > file`; a list may "
+                 "have ${env.NAME}, and `environment:` sets variables",
                  core::Severity::warning});
     for (const auto& script : resolver.missing_scripts(*step))
       found.add({&before, 1}, {"missing-file",

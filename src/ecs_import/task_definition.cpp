@@ -200,16 +200,16 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
     std::vector<std::string> notes;
     for (const auto i : group.members)
       if (group.members.size() > 1)
-        notes.push_back("'" + members[i].name + "' asks for " + gpu::gpus(members[i].gpus));
+        notes.push_back("'" + members[i].name + "' asks for " + gpu::counted_gpus(members[i].gpus));
     const gpu::InstanceNeeds needs{.gpus = group.gpus};
     const auto fitting = gpu::fitting_instance_types(needs);
     settings::report(
         document_.diagnostics(), "too-many-gpus",
-        (group.members.size() == 1
-             ? "the container " + gpu::names_of(members, group) + " asks for " +
-                   gpu::gpus(group.gpus)
-             : "the containers " + gpu::names_of(members, group) +
-                   " run at the same time and ask for " + gpu::gpus(group.gpus) + " together") +
+        (group.members.size() == 1 ? "the container " + gpu::names_of(members, group) +
+                                         " asks for " + gpu::counted_gpus(group.gpus)
+                                   : "the containers " + gpu::names_of(members, group) +
+                                         " run at the same time and ask for " +
+                                         gpu::counted_gpus(group.gpus) + " together") +
             ", and the instance type " + largest->name + " has " + std::to_string(largest->gpus),
         constraint.span, std::move(notes),
         fitting.empty() ? "no instance type has so many"

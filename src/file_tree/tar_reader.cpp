@@ -46,16 +46,17 @@ std::int64_t time_of(std::string_view text, int base) {
   return error == std::errc() && is_whole && value > 0 ? value : 0;
 }
 
-/// Checks the sum of a header's bytes; its own field counts as spaces.
-/// @param is_own the field has the form that tar_header() gives it: six digits, a zero, a space
-void check_sum(std::string_view header, bool is_own) {
+/// Checks the sum of a header's bytes, in which the field of the sum counts as spaces.
+/// @param requires_exact_form whether the field must have the form that tar_header() gives it: six
+///                       digits, a zero byte, a space
+void check_sum(std::string_view header, bool requires_exact_form) {
   const auto written = header.substr(148, 8);
   std::uint64_t sum = written.size() * ' ';
   for (std::size_t i = 0; i < header.size(); ++i)
     if (i < 148 || i >= 156) sum += static_cast<unsigned char>(header[i]);
   if (sum != number(header, 148, written.size())) refuse("it is not a tar archive");
-  if (is_own && (written.find_first_not_of("01234567") != 6 ||
-                 written.substr(6) != std::string_view("\0 ", 2)))
+  if (requires_exact_form && (written.find_first_not_of("01234567") != 6 ||
+                              written.substr(6) != std::string_view("\0 ", 2)))
     refuse("the sum of a header is damaged");
 }
 
@@ -71,7 +72,7 @@ void TarReader::begin_entry() {
     ended_ = true;
     return;
   }
-  check_sum(header, limits_.is_own);
+  check_sum(header, limits_.requires_exact_form);
   if (++entries_ > limits_.entries)
     refuse("it has more than " + std::to_string(limits_.entries) + " entries");
   Entry entry;
@@ -151,7 +152,7 @@ void TarReader::end_body() {
 
 /// Checks bytes that belong to no header and no content.
 void TarReader::check_fill(std::string_view bytes) const {
-  if (limits_.is_own && bytes.find_first_not_of('\0') != bytes.npos)
+  if (limits_.requires_exact_form && bytes.find_first_not_of('\0') != bytes.npos)
     refuse("bytes that fill a block or follow its end are damaged");
 }
 
@@ -180,12 +181,13 @@ void TarReader::feed(std::string_view bytes) {
   }
   check_fill(bytes);
   after_end_ += bytes.size();
-  if (after_end_ > (limits_.is_own ? header_size : max_padding))
+  if (after_end_ > (limits_.requires_exact_form ? header_size : max_padding))
     refuse("it does not stop after its end");
 }
 
 void TarReader::finish() const {
-  if (!ended_ || (limits_.is_own && after_end_ < header_size)) refuse("it was cut short");
+  if (!ended_ || (limits_.requires_exact_form && after_end_ < header_size))
+    refuse("it was cut short");
 }
 
 }  // namespace pipeline::file_tree

@@ -21,31 +21,35 @@ class ArchiveError : public core::EnvironmentError {
   using core::EnvironmentError::EnvironmentError;
 };
 
-/// Throws ArchiveError with the reason why the archive is rejected.
+/// Throws ArchiveError, whose message has the reason.
 [[noreturn]] inline void refuse(const std::string& why) {
-  throw ArchiveError("cannot unpack what was sent: " + why);
+  throw ArchiveError("cannot unpack the archive: " + why);
 }
 
-/// Limits of an archive.
+/// Bounds of an archive, and how exact its form has to be.
 struct TarLimits {
   std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  ///< Total content of all files.
   std::uint64_t entries = 10'000'000;  ///< Number of headers of any kind.
-  /// The archive is refused unless its fill is zeros and its end is that of tar_end(), as in all
-  /// that Content writes. Nothing else would notice a damaged byte there.
-  bool is_own = false;
+  /// True for an archive that `pipe` has written: the bytes that fill its blocks must be zeros, and
+  /// its end must be that of tar_end(). Nothing else would notice a damaged byte there.
+  bool requires_exact_form = false;
 };
 
-/// Memory is bounded: one block, and one name or record of at most 1 MiB.
+/// Reads an archive, and passes its entries to a sink. The reader holds at most one block, and one
+/// name or record of at most 1 MiB.
 class TarReader {
  public:
+  /// A header.
   struct Entry {
     char type = '0';  ///< Type flag of the header: `0` and `7` a file, `1` a hard link, `2` a
                       ///< symbolic link, `5` a folder; others exist.
-    std::string name, linked;
+    std::string name;
+    std::string linked;  ///< Target of a link.
     unsigned mode = 0;
-    std::uint64_t size = 0;
-    std::int64_t time = 0;  ///< Seconds since 1970; 0 for a time that cannot be read.
+    std::uint64_t size = 0;  ///< Bytes of the content.
+    std::int64_t time = 0;   ///< Seconds since 1970; 0 for a time that cannot be read.
   };
+  /// Receives each entry: begin(), its content in any number of pieces, end(). May throw.
   class Sink {
    public:
     virtual ~Sink() = default;
@@ -68,17 +72,17 @@ class TarReader {
 
   Sink& sink_;
   const TarLimits limits_;
-  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Read so far; compared with the limits.
+  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Those read so far, which the limits bound.
   std::string header_;                     ///< The current header, up to one block.
   std::uint64_t left_ = 0,
                 padding_ = 0;  ///< Bytes that remain of the entry's content and its padding.
-  char kind_ = 0;  ///< Type of an entry whose content describes the next entry; 0 if the content is
-                   ///< a file's.
-  std::string text_;  ///< Content of an entry that describes the next one.
-  std::map<std::string, std::string, std::less<>>
-      own_;  ///< Attributes of the next entry from such entries: path, linkpath, size, mtime.
-  std::uint64_t after_end_ = 0;
-  bool ended_ = false;
+  char kind_ = 0;     ///< Type of the current entry if its content describes the next entry, as a
+                      ///< long name does; 0 for any other entry, whose content is for the sink.
+  std::string text_;  ///< Content of the current entry if it describes the next one.
+  /// Attributes of the next entry that earlier entries have described: path, linkpath, size, mtime.
+  std::map<std::string, std::string, std::less<>> own_;
+  std::uint64_t after_end_ = 0;  ///< Bytes after the first block of the archive's end.
+  bool ended_ = false;           ///< True after the first block of the archive's end.
 };
 
 }  // namespace pipeline::file_tree

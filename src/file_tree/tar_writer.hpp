@@ -7,7 +7,7 @@
 
 namespace pipeline::file_tree {
 
-/// An entry of owner root.
+/// The values of an entry's header; its owner and group are root.
 struct TarHeader {
   char type = '0';  ///< `0` a file, `2` a symbolic link, `5` a folder.
   std::string name;

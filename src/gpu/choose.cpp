@@ -28,7 +28,7 @@ std::string conditions(const settings::GpuRequest& request) {
 bool meets(const settings::GpuRequest& request, const Unit& unit) {
   if (request.model && !model_matches(*request.model, unit.model) && *request.model != unit.profile)
     return false;
-  if (request.min_memory && unit.memory < least_reported_memory(*request.min_memory)) return false;
+  if (request.min_memory && unit.memory < min_reported_memory(*request.min_memory)) return false;
   return !request.min_capability || unit.capability >= *request.min_capability;
 }
 

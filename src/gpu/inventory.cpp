@@ -291,7 +291,7 @@ Inventory Machine::read() {
     return inventory;
   }
   for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));
-  show_only_visible(inventory);
+  remove_hidden_by_environment(inventory);
   return inventory;
 }
 

@@ -12,9 +12,10 @@ namespace pipeline::gpu {
 /// `Tesla-T4` work too.
 bool model_matches(std::string_view wanted, std::string_view name);
 
-/// Returns the bytes that a GPU of a size, as its maker names it, reports at least: the driver and
-/// error correction keep a part. An H100 of 80 GiB reports 81,559 MiB, a T4 of 16 GiB 15,360 MiB,
-/// with some drivers 15,109 MiB; the next smaller size, 11 instead of 12 GiB, is below this.
-constexpr std::uint64_t least_reported_memory(std::uint64_t size) { return size / 100 * 92; }
+/// Returns the smallest number of bytes that nvidia-smi reports for a GPU whose data sheet says
+/// `size`: the driver and error correction use up to 8 %. An H100 of 80 GiB reports 81,559 MiB, a
+/// T4 of 16 GiB 15,360 MiB, or 15,109 MiB with some drivers. A GPU of the next smaller size stays
+/// below this bound: 11 GiB are less than 92 % of 12 GiB.
+constexpr std::uint64_t min_reported_memory(std::uint64_t size) { return size / 100 * 92; }
 
 }  // namespace pipeline::gpu

@@ -140,7 +140,7 @@ GpuHost host_for(const settings::GpuRequest& request, const Inventory& inventory
         request.selection != settings::GpuRequest::Selection::first || place < request.count;
     const bool is_right =
         (!request.model || model_matches(*request.model, device.model)) &&
-        device.memory >= least_reported_memory(request.min_memory.value_or(0)) &&
+        device.memory >= min_reported_memory(request.min_memory.value_or(0)) &&
         device.capability >= request.min_capability.value_or(settings::ComputeCapability{});
     if (is_named && is_first && is_right && device.capability.major > 0)
       capabilities.insert(device.capability);

@@ -3,19 +3,22 @@
 #include <algorithm>
 #include <map>
 
+#include "core/text.hpp"
+
 namespace pipeline::gpu {
 namespace {
 
-/// before[a][b]: b starts after the end of a, directly or indirectly.
+/// Returns `before`: if before[a][b], b starts after the end of a, directly or indirectly.
 std::vector<std::vector<bool>> order_of(const std::vector<TogetherMember>& members) {
   const auto count = members.size();
-  std::map<std::string, std::size_t> places;
-  for (std::size_t i = 0; i < count; ++i) places.emplace(members[i].name, i);
+  std::map<std::string, std::size_t> indices;
+  for (std::size_t i = 0; i < count; ++i) indices.emplace(members[i].name, i);
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
   for (std::size_t i = 0; i < count; ++i)
     for (const auto& name : members[i].after)
-      if (const auto place = places.find(name); place != places.end())
-        before[place->second][i] = true;
+      if (const auto found = indices.find(name); found != indices.end())
+        before[found->second][i] = true;
+  // Warshall's algorithm: adds what holds through a member in the middle.
   for (std::size_t middle = 0; middle < count; ++middle)
     for (std::size_t a = 0; a < count; ++a)
       for (std::size_t b = 0; before[a][middle] && b < count; ++b)
@@ -28,7 +31,8 @@ std::vector<std::vector<bool>> order_of(const std::vector<TogetherMember>& membe
 Group largest_group(const std::vector<TogetherMember>& members) {
   const auto before = order_of(members);
   Group best, group;
-  // Visits every subset; there are no more than ten members.
+  // Decides for the member i and those after it whether they join `group`, in each way that the
+  // order allows. Ten members have at most 1024 groups.
   const auto extend = [&](const auto& self, std::size_t i) -> void {
     if (i == members.size()) {
       if (group.gpus > best.gpus) best = group;
@@ -51,9 +55,7 @@ Group largest_group(const std::vector<TogetherMember>& members) {
   return best;
 }
 
-std::string gpus(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
-}
+std::string counted_gpus(std::size_t count) { return core::counted(count, "GPU"); }
 
 std::string names_of(const std::vector<TogetherMember>& members, const Group& group) {
   std::string text;

@@ -1,5 +1,6 @@
 /// @file
-/// Containers of one task hold their GPUs at the same time, unless one waits for another's end.
+/// The GPUs that the containers of one task hold at the same time. All containers run together,
+/// except that a container may wait for another one's end.
 #pragma once
 
 #include <string>
@@ -10,12 +11,14 @@ namespace pipeline::gpu {
 /// Maximum number of containers in a task: a quota of ECS.
 inline constexpr std::size_t max_containers = 10;
 
+/// A container.
 struct TogetherMember {
   std::string name;
   unsigned gpus = 0;
   std::vector<std::string> after;  ///< The containers whose end this one waits for.
 };
 
+/// Containers that run at the same time.
 struct Group {
   std::vector<std::size_t> members;  ///< Indices of the members that hold GPUs, in order.
   unsigned gpus = 0;
@@ -26,8 +29,8 @@ struct Group {
 Group largest_group(const std::vector<TogetherMember>& members);
 
 /// Returns `1 GPU`, `2 GPUs`.
-std::string gpus(std::size_t count);
-/// Returns `'a' and 'b'`, or `'a', 'b' and 'c'`.
+std::string counted_gpus(std::size_t count);
+/// Returns the names of the group's members: `'a' and 'b'`, or `'a', 'b' and 'c'`.
 std::string names_of(const std::vector<TogetherMember>& members, const Group& group);
 
 }  // namespace pipeline::gpu

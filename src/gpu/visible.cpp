@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/text.hpp"
 #include "gpu/together.hpp"
 
 namespace pipeline::gpu {
@@ -18,9 +19,10 @@ std::optional<unsigned> index_of(std::string_view word) {
                                                                   : std::nullopt;
 }
 
-/// Returns the UUIDs of the one device, or of its slices, that the word names; empty if it names
-/// none or is ambiguous.
-std::set<std::string> named(std::string_view word, const Inventory& inventory) {
+/// Returns the UUID of the device or MIG slice that the word names: by the device's index, by the
+/// beginning of its UUID, or by the whole UUID of a slice. Returns nothing if the word names none,
+/// or more than one.
+std::optional<std::string> uuid_named(std::string_view word, const Inventory& inventory) {
   std::set<std::string> found;
   const auto index = index_of(word);
   for (const auto& device : inventory.devices) {
@@ -29,27 +31,27 @@ std::set<std::string> named(std::string_view word, const Inventory& inventory) {
     for (const auto& slice : device.slices)
       if (slice.uuid == word) found.insert(slice.uuid);
   }
-  if (found.size() > 1) found.clear();
-  return found;
+  return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
+}
+
+/// Returns the UUIDs that the list names, up to the first word that names nothing: CUDA ignores
+/// that word and all that follow it.
+std::set<std::string> uuids_named(std::string_view list, const Inventory& inventory) {
+  std::set<std::string> uuids;
+  for (const auto part : core::split(list, ',')) {
+    const auto uuid = uuid_named(core::trimmed(part, " "), inventory);
+    if (!uuid) break;
+    uuids.insert(*uuid);
+  }
+  return uuids;
 }
 
 }  // namespace
 
-void show_only(std::string_view visible, Inventory& inventory) {
+void remove_hidden(std::string_view visible, Inventory& inventory) {
   const auto all = inventory.devices.size();
   if (all == 0) return;
-  std::set<std::string> shown;
-  for (auto rest = visible;;) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    auto word = rest.substr(0, comma);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    const auto found = named(word, inventory);
-    if (found.empty()) break;
-    shown.insert(found.begin(), found.end());
-    if (comma == rest.size()) break;
-    rest.remove_prefix(comma + 1);
-  }
+  const auto shown = uuids_named(visible, inventory);
   std::erase_if(inventory.devices, [&](Device& device) {
     if (shown.contains(device.uuid)) return false;
     std::erase_if(device.slices, [&](const Slice& slice) { return !shown.contains(slice.uuid); });
@@ -60,15 +62,16 @@ void show_only(std::string_view visible, Inventory& inventory) {
   inventory.narrowed =
       (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides "
                        : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
-      (left == 0 ? "all of this machine's " + gpus(all)
-                 : std::to_string(all - left) + " of this machine's " + gpus(all));
+      (left == 0 ? "all of this machine's " + counted_gpus(all)
+                 : std::to_string(all - left) + " of this machine's " + counted_gpus(all));
 }
 
-void show_only_visible(Inventory& inventory) {
+void remove_hidden_by_environment(Inventory& inventory) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible) show_only(visible, inventory);
+  if (visible) remove_hidden(visible, inventory);
   if (const char* step = std::getenv("PIPE_STEP_NAME"); step && !inventory.narrowed.empty())
-    inventory.narrowed += std::string("; this is the step '") + step + "', which has no others";
+    inventory.narrowed += std::string("; this run was started by the step '") + step +
+                          "', and can use only the GPUs of that step";
 }
 
 }  // namespace pipeline::gpu

@@ -9,12 +9,12 @@
 
 namespace pipeline::gpu {
 
-/// Removes the devices that CUDA would not show; the others keep their order and their nvidia-smi
-/// indices. The text is interpreted as by CUDA: indices, UUIDs or their prefixes, up to the first
-/// that names no device of the machine; the empty text hides all.
-void show_only(std::string_view visible, Inventory& inventory);
+/// Removes the devices that a value of CUDA_VISIBLE_DEVICES hides; the others keep their order and
+/// their nvidia-smi indices. CUDA reads indices, UUIDs or their beginnings, up to the first that
+/// names no device of the machine; the empty text hides all.
+void remove_hidden(std::string_view visible, Inventory& inventory);
 
-/// Applies this process's own CUDA_VISIBLE_DEVICES, if it is set.
-void show_only_visible(Inventory& inventory);
+/// Removes the devices that this process's own CUDA_VISIBLE_DEVICES hides, if it is set.
+void remove_hidden_by_environment(Inventory& inventory);
 
 }  // namespace pipeline::gpu

@@ -31,21 +31,23 @@ WallTime wall_now() {
 }
 std::int64_t milliseconds_of(WallTime time) { return time.time_since_epoch().count(); }
 
-/// The end of a file; nothing if there is no such file.
 struct Tail {
   std::string text;
-  std::uint64_t left_out = 0;
+  std::uint64_t left_out = 0;  ///< Bytes of the file before `text`.
 };
 
-/// Returns the bytes of the text in the page, where characters of HTML and JSON are escaped.
+/// Returns the number of bytes that the text has in the page, where characters that mean something
+/// in HTML or JSON are escaped.
 std::size_t escaped_size(std::string_view text) {
-  constexpr std::size_t of_escape = 5;  // \u001b instead of one byte
-  return text.size() + of_escape * static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
-                         return (static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '<' ||
-                                c == '>' || c == '&';
-                       }));
+  constexpr std::size_t added_by_escape = 5;  // `\u001b` has six bytes instead of one.
+  return text.size() +
+         added_by_escape * static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
+           return (static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '<' || c == '>' ||
+                  c == '&';
+         }));
 }
 
+/// Returns the end of the file; nothing if it is empty, or cannot be opened.
 std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t limit) {
   const auto opened = core::open_untrusted_file(file);
   const auto size = opened ? ::lseek(opened.get(), 0, SEEK_END) : -1;
@@ -67,15 +69,15 @@ RunData::RunData(store::RunStore& store, const store::ArtifactStore& artifacts,
 
 void RunData::read_steps() {
   steps_ = store_.runs().steps(run_.id);
-  makers_.clear();
+  outputs_.clear();
   for (const auto& step : steps_)
-    for (const auto& output : step.outputs) makers_.push_back({&output.digest, &step, &output});
-  std::ranges::stable_sort(makers_, {}, [](const Maker& maker) { return *maker.digest; });
+    for (const auto& output : step.outputs) outputs_.push_back({&step, &output});
+  std::ranges::stable_sort(outputs_, {}, &ProducedOutput::digest);
 }
 
-std::span<const RunData::Maker> RunData::makers_of(const core::Digest& artifact) const {
-  return std::ranges::equal_range(makers_, artifact, {},
-                                  [](const Maker& maker) { return *maker.digest; });
+std::span<const RunData::ProducedOutput> RunData::outputs_equal_to(
+    const core::Digest& artifact) const {
+  return std::ranges::equal_range(outputs_, artifact, {}, &ProducedOutput::digest);
 }
 
 json RunData::all() {
@@ -84,8 +86,8 @@ json RunData::all() {
     inputs_ = store_.lineage().inputs_of_run(run_.same_as.empty() ? run_.id : run_.same_as);
   std::map<std::string, std::vector<store::AttemptRecord>> attempts;
   for (auto& attempt : store_.attempts().list(run_.id)) {
-    auto& of_step = attempts[attempt.step];
-    of_step.push_back(std::move(attempt));
+    auto& step_attempts = attempts[attempt.step];
+    step_attempts.push_back(std::move(attempt));
   }
   std::vector<json> entries(steps_.size());
   // Failed steps come first, because the space for logs is limited.
@@ -148,12 +150,13 @@ json RunData::changes() {
 }
 
 json RunData::details(const std::string& name) {
-  limits_.details = true;
   read_steps();
   const auto step = std::ranges::find(steps_, name, &store::StepRecord::name);
   if (step == steps_.end()) return nullptr;
   if (!step->key.empty()) inputs_[step->key] = store_.lineage().inputs_of_step(step->key);
+  const bool had_details = std::exchange(limits_.details, true);
   auto entry = step_entry(*step, store_.attempts().list(run_.id, name));
+  limits_.details = had_details;
   return {{"step", std::move(entry)},
           {"images", images_.list()},
           {"nodes", nodes_.list()},
@@ -193,12 +196,12 @@ json RunData::run_entry() const {
 }
 
 json RunData::declared() const {
-  const auto& of = run_.same_as.empty() ? run_.id : run_.same_as;
-  auto entry = core::parse_json(store_.key_values().find(store::declared_kind, of).value_or("{}"));
+  // A run that reused everything has only recorded which earlier run it repeats.
+  const auto& id = run_.same_as.empty() ? run_.id : run_.same_as;
+  auto entry = core::parse_json(store_.key_values().find(store::declared_kind, id).value_or("{}"));
   return entry.is_object() ? entry : json::object();
 }
 
-/// Returns a step without empty members, so that ten thousand steps stay small.
 json RunData::step_entry(const store::StepRecord& step,
                          const std::vector<store::AttemptRecord>& attempts) {
   stamps_[step.name] = stamp_of(step);
@@ -227,32 +230,29 @@ void RunData::add_details(const store::StepRecord& step, json& entry) {
   if (!step.reused_from.empty()) entry["r"] = step.reused_from;
   if (!step.key.empty()) entry["k"] = step.key.substr(0, 12);
   for (const auto& output : step.outputs) {
-    json one{output.name, output.file_name, output.bytes,
-             output.digest.hex().substr(0, limits_.digits)};
-    if (output.is_directory) one.push_back(true);
-    entry["o"].push_back(std::move(one));
+    json listed{output.name, output.file_name, output.bytes,
+                output.digest.hex().substr(0, limits_.digits)};
+    if (output.is_directory) listed.push_back(true);
+    entry["o"].push_back(std::move(listed));
   }
   add_inputs(step, entry);
 }
 
-/// Returns the maker that is meant, if several steps made the same artifact.
-/// @param step name of the maker; earlier versions have recorded none, so that the position decides
-const RunData::Maker& RunData::made_by(const std::string& step, std::span<const Maker> makers,
-                                       std::size_t position) {
-  for (const auto& maker : makers)
-    if (maker.step->name == step) return maker;
-  return makers[std::min(position, makers.size() - 1)];
+const RunData::ProducedOutput& RunData::output_of(const std::string& step,
+                                                  std::span<const ProducedOutput> equal,
+                                                  std::size_t position) {
+  for (const auto& output : equal)
+    if (output.step->name == step) return output;
+  return equal[std::min(position, equal.size() - 1)];
 }
 
-/// Returns the source of data, relative to the pipeline's folder if it is in there.
+/// Returns where data from outside came from: a path in the pipeline's folder is relative to it.
 std::string RunData::shown_source(const store::DataOrigin& data) const {
   const auto folder = std::filesystem::path(run_.file).parent_path() / "";
   return data.source.starts_with(folder.string()) ? data.source.substr(folder.string().size())
                                                   : data.source;
 }
 
-/// Adds the inputs: data from outside, outputs of other steps, or the position of several outputs
-/// in `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
@@ -260,25 +260,25 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
     if (data)
       entry["f"].push_back({name, data->kind + " " + shown_source(*data),
                             data->digest ? data->digest->hex().substr(0, 12) : ""});
-    else if (const auto makers = makers_of(artifact); !makers.empty())
-      entry["f"].push_back({name, made_by(step_name, makers, 0).name()});
+    else if (const auto equal = outputs_equal_to(artifact); !equal.empty())
+      entry["f"].push_back({name, output_of(step_name, equal, 0).name()});
     else if (const auto gather = gather_of(artifact))
       entry["f"].push_back({name, *gather});
 }
 
-/// Returns the position in `gathers`, equal for equal inputs; nothing for data from outside.
 std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   const auto [known, is_new] = gather_positions_.try_emplace(input);
   if (!is_new) return known->second;
-  std::map<core::Digest, std::size_t> seen;  // Several steps can have made the same artifact.
+  // If several steps made equal outputs, each gathered one is that of the next of these steps.
+  std::map<core::Digest, std::size_t> seen;
   auto outputs = json::array();
   for (const auto& [artifact, step] : store_.lineage().gathered(input)) {
-    const auto makers = makers_of(artifact);
-    if (makers.empty()) {
+    const auto equal = outputs_equal_to(artifact);
+    if (equal.empty()) {
       outputs.push_back(artifact.hex().substr(0, 12));
       continue;
     }
-    outputs.push_back(made_by(step, makers, seen[artifact]++).name());
+    outputs.push_back(output_of(step, equal, seen[artifact]++).name());
   }
   if (outputs.empty()) return std::nullopt;
   gathers_.push_back(std::move(outputs));
@@ -287,6 +287,7 @@ std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
 
 namespace {
 
+/// Returns the mean and peak load (0 to 1), and the bytes of memory: mean, peak, size.
 json gpu_entry(const core::GpuUsage* used) {
   if (!used) return nullptr;
   const auto number = [](const auto& value) { return value ? json(*value) : json(); };
@@ -311,8 +312,8 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
   if (used.peak_memory) entry["y"] = *used.peak_memory;
   if (used.memory_limit) entry["yl"] = *used.memory_limit;
   const auto& [waiting, preparing, transfers, running, storing, waits] = attempt.phases;
-  const bool is_usual = waits.size() == 1 && waits.contains("slot");
-  if (!is_usual)
+  const bool waited_only_for_slot = waits.size() == 1 && waits.contains("slot");
+  if (!waited_only_for_slot)
     for (const auto& [awaited, time] : waits) entry["hw"][awaited] = time.count();
   if (running) {
     const auto count = [](const auto& phase) { return phase ? phase->count() : 0; };
@@ -341,6 +342,7 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (limits_.logs == 0 || attempt.log.empty()) return;
   const auto limit = std::min(failed ? limits_.failed_log : limits_.log,
                               limits_.logs - std::min(limits_.logs, log_bytes_));
+  // Without space for the log, the page still says how long it is: a tail of one byte tells that.
   auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(limit, 1));
   if (!tail || limit == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
@@ -351,14 +353,12 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (tail->left_out > 0) entry["lo"] = tail->left_out;
 }
 
-/// Adds the picture, or the cells of a notebook, if there is space for its bytes; with a limit of
-/// 0, a picture's digest.
 void RunData::add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
   if (output.is_directory) return;
   const auto name = step.name + "." + output.name;
-  constexpr std::size_t max_listed = 60, live_notebooks = 1'000'000;
+  constexpr std::size_t max_listed = 60, live_page_notebooks = 1'000'000;
   if (core::is_notebook(output.file_name)) {
-    const auto limit = limits_.pictures == 0 ? live_notebooks : limits_.pictures;
+    const auto limit = limits_.pictures == 0 ? live_page_notebooks : limits_.pictures;
     const auto is_known =
         std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });
     if (is_known || output.bytes > limit - std::min(limit, picture_bytes_)) return;
@@ -388,8 +388,6 @@ void RunData::add_picture(const store::StepRecord& step, const store::OutputReco
        {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
 }
 
-/// Returns the failures, equal ones once: `n` the names of the steps, `c` their number, `m` the
-/// message, `h` hints, `d` the last lines, and `rf` of the first the rank whose log is shown.
 json RunData::failures() const {
   constexpr std::size_t max_groups = 50, max_names = 50, max_lines = 20;
   auto list = json::array();
@@ -411,9 +409,6 @@ json RunData::failures() const {
   return list;
 }
 
-/// Returns the metrics that say how good the run is: `n` the name, `v` the value; of a matrix `i`
-/// the number of instances, `w` the one with the value and `a` the mean; `l` the run before and
-/// `b` the best earlier run, each with its value; `low` where less is better.
 json RunData::headlines() {
   auto list = json::array();
   for (const auto& [now, last, best] : headline_history(store_, run_)) {
@@ -432,7 +427,6 @@ json RunData::headlines() {
   return list;
 }
 
-/// Returns the versions that the run published, each as `NAME@VERSION` with its output.
 json RunData::published() {
   auto list = json::array();
   for (const auto& name : store_.published().names()) {
@@ -445,14 +439,13 @@ json RunData::published() {
   return list;
 }
 
-/// Returns the metrics, with their curves unless the page asks for them.
 json RunData::metrics() {
   constexpr std::size_t max_metrics = 20'000;
   auto metrics = store_.metrics().list(run_.id);
   if (metrics.size() > max_metrics) metrics.resize(max_metrics);
   const auto curves =
       std::ranges::count_if(metrics, [](const auto& one) { return one.points > 1; });
-  const auto each = points_of_each(static_cast<std::size_t>(curves), limits_.curves);
+  const auto points_each = points_of_each(static_cast<std::size_t>(curves), limits_.curves);
   auto list = json::array();
   for (const auto& metric : metrics) {
     json entry{{"step", metric.step},
@@ -461,7 +454,7 @@ json RunData::metrics() {
                {"points", metric.points}};
     if (is_better_lower(metric.name)) entry["low"] = true;
     if (metric.points > 1 && limits_.details)
-      add_curve(store_.metrics().points(metric), {}, each, entry);
+      add_curve(store_.metrics().points(metric), {}, points_each, entry);
     list.push_back(std::move(entry));
   }
   return list;
@@ -474,12 +467,14 @@ json RunData::Names::list() const {
 }
 
 ReportLimits limits_for(std::size_t steps) {
-  constexpr std::size_t limit = 4'400'000, of_step = 360, min_share = 100'000, of_point = 25;
-  const auto left = std::max(2 * min_share, limit - std::min(limit, steps * of_step));
-  ReportLimits limits;
+  // Bytes of all data in the page, of a step in it, and of a point of a curve.
+  constexpr std::size_t page = 4'400'000, bytes_of_step = 360, bytes_of_point = 25;
+  constexpr std::size_t min_left = 200'000;
+  const auto left = std::max(min_left, page - std::min(page, steps * bytes_of_step));
+  ReportLimits limits;  // Logs and pictures get two fifths each of what is left, curves the rest.
   limits.logs = std::min(limits.logs, left * 2 / 5);
   limits.pictures = std::min(limits.pictures, left * 2 / 5);
-  limits.curves.all_points = std::min(limits.curves.all_points, left / 5 / of_point);
+  limits.curves.all_points = std::min(limits.curves.all_points, left / 5 / bytes_of_point);
   return limits;
 }
 

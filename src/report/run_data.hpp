@@ -40,10 +40,10 @@ class RunData {
   using Stamp = std::tuple<StepStatus, unsigned, WallTime, WallTime>;
 
   /// An output of a step of the run; points into `steps_`.
-  struct Maker {
-    const core::Digest* digest;
+  struct ProducedOutput {
     const store::StepRecord* step;
     const store::OutputRecord* output;
+    const core::Digest& digest() const { return output->digest; }
     std::string name() const { return step->name + "." + output->name; }
   };
 
@@ -64,24 +64,56 @@ class RunData {
   std::string status() const;
   nlohmann::json run_entry() const;
   nlohmann::json declared() const;
+  /// Returns a step. Keys have one letter and empty members are left out, so that ten thousand
+  /// steps stay small; docs/json.md has this table, too. `n` name, `s` status, `b` name without the
+  /// matrix, `i` position in `images`, `m` message, `p` parameters, `a` attempts.
   nlohmann::json step_entry(const store::StepRecord& step,
                             const std::vector<store::AttemptRecord>& attempts);
+  /// Adds `r` the run that the step was reused from, `k` the beginning of the key, and for each
+  /// output in `o` its name, file, bytes, digest, and true for a folder; adds the inputs.
   void add_details(const store::StepRecord& step, nlohmann::json& entry);
+  /// Adds `f`, for each input its name and source: `KIND SOURCE` and a digest for data from
+  /// outside, `STEP.OUTPUT` for an output, or the position in `gathers` for several outputs.
   void add_inputs(const store::StepRecord& step, nlohmann::json& entry);
   std::string shown_source(const store::DataOrigin& data) const;
+  /// Returns an attempt; times are milliseconds, sizes bytes. `t` start since the run's start, `d`
+  /// duration, `e` true while it is running, `x` exit code, `m` message, `q` number of GPUs, `c`
+  /// CPU time, `y` peak of memory, `yl` limit of memory, `h` the times of waiting, preparing,
+  /// running, storing and, if any, transfers, `hw` parts of the waiting by what was awaited;
+  /// without `hw` it was a job slot. step_entry() adds `i`, the position of an image that is not
+  /// the step's.
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
+  /// Adds `w` the position in `nodes`, `g` the GPUs' models and UUIDs, `gu` the usage of each GPU,
+  /// `rd` and `wr` the bytes read and written, and add_ranks().
   void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
+  /// Adds `l` the end of the log, and `lo` the bytes that are left out before it.
   void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
+  /// Adds the picture, or the cells of a notebook, to `pictures_`, if there is space for its bytes.
+  /// If the limit of pictures is 0, the page asks for a picture by its digest, which is added.
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
+  /// Returns the failures, equal ones once: `n` names of the steps, `c` their number, `m` message,
+  /// `h` hints, `d` last lines. The first one has `rf`, the rank whose log is shown.
   nlohmann::json failures() const;
+  /// Returns the metrics that say how good the run is: `n` name, `v` value. A metric of a matrix
+  /// has `i` the number of instances, `w` the instance with the value, and `a` the mean. `l` is the
+  /// run before and `b` the best earlier run, each with its value; `low` is true if less is better.
   nlohmann::json headlines();
+  /// Returns the versions that the run published: `NAME@VERSION`, `STEP.OUTPUT` and digest of each.
   nlohmann::json published();
+  /// Returns the metrics; their curves are left out, and the page asks for them, unless the limits
+  /// say `details`.
   nlohmann::json metrics();
   void read_steps();
-  /// Returns the makers of an artifact, in the order of the steps.
-  std::span<const Maker> makers_of(const core::Digest& artifact) const;
-  static const Maker& made_by(const std::string& step, std::span<const Maker> makers,
-                              std::size_t position);
+  /// Returns the outputs of the run's steps that have this content, in the order of the steps.
+  std::span<const ProducedOutput> outputs_equal_to(const core::Digest& artifact) const;
+  /// Returns the output of the step. Earlier versions have not recorded the step's name: then the
+  /// position decides, of which the last output stands for all that are greater.
+  /// @param equal outputs of the same content, at least one
+  static const ProducedOutput& output_of(const std::string& step,
+                                         std::span<const ProducedOutput> equal,
+                                         std::size_t position);
+  /// Returns the position in `gathers_` of an input that has several outputs, which is equal for
+  /// equal inputs; nothing for an input that is not gathered.
   std::optional<std::size_t> gather_of(const core::Digest& input);
 
   store::RunStore& store_;
@@ -90,7 +122,7 @@ class RunData {
   ReportLimits limits_;
   std::vector<store::StepRecord> steps_;
   std::map<std::string, Stamp> stamps_;  ///< Stamps of the entries that were returned.
-  std::vector<Maker> makers_;            ///< Sorted by the digest.
+  std::vector<ProducedOutput> outputs_;  ///< Sorted by the digest.
   std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
   nlohmann::json gathers_ = nlohmann::json::array();             ///< Names of the outputs of each.
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< Keyed by the step's key.

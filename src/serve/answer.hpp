@@ -1,5 +1,5 @@
 /// @file
-/// The answer to a request.
+/// The answer of the server to a request of a browser.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@
 
 namespace pipeline::serve {
 
-/// A part of an open file.
+/// A part of an open file that is sent as the body.
 struct FileBody {
   core::Descriptor file;
-  std::uint64_t from = 0, size = 0;
+  std::uint64_t from = 0, size = 0;  ///< Offset and length in bytes.
 };
 
-/// Events that are sent while the browser listens. All calls come from one thread at a time.
+/// A source of events, which the server sends while the browser keeps the connection open. Calls of
+/// next() do not overlap.
 class Feed {
  public:
   virtual ~Feed() = default;
@@ -29,19 +30,21 @@ class Feed {
   virtual std::string next() = 0;
 };
 
+/// An HTTP response. At most one of `file` and `feed` is set, and then sent instead of `body`.
 struct Answer {
-  unsigned status = 200;
-  std::string type = "text/plain; charset=utf-8";
+  unsigned status = 200;                           ///< The HTTP status.
+  std::string type = "text/plain; charset=utf-8";  ///< The Content-Type.
   std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::optional<FileBody> file;  ///< Replaces the body.
-  std::unique_ptr<Feed> feed;    ///< Replaces the body.
+  std::vector<std::pair<std::string, std::string>> headers;  ///< Further headers, by name.
+  std::optional<FileBody> file;
+  std::unique_ptr<Feed> feed;
 };
 
+/// Returns an answer with the document as its body.
 Answer json_answer(const nlohmann::json& document);
-/// Returns an answer of one line, for a browser or a person.
+/// Returns an answer with an error's status and, as its body, the reason in one line.
 Answer refusal(unsigned status, std::string text);
-/// Returns a server-sent event.
+/// Returns a server-sent event of this name, with the data as its text.
 std::string event_text(const char* name, const nlohmann::json& data);
 
 }  // namespace pipeline::serve

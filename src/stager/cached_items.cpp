@@ -60,7 +60,7 @@ std::optional<core::Digest> copy_object(int object, const fs::path& to, unsigned
 std::optional<core::Digest> unpack_object(int object, const fs::path& to) {
   core::make_folders(to);
   try {
-    file_tree::Unpacker unpacker(to, {.is_own = true});
+    file_tree::Unpacker unpacker(to, {.requires_exact_form = true});
     if (!read_all(object, [&](std::string_view bytes) { unpacker.feed(bytes); }))
       return std::nullopt;
     unpacker.finish();

@@ -51,7 +51,7 @@ class Download {
     Http http(authorities);
     read_range(http, {0, range_size}, nullptr);
     if (!total_ || *total_ <= range_size) return;
-    Threads threads(max_connections);
+    ThreadBudget threads(max_connections);
     Workers workers((*total_ - 1) / range_size, threads);
     workers.run([&](std::size_t i) {
       const auto begin = (i + 1) * range_size;

@@ -59,7 +59,7 @@ void check_tree(const fs::path& to, const json& item) {
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
   try {
-    file_tree::Unpacker unpacker(to, {.is_own = true});
+    file_tree::Unpacker unpacker(to, {.requires_exact_form = true});
     download_stream(to.string(), item.at("url"), transfer,
                     [&](std::string_view bytes) { unpacker.feed(bytes); });
     unpacker.finish();

@@ -65,13 +65,13 @@ class Transfer {
       const std::string& what, const std::string& url, std::uint64_t size,
       const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
   /// The threads that use this object; failures and successes of its requests change their number.
-  Threads& threads() { return threads_; }
+  ThreadBudget& threads() { return threads_; }
 
  private:
   void pause(unsigned tries, const NoAnswer& why);
 
   Http http_;
-  Threads threads_;
+  ThreadBudget threads_;
   TransferRetries retry_policy_;
 };
 

@@ -6,39 +6,40 @@
 
 namespace pipeline::stager {
 
-bool Threads::try_start() {
+bool ThreadBudget::try_start() {
   const std::lock_guard lock(mutex_);
   if (running_ >= limit_.value()) return false;
   ++running_;
   return true;
 }
 
-void Threads::end() {
+void ThreadBudget::end() {
   const std::lock_guard lock(mutex_);
   --running_;
 }
 
-bool Threads::retires() {
+bool ThreadBudget::try_retire() {
   const std::lock_guard lock(mutex_);
   if (running_ <= limit_.value()) return false;
   --running_;
   return true;
 }
 
-void Threads::note_failure() {
+void ThreadBudget::note_failure() {
   const std::lock_guard lock(mutex_);
   limit_.note_failure();
 }
 
-void Threads::note_success(std::uint64_t bytes, blobs::ConnectionLimit::Seconds duration) {
+void ThreadBudget::note_success(std::uint64_t bytes, blobs::ConnectionLimit::Seconds duration) {
   const std::lock_guard lock(mutex_);
   limit_.note_success(bytes, duration);
 }
 
 void Workers::run(const Work& work) {
   take_all(work, true);
+  // A thread that is joined may have started others, so `running_` is read again after each.
   for (;;) {
-    std::jthread last;  // Joined at the end of its scope. It may have started another one.
+    std::jthread last;  // Outlives `lock`: its destructor joins, and the thread may need the mutex.
     const std::lock_guard lock(mutex_);
     if (running_.empty()) break;
     last = std::move(running_.back());
@@ -52,22 +53,22 @@ void Workers::take_all(const Work& work, bool is_caller) {
     for (auto i = next_++; i < count_ && !is_over_; i = next_++) {
       start_another(work);
       work(i);
-      if (!is_caller && threads_.retires()) return;
+      if (!is_caller && budget_.try_retire()) return;
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!is_over_.exchange(true)) error_ = std::current_exception();
   }
-  if (!is_caller) threads_.end();
+  if (!is_caller) budget_.end();
 }
 
 void Workers::start_another(const Work& work) {
-  if (next_ >= count_ || is_over_ || !threads_.try_start()) return;
+  if (next_ >= count_ || is_over_ || !budget_.try_start()) return;
   try {
     const std::lock_guard lock(mutex_);
     running_.emplace_back([this, &work] { take_all(work, false); });
   } catch (const std::system_error&) {
-    threads_.end();  // The pod has a limit of threads.
+    budget_.end();  // The system allows no further thread; those that run do the work.
   }
 }
 

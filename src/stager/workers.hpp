@@ -17,15 +17,18 @@
 
 namespace pipeline::stager {
 
-/// Counts the threads that transfer to or from a server: those of all Workers together.
-class Threads {
+/// The number of threads that may transfer to or from a server at the same time, and the number
+/// that do. All Workers share a budget, which grows and shrinks with what the server bears.
+class ThreadBudget {
  public:
-  explicit Threads(std::size_t max = blobs::max_connections) : limit_(max) {}
-  /// Returns true if one thread more may start; it ends with end(), or if retires() says so.
+  explicit ThreadBudget(std::size_t max = blobs::max_connections) : limit_(max) {}
+  /// Counts one thread more and returns true, if the budget allows it. The caller starts the
+  /// thread, whose last call is end(), or a try_retire() that returns true.
   bool try_start();
   void end();
-  /// Returns true, and counts the thread as ended, if more threads run than the server bears.
-  bool retires();
+  /// Counts the calling thread as ended and returns true, if more threads run than the budget
+  /// allows: that thread has to end.
+  bool try_retire();
   void note_failure();
   void note_success(std::uint64_t bytes, blobs::ConnectionLimit::Seconds duration);
 
@@ -36,12 +39,12 @@ class Threads {
 };
 
 /// Threads that take one number after the other. The calling thread is one of them; others start
-/// whenever `threads` allows it, and if the system has none, the calling thread does all work.
+/// whenever `budget` allows it, and if the system has none, the calling thread does all work.
 class Workers {
  public:
   using Work = std::function<void(std::size_t)>;
 
-  Workers(std::size_t count, Threads& threads) : count_(count), threads_(threads) {}
+  Workers(std::size_t count, ThreadBudget& budget) : count_(count), budget_(budget) {}
   /// Returns true once a thread has failed: the others need not finish their work.
   bool is_over() const { return is_over_; }
   /// Calls `work(0)`, ..., `work(count - 1)` and returns when all have ended. Rethrows the first
@@ -53,7 +56,7 @@ class Workers {
   void start_another(const Work& work);
 
   const std::size_t count_;
-  Threads& threads_;
+  ThreadBudget& budget_;
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> is_over_ = false;
   std::mutex mutex_;

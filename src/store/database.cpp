@@ -14,10 +14,10 @@
 namespace pipeline::store {
 namespace {
 
-constexpr std::uintmax_t large_log = 1 << 20;
+constexpr std::uintmax_t large_log = 1 << 20;  // Bytes of a write-ahead log.
 
-[[noreturn]] void damaged(const std::string& what, const std::string& how,
-                          const std::filesystem::path& file) {
+[[noreturn]] void throw_damaged(const std::string& what, const std::string& how,
+                                const std::filesystem::path& file) {
   throw core::EnvironmentError(
       what + " is damaged, or another program has changed it: " + how,
       {"move " + file.string() +
@@ -25,8 +25,8 @@ constexpr std::uintmax_t large_log = 1 << 20;
        "`sqlite3 " + file.string() + " .recover` saves what can be read"});
 }
 
-/// Returns the errno of creating a file in the folder; 0 if it succeeds.
-int refusal_of(const std::filesystem::path& folder) {
+/// Creates and removes a file in the folder. Returns the errno of a failure, 0 for success.
+int errno_of_creating_in(const std::filesystem::path& folder) {
   const auto probe = folder / (".probe." + std::to_string(::getpid()));
   const core::Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return errno;
@@ -34,35 +34,41 @@ int refusal_of(const std::filesystem::path& folder) {
   return 0;
 }
 
-/// @param reason an errno, for a file that this process may write
-[[noreturn]] void not_writable(const std::filesystem::path& file, int reason = 0) {
-  if (::access(file.c_str(), W_OK) != 0) reason = errno;
-  throw core::system_error("cannot write the run store " + file.string(), reason ? reason : EACCES);
+/// @param last_errno the errno of the last failure, 0 if none is known; the reason if this process
+///                   has the permission to write the file
+[[noreturn]] void throw_not_writable(const std::filesystem::path& file, int last_errno = 0) {
+  if (::access(file.c_str(), W_OK) != 0) last_errno = errno;
+  throw core::system_error("cannot write the run store " + file.string(),
+                           last_errno ? last_errno : EACCES);
 }
 
-[[noreturn]] void fail(sqlite3* database, int code, const std::filesystem::path& file) {
+/// Throws the EnvironmentError of a failed call of SQLite.
+/// @param code the result of the call
+[[noreturn]] void throw_failed(sqlite3* database, int code, const std::filesystem::path& file) {
   const std::string what = "the run store " + file.string();
   const int last = last_disk_error();
   switch (code & 0xff) {
     case SQLITE_FULL: throw core::system_error("cannot write " + what, ENOSPC);
     case SQLITE_READONLY:
-    case SQLITE_PERM: not_writable(file, last);
-    case SQLITE_CANTOPEN: {  // SQLite tried more than once and has only the reason of the last try.
-      const int reason = refusal_of(file.parent_path());
+    case SQLITE_PERM: throw_not_writable(file, last);
+    case SQLITE_CANTOPEN: {
+      // SQLite has tried several ways to open the file, and knows only why the last one failed.
+      const int reason = errno_of_creating_in(file.parent_path());
       throw core::system_error("cannot open " + what, reason ? reason : EIO);
     }
     case SQLITE_IOERR:
-      if (code == SQLITE_IOERR_DATA) damaged(what, "a page does not fit its checksum", file);
+      if (code == SQLITE_IOERR_DATA) throw_damaged(what, "a page does not fit its checksum", file);
       // SQLite reports a full disk as an I/O error when it has to grow a shared memory file.
       if (const int reason = database ? sqlite3_system_errno(database) : 0; reason || last)
         throw core::system_error("cannot write " + what, reason ? reason : last);
       break;
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: damaged(what, sqlite3_errstr(code), file);
+    case SQLITE_NOTADB: throw_damaged(what, sqlite3_errstr(code), file);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      throw core::EnvironmentError(what + " has been locked by another process for half a minute",
-                                   {"see which one: `fuser " + file.string() + "`"});
+      throw core::EnvironmentError(
+          what + " has been locked by another process for half a minute",
+          {"`fuser " + file.string() + "` shows which process; end it, or wait, and try again"});
     default: break;
   }
   throw core::EnvironmentError(
@@ -76,8 +82,9 @@ bool Statement::step() {
     case SQLITE_ROW: return true;
     case SQLITE_DONE: return false;
     default:
-      fail(database_,
-           sqlite3_extended_errcode(database_) ? sqlite3_extended_errcode(database_) : code, file_);
+      throw_failed(database_,
+                   sqlite3_extended_errcode(database_) ? sqlite3_extended_errcode(database_) : code,
+                   file_);
   }
 }
 
@@ -92,8 +99,9 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
                    std::span<const char* const> migrations)
     : file_(std::move(file)), version_(version) {
   open();
-  // A write-ahead log needs memory shared by all processes. A single process can disable the log
-  // without that memory.
+  // A write-ahead log needs memory that all processes share, which a network's file system lacks.
+  // There, exclusive locking lets this process change a store with a log to one without: SQLite
+  // then needs no shared memory.
   const bool may_have_log = is_local_file_system(file_.parent_path());
   if (!may_have_log && !is_read_only())
     execute(
@@ -104,30 +112,32 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   // With a write-ahead log, a power failure may cost the last transactions, but not the database.
   execute(may_have_log ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL");
   execute("PRAGMA foreign_keys=ON");
-  // Checkpointing the log at every close would cost a run that reuses everything more than the rest
-  // of it; see the destructor.
+  // SQLite would copy the log into the database at every close, which would take longer than all
+  // other work of a run that reuses everything. The destructor copies a large log only.
   sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 void Database::open() {
   core::make_folders(file_.parent_path());
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(file_)))
-    throw core::EnvironmentError(file_.string() + " is a link",
-                                 {"another user may have changed the state folder: look at it"});
+    throw core::EnvironmentError(
+        "the run store " + file_.string() + " is a symbolic link",
+        {"another user may have put the link there; if you trust its target, move the target to " +
+         file_.string()});
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(file_.c_str(), &database,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                                    checked_vfs());
   database_.reset(database);
-  if (code != SQLITE_OK) fail(database, code, file_);
+  if (code != SQLITE_OK) throw_failed(database, code, file_);
   sqlite3_extended_result_codes(database, 1);
-  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
-                    nullptr);  // The database may have been downloaded from a bucket.
-  // The store has no views and no triggers: those of somebody else may never end.
+  // The database may have been downloaded from a bucket, and somebody else may have written it. The
+  // store uses no views and no triggers, so that those in the file, which may never end, are off.
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   for (const int kind : {SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER})
     sqlite3_db_config(database, kind, 0, nullptr);
   sqlite3_busy_timeout(database, 30'000);
-  // Applies to a database that is about to be created: reserves space for checksums in its pages.
+  // Reserves space for a checksum in each page, if this call is about to create the database.
   int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
 }
@@ -136,30 +146,31 @@ void Database::open() {
 bool Database::is_read_only() const { return sqlite3_db_readonly(database_.get(), "main") == 1; }
 
 void Database::require_writable() const {
-  if (is_read_only()) not_writable(file_);
+  if (is_read_only()) throw_not_writable(file_);
 }
 
 int Database::pragma(const char* sql) {
   sqlite3_stmt* statement = nullptr;
   if (const int failed = sqlite3_prepare_v2(database_.get(), sql, -1, &statement, nullptr);
       failed != SQLITE_OK)
-    fail(database_.get(), failed, file_);
+    throw_failed(database_.get(), failed, file_);
   const std::unique_ptr<sqlite3_stmt, Finalize> owned(statement);
   if (const int failed = sqlite3_step(statement); failed != SQLITE_ROW)
-    fail(database_.get(), failed, file_);
+    throw_failed(database_.get(), failed, file_);
   return sqlite3_column_int(statement, 0);
 }
 
 void Database::create(int application_id, const char* schema, bool may_have_log) {
   require_writable();
-  // The lock admits one process at a time, because SQLite does not wait for the change to a
-  // write-ahead log.
+  // The lock admits one process at a time, because SQLite fails instead of waiting while another
+  // process changes the database to a write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder) core::lock_alone(folder.get(), file_.parent_path());
-  if (pragma("PRAGMA schema_version") != 0) return;
-  // The first page is written with a journal, which has to be on the disk before it: after a power
-  // failure, a page of zeros would not be a database.
+  if (pragma("PRAGMA schema_version") != 0) return;  // Another process has created it meanwhile.
+  // The first page is written with a journal, and the journal has to reach the disk before the
+  // page: after a power failure, the page may be zeros, which SQLite could not open without the
+  // journal.
   execute("PRAGMA synchronous=NORMAL");
   if (may_have_log) execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");
@@ -195,9 +206,10 @@ void Database::migrate(std::span<const char* const> migrations) {
 Database::~Database() {
   statements_.clear();
   if (is_read_only()) return;
-  // The next process to open the database reads the log, which is fast while the log is small.
-  // After much work the log is checkpointed and restarted here: its beginning has to reach the
-  // disk, and a short run should not wait for that.
+  // A small log stays, because a checkpoint waits for the disk, and the next process reads a small
+  // log fast. A large log is copied into the database and emptied, unless another process uses the
+  // database. The version is then written again, to the value that it has: this makes the log begin
+  // anew, whose beginning has to reach the disk, instead of in the next run.
   std::error_code error;
   const auto log = std::filesystem::file_size(file_.string() + "-wal", error);
   if (error || log < large_log) return;
@@ -221,7 +233,7 @@ void Database::before_commit(std::function<void()> check) {
 void Database::execute(const char* sql) {
   if (const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
       code != SQLITE_OK)
-    fail(database_.get(), code, file_);
+    throw_failed(database_.get(), code, file_);
 }
 
 void Database::transaction(const std::function<void()>& work) {
@@ -236,8 +248,8 @@ void Database::transaction(const std::function<void()>& work) {
     in_transaction_ = false;
     try {
       execute("ROLLBACK");
-      // SQLite has rolled back by itself, as it does on a full disk.
     } catch (const core::EnvironmentError&) {
+      // SQLite has already rolled back, as it does on a full disk.
     }
     throw;
   }
@@ -249,7 +261,7 @@ Statement Database::prepare(const char* sql) {
     sqlite3_stmt* statement = nullptr;
     const int code = sqlite3_prepare_v3(database_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT,
                                         &statement, nullptr);
-    if (code != SQLITE_OK) fail(database_.get(), code, file_);
+    if (code != SQLITE_OK) throw_failed(database_.get(), code, file_);
     kept.reset(statement);
   }
   return Statement(database_.get(), kept.get(), file_);

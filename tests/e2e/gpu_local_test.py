@@ -148,13 +148,13 @@ class OneRun(GpuTest):
         self.assertEqual(result.code, 1, result)
         log = self.pipe("logs", "latest", "outer").out
         self.assertIn("asks for 3 GPUs, and this machine has 2", log)
-        self.assertIn("this is the step 'outer', which has no others", log)
+        self.assertIn("this run was started by the step 'outer', and can use only the GPUs of that step", log)
 
     def test_a_run_within_a_step_without_gpus_is_told_that_it_has_none(self):
         result = self.nested({}, {"settings": {"resources": {"gpu_count": 1}}})
         self.assertEqual(result.code, 1, result)
         log = self.pipe("logs", "latest", "outer").out
-        self.assertIn("CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs; this is the step 'outer', which has no others", log)
+        self.assertIn("CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs; this run was started by the step 'outer', and can use only the GPUs of that step", log)
 
     def test_a_run_initialises_the_drivers_library_once(self):
         self.pipeline({f"s{i}": self.step(2) for i in range(3)})

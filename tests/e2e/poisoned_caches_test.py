@@ -6,7 +6,7 @@ import pathlib
 import re
 import unittest
 
-from requirement_kinds_test import Kinds
+from requirement_kinds_test import RequirementKinds
 from lock_test import LockTest
 from support import PARENT, docker
 from support_index import make_wheel
@@ -49,7 +49,7 @@ for name, text in (("pip.conf", "[global]\\nindex-url = http://127.0.0.1:9/evil\
 """
 
 
-class PoisonedCaches(Kinds, LockTest):
+class PoisonedCaches(RequirementKinds, LockTest):
     has_compiler = False
 
     def lock_command(self, *words):

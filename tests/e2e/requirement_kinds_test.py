@@ -1,4 +1,4 @@
-"""Each kind of requirement in the table of docs/environments.md, on `local` because it is quick, and together in an image."""
+"""Locks and installs each kind of requirement in the table of docs/environments.md: each by itself in local steps, which are fast, and several in an image."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from lock_test import LockTest
 from support import PARENT, docker
 from support_index import Index, make_wheel
 
-# Builds wheels from NAME.py or NAME.c without any other package.
+# A build backend (PEP 517) that makes a wheel from NAME.py or NAME.c and needs no other package.
 BACKEND = '''
 import os, pathlib, re, subprocess, sysconfig, zipfile
 NAME, VERSION = re.findall(r'^(?:name|version) = "(.*)"$', pathlib.Path("pyproject.toml").read_text(), re.MULTILINE)
@@ -59,15 +59,15 @@ def project_files(name: str, says: str = "", source: str = "") -> dict[str, str]
             "backend.py": BACKEND, f"{name}.{suffix}": text}
 
 
-class Kinds:
-    """Shared parts of both orchestrators' tests."""
+class RequirementKinds:
+    """The parts that the tests of both orchestrators share."""
 
-    def ask(self, *requirements, module: str = "base", **settings):
+    def require(self, *requirements, module: str = "base", **settings):
         self.declare(*requirements, **settings)
         self.write("show.py", f"import {module}\nprint('it is', {module}.version, {module}.says)\n")
 
     def entry(self, name: str) -> str:
-        """The line of a package in the lock."""
+        """Returns the line of a package in the lock."""
         return next((line for line in self.lock().splitlines() if f'- {{name: "{name}"' in line), "")
 
     def succeeds(self, says: str, *words):
@@ -76,7 +76,7 @@ class Kinds:
         return result
 
     def refused(self, *phrases):
-        """The run fails before the step, and says why."""
+        """Checks that the run fails before the step starts, with these phrases in its message."""
         failure = self.run_pipe(code=4).failure("one")
         text = "\n".join([failure["message"], *failure.get("details", []), *failure.get("hints", [])])
         for phrase in phrases:
@@ -86,7 +86,7 @@ class Kinds:
     has_compiler = True
 
     def add_source_distribution(self, name: str):
-        """Each build of it is a request to the index."""
+        """Adds a package that has no wheel to the index. Each build of the package makes a request to the index, which builds_of() counts."""
         folder = self.index.folder / "simple" / name
         folder.mkdir()
         for path, text in project_files(name, says="compiled", source=C_MODULE.replace("fast", name) if self.has_compiler else "").items():
@@ -104,9 +104,9 @@ class Kinds:
         return len([path for path in self.index.requests if path.endswith(f"/built-{name}")])
 
     def assert_built_once(self):
-        name = f"fast{self.mark}"  # No other test has put it into a cache.
+        name = f"fast{self.mark}"  # A name that is in no cache of another test.
         self.add_source_distribution(name)
-        self.ask(name, module=name)
+        self.require(name, module=name)
         locked = self.lock_command()
         self.assertIn(f"+ {name} 1.0 (built from source)", locked.out)
         first = self.succeeds("it is 1.0 compiled")
@@ -116,27 +116,27 @@ class Kinds:
         self.assertEqual(self.builds_of(name), 1)
         for requirements in ((name, "other"), (name, "top")):
             self.forget_environments()
-            self.ask(*requirements, module=name)
+            self.require(*requirements, module=name)
             self.succeeds("it is 1.0 compiled")
-        self.assertEqual(self.builds_of(name), 1, "another environment takes what was built")
+        self.assertEqual(self.builds_of(name), 1, "another environment uses the wheel that was built")
 
     def make_project(self, folder: str, name: str, **about):
         for path, text in project_files(name, **about).items():
             self.write(f"{folder}/{path}", text)
 
 
-class OnLocal(Kinds, LocalLockTest):
+class OnLocal(RequirementKinds, LocalLockTest):
     def test_extras(self):
         self.index.add("tool", "1.0", extras={"more": ("base",)})
-        self.ask("tool", module="tool")
+        self.require("tool", module="tool")
         self.succeeds("it is 1.0")
         self.assertEqual(self.locked(), {"tool": "1.0"})
-        self.ask("tool[more]")
+        self.require("tool[more]")
         self.succeeds("it is 1.0")
         self.assertEqual(self.locked(), {"tool": "1.0", "base": "1.0"})
 
     def test_markers(self):
-        self.ask("base", "other; python_version < '3'", "nothing-that-exists; sys_platform == 'win32'")
+        self.require("base", "other; python_version < '3'", "nothing-that-exists; sys_platform == 'win32'")
         self.succeeds("it is 1.0")
         self.assertEqual(self.locked(), {"base": "1.0"})
 
@@ -156,7 +156,7 @@ class OnLocal(Kinds, LocalLockTest):
             return subprocess.run([*git, "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
         first = commit("first")
-        self.ask(f"mine @ git+http://{self.index.host}/mine.git@main", module="mine")
+        self.require(f"mine @ git+http://{self.index.host}/mine.git@main", module="mine")
         self.succeeds("it is 1.0 first")
         self.assertIn(f'origin: "repository", url: "git+http://{self.index.host}/mine.git@{first}"', self.entry("mine"))
         second = commit("second")
@@ -166,25 +166,25 @@ class OnLocal(Kinds, LocalLockTest):
         self.assertIn(second, self.entry("mine"))
         self.succeeds("it is 1.0 second")
 
-    def test_an_address(self):
-        self.ask(f"base @ {self.index.url}/base/base-1.0-py3-none-any.whl")
+    def test_the_address_of_a_wheel(self):
+        self.require(f"base @ {self.index.url}/base/base-1.0-py3-none-any.whl")
         self.succeeds("it is 1.0")
         self.assertRegex(self.entry("base"), 'origin: "url", sha256: "[0-9a-f]{64}", url: "http')
 
     def test_a_local_wheel(self):
         (self.folder / "wheels").mkdir()
         make_wheel(self.folder / "wheels", "mine", "1.0", says="first")
-        self.ask("./wheels/mine-1.0-py3-none-any.whl", module="mine")
+        self.require("./wheels/mine-1.0-py3-none-any.whl", module="mine")
         self.succeeds("it is 1.0 first")
         self.assertRegex(self.entry("mine"), 'origin: "path", sha256: "[0-9a-f]{64}", url: "./wheels/mine-1.0-py3-none-any.whl"')
-        make_wheel(self.folder / "wheels", "mine", "1.0", says="second")  # The same name, another content.
+        make_wheel(self.folder / "wheels", "mine", "1.0", says="second")  # The file has the same name, but another content.
         self.succeeds("it is 1.0 second")
 
     def test_a_local_project_and_an_edit_of_it(self):
         for requirement in ("./project", "-e ./project"):
             with self.subTest(requirement):
                 self.make_project("project", "mine", says="first")
-                self.ask(requirement, module="mine")
+                self.require(requirement, module="mine")
                 self.succeeds("it is 1.0 first")
                 self.assertIn('version: "1.0", origin: "path", url: "./project"', self.entry("mine"))
                 self.make_project("project", "mine", says="second")
@@ -198,16 +198,16 @@ class OnLocal(Kinds, LocalLockTest):
         self.installer = "pip"
         self.assert_built_once()
 
-    def test_what_has_no_hash_is_named(self):
+    def test_a_package_without_a_hash_is_named(self):
         self.make_project("project", "mine", says="first")
-        self.ask("./project", "base", module="mine")
+        self.require("./project", "base", module="mine")
         said = [event["text"] for event in self.succeeds("it is 1.0 first").events("notice")]
         self.assertIn("the lock pins the source of mine 1.0, but not the build's own requirements, which are chosen when it is built", said)
-        self.ask("base")
+        self.require("base")
         self.assertEqual([event["text"] for event in self.succeeds("it is 1.0").events("notice") if "the lock" in event["text"]], [])
 
     def test_another_index_resolves_again(self):
-        self.ask("base")
+        self.require("base")
         self.succeeds("it is 1.0")
         other = Index(self.folder / "other-index", login="user:geheim")
         self.addCleanup(other.close)
@@ -217,7 +217,7 @@ class OnLocal(Kinds, LocalLockTest):
                                    ({"index-url": f"http://user:geheim@{other.host}/simple", "prerelease": "allow"}, "4.0"),
                                    ({"index-url": self.index.url, "prerelease": "allow"}, "1.0")):
             with self.subTest(arguments):
-                self.ask("base", python_package_installer_args=arguments)
+                self.require("base", python_package_installer_args=arguments)
                 self.assertEqual(self.lock_command("--check").code, 2)
                 self.run_pipe()
                 self.assertEqual(self.lock_command("--check").code, 0)
@@ -226,7 +226,7 @@ class OnLocal(Kinds, LocalLockTest):
                 self.assertIn(f'"--index-url={arguments["index-url"].replace("user:geheim@", "")}"', self.lock())
                 if "prerelease" in arguments and version == "4.0":
                     self.assertEqual(self.lock_command("--upgrade").code, 0)
-                    self.assertEqual(self.locked(), {"base": "4.1rc1"}, "what suits stays as it is locked until then")
+                    self.assertEqual(self.locked(), {"base": "4.1rc1"}, "a version that still satisfies the requirement stays locked until --upgrade")
 
     def test_a_further_index_and_a_list_of_files(self):
         extra = Index(self.folder / "extra")
@@ -234,33 +234,33 @@ class OnLocal(Kinds, LocalLockTest):
         extra.add("mine", "1.0")
         (self.folder / "wheelhouse").mkdir()
         make_wheel(self.folder / "wheelhouse", "listed", "1.0", requires=("mine",))
-        self.ask("listed", "base", module="listed", python_package_installer_args={"index-url": self.index.url, "extra-index-url": extra.url, "find-links": "./wheelhouse"})
+        self.require("listed", "base", module="listed", python_package_installer_args={"index-url": self.index.url, "extra-index-url": extra.url, "find-links": "./wheelhouse"})
         self.succeeds("it is 1.0")
         self.assertEqual(self.locked(), {"base": "1.0", "listed": "1.0", "mine": "1.0"})
         self.assertIn('url: "./wheelhouse/listed-1.0-py3-none-any.whl"', self.entry("listed"))
         self.assertIn(extra.url, self.entry("mine"))
-        self.ask("--find-links ./wheelhouse", f"--extra-index-url {extra.url}", "listed", "base", module="listed")
-        self.assertEqual(self.run_pipe().steps(), {"one": "cached"}, "the same packages, wherever it is written")
+        self.require("--find-links ./wheelhouse", f"--extra-index-url {extra.url}", "listed", "base", module="listed")
+        self.assertEqual(self.run_pipe().steps(), {"one": "cached"}, "the same packages, whether settings or requirements name the index")
 
     def test_an_index_with_a_login(self):
         private = Index(self.folder / "private", login="user:geheim")
         self.addCleanup(private.close)
         private.add("base", "3.0")
         self.declare("base")
-        self.ask("base", python_package_installer_args={"index-url": f"http://user:geheim@{private.host}/simple"})
+        self.require("base", python_package_installer_args={"index-url": f"http://user:geheim@{private.host}/simple"})
         result = self.succeeds("it is 3.0")
         for text in (result.text, self.lock()):
             self.assertNotIn("geheim", text)
         self.forget_environments()
         self.succeeds("it is 3.0", "--locked")
-        self.ask("base", python_package_installer_args={"index-url": f"http://user:wrong@{private.host}/simple"})
+        self.require("base", python_package_installer_args={"index-url": f"http://user:wrong@{private.host}/simple"})
         (self.folder / "pipeline.lock").unlink()
         self.forget_packages()
         self.assertNotIn("wrong@", self.refused("401|[Uu]nauthorized|credentials"))
 
     def test_a_conflict(self):
         self.index.add("old", "1.0", requires=("base<1",))
-        self.ask("base==1.0", "old")
+        self.require("base==1.0", "old")
         self.refused("old", "base<1", "base==1.0")
         self.assertFalse((self.folder / "pipeline.lock").exists())
 
@@ -268,63 +268,63 @@ class OnLocal(Kinds, LocalLockTest):
         self.newer_versions()
         self.write("more/all.txt", "top\n-c pins.txt\n")
         self.write("more/pins.txt", "base==1.0\nother==1.0\n")
-        self.ask("-r more/all.txt")
+        self.require("-r more/all.txt")
         self.succeeds("it is 1.0")
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.1"})
-        self.write("more/pins.txt", "base==1.1\n")  # The content counts, not the name.
+        self.write("more/pins.txt", "base==1.1\n")  # The content of the file is in the key, not only its name.
         self.succeeds("it is 1.1")
-        self.ask("top", "--constraint base<1.1")
+        self.require("top", "--constraint base<1.1")
         self.succeeds("it is 1.0")
-        self.ask("-c nowhere.txt")
+        self.require("-c nowhere.txt")
         self.assertIn("'nowhere.txt' does not exist", self.run_pipe(code=2).text)
 
     def test_a_pyproject(self):
         self.write("pyproject.toml", '[project]\nname = "me"\nversion = "1"\ndependencies = ["top"]\n')
-        self.ask(pyproject_path="pyproject.toml")
+        self.require(pyproject_path="pyproject.toml")
         self.succeeds("it is 1.0")
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
-    def test_hashes_of_the_users_own(self):
+    def test_hashes_that_the_user_wrote(self):
         wheel = self.index.folder / "simple/base/base-1.0-py3-none-any.whl"
-        self.ask(f"base==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}")
+        self.require(f"base==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}")
         self.succeeds("it is 1.0")
-        self.ask("base==1.0 --hash=sha256:" + "0" * 64)
+        self.require("base==1.0 --hash=sha256:" + "0" * 64)
         self.refused("no file of base 1.0 has a hash that the requirement names")
 
     def test_an_unknown_package(self):
-        self.ask("scikit-lern")
+        self.require("scikit-lern")
         self.refused("did you mean `scikit-learn`")
 
     def test_pre_releases(self):
         self.index.add("base", "2.0rc1")
-        self.ask("base")
+        self.require("base")
         self.succeeds("it is 1.0")
-        self.ask("base>=2.0rc1")
+        self.require("base>=2.0rc1")
         self.succeeds("it is 2.0rc1")
 
     def test_yanked_versions(self):
         self.index.yanked.add(self.index.add("base", "1.5").name)
         self.index.list("base")
-        self.ask("base")
+        self.require("base")
         self.succeeds("it is 1.0")
-        self.ask("base==1.5")
+        self.require("base==1.5")
         self.succeeds("it is 1.5")
 
     def test_a_package_for_another_python(self):
         self.index.add("base", "9.0", python=">=3.99")
-        self.ask("base")
+        self.require("base")
         self.succeeds("it is 1.0")
-        self.ask("base==9.0")
+        self.require("base==9.0")
         self.refused("3\\.99")
 
     def test_wheels_for_platforms(self):
         for says, tag in (("windows", "cp311-cp311-win_amd64"), ("glibc", f"py3-none-manylinux_2_17_{self.machine()}"), ("musl", f"py3-none-musllinux_1_1_{self.machine()}")):
             self.index.add("native", "1.0", tag=tag, says=says)
-        self.ask("native", module="native")
+        self.require("native", module="native")
         self.succeeds("it is 1.0 glibc")
         self.assertIn("manylinux", self.entry("native"))
         self.index.add("foreign", "1.0", tag="cp311-cp311-win_amd64")
-        self.ask("foreign")
+        self.require("foreign")
         self.refused("foreign.*(no wheels|platform)|no wheels with a matching")
 
     @staticmethod
@@ -332,14 +332,14 @@ class OnLocal(Kinds, LocalLockTest):
         return subprocess.run(["uname", "-m"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
-class InImages(Kinds, LockTest):
+class InImages(RequirementKinds, LockTest):
     has_compiler = False
 
     def lock_command(self, *words):
         return self.pipe("lock", "pipeline.yaml", *words)
 
     def forget_environments(self):
-        """Each image is another one."""
+        """Does nothing, because each image is built anew."""
 
     def test_a_source_distribution_is_built_once(self):
         for self.installer in ("uv", "pip"):
@@ -352,7 +352,7 @@ class InImages(Kinds, LockTest):
         make_wheel(self.folder / "wheelhouse", "listed", "1.0")
         for self.installer in ("uv", "pip"):
             with self.subTest(self.installer):
-                self.ask("listed", module="listed", python_package_installer_args={"index-url": self.index.url, "find-links": "./wheelhouse"})
+                self.require("listed", module="listed", python_package_installer_args={"index-url": self.index.url, "find-links": "./wheelhouse"})
                 self.succeeds("it is 1.0")
                 self.assertIn('url: "./wheelhouse/listed-1.0-py3-none-any.whl"', self.entry("listed"))
 
@@ -370,7 +370,7 @@ class InImages(Kinds, LockTest):
         self.make_project("project", "mine", says="first")
         self.write("more.txt", "./wheels/wheeled-1.0-py3-none-any.whl\n-e project\n-c pins.txt\n")
         self.write("pins.txt", "base==1.0\n")
-        self.ask("-r more.txt", f"other @ {self.index.url}/other/other-1.0-py3-none-any.whl", module="mine")
+        self.require("-r more.txt", f"other @ {self.index.url}/other/other-1.0-py3-none-any.whl", module="mine")
         self.succeeds("it is 1.0 first")
         self.assertEqual(self.locked(), {"base": "1.0", "mine": "1.0", "other": "1.0", "top": "1.1", "wheeled": "1.0"})
         self.assertIn('url: "./wheels/wheeled-1.0-py3-none-any.whl"', self.entry("wheeled"))
@@ -378,11 +378,11 @@ class InImages(Kinds, LockTest):
         self.make_project("project", "mine", says="second")
         self.succeeds("it is 1.0 second")
 
-    def test_a_package_of_the_parent(self):
+    def test_a_package_that_the_parent_image_has_is_not_locked(self):
         (self.folder / "parent").mkdir()
         wheel = make_wheel(self.folder / "parent", "base", "0.9")
         parent = self.build_parent(f"FROM {PARENT}\nCOPY {wheel.name} /\nRUN pip install --break-system-packages --no-index /{wheel.name}\n")
-        self.ask("top", parent_image=parent)
+        self.require("top", parent_image=parent)
         self.succeeds("it is 0.9")
         self.assertEqual(self.locked(), {"top": "1.0"})
 

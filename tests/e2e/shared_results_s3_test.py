@@ -1,4 +1,4 @@
-"""Results that machines share through a bucket (scripts/testbed/s3: rclone), over TLS. A machine is a state folder."""
+"""Machines share results through a bucket over TLS (scripts/testbed/s3: rclone). Each state folder stands for a machine."""
 
 import signal
 import threading
@@ -24,34 +24,36 @@ class OnDocker(S3Bucket, PipeTest):
         super().setUp()
         self.write("notes.txt", NOTES)
         self.pipeline(STEPS)
-        self.on("here")
+        self.use_machine("here")
 
-    def on(self, machine: str):
+    def use_machine(self, machine: str):
+        """Makes the commands that follow use the state folder of this machine."""
         self.state = self.folder / machine
 
-    def kinds(self) -> dict[str, int]:
+    def count_by_kind(self) -> dict[str, int]:
+        """Returns the number of the bucket's objects of each kind, such as `artifacts`."""
         names = [name.split("/")[2] for name in self.objects()]
         return {name: names.count(name) for name in names}
 
-    def told(self, result) -> list[str]:
+    def store_notices(self, result) -> list[str]:
         return [event["text"] for event in result.events("notice") if "s3://" in event["text"]]
 
     def assert_reused(self, result):
         self.assertEqual(set(result.steps().values()), {"cached"}, result)
         self.assertEqual(result.events("step_started"), [])
-        self.assertEqual(self.told(result), [])
+        self.assertEqual(self.store_notices(result), [])
 
-    def test_what_one_machine_has_made_no_other_runs(self):
+    def test_steps_that_one_machine_has_run_are_reused_on_others(self):
         result = self.run_pipe()
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         run = result.events("run_started")[0]["run"]
         made = {name: self.artifact(name) for name in ("load.text", "fan.x-2.y", "end.all")}
         self.assertEqual(made["end.all"], "first\n1\nfirst\n2\n1\nran\n")
-        self.assertEqual(self.kinds(), {"artifacts": 6, "results": 4})
+        self.assertEqual(self.count_by_kind(), {"artifacts": 6, "results": 4})
         for file in self.data.rglob("results/*"):
             self.assertNotIn(S3["SECRET_KEY"], file.read_text())
 
-        self.on("there")
+        self.use_machine("there")
         plans = self.plan()
         origin = f"s3://{self.bucket}/team/pipe, run {run}"
         self.assertEqual({plan["reused_from"] for plan in plans.values()}, {origin})
@@ -60,15 +62,15 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual({event["reused_from"] for event in result.events("step_finished")}, {origin})
         self.assertEqual({name: self.artifact(name) for name in made}, made)
         self.assertIn(f"of {origin}", self.pipe("show", "latest").out)
-        self.assertIn("its output is on the machine that ran it", self.pipe("logs", "latest", "load").err)
+        self.assertIn("its log is only on the machine that ran it", self.pipe("logs", "latest", "load").err)
         self.assert_nothing_left()
 
         self.profile(endpoint="https://10.213.68.2:1")
-        self.assert_reused(self.run_pipe())  # by now its own: nobody is asked
+        self.assert_reused(self.run_pipe())  # The machine has the results now, and does not ask the store.
         self.profile()
 
         self.write("notes.txt", "second\n")
-        self.on("elsewhere")
+        self.use_machine("elsewhere")
         self.write("pipeline.yaml", (self.folder / "pipeline.yaml").read_text().replace("echo ran", "echo went"))
         self.assertEqual({plan["action"] for plan in self.plan().values()}, {"run"})
         self.write("notes.txt", NOTES)
@@ -82,19 +84,19 @@ class OnDocker(S3Bucket, PipeTest):
                        "part": {"matrix": {"part": "${split.parts[*]}"}, "command": "cp ${inputs.part} ${outputs.o}", "outputs": ["o"]},
                        "all": {"command": "cat ${inputs.os}/*-work* ${inputs.parts}/*-part* > ${outputs.all}", "inputs": {"os": "work[*].o", "parts": "part[*].o"}, "outputs": ["all"]}})
         self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
-        self.on("there")
+        self.use_machine("there")
         self.assertEqual({step: plan["action"] for step, plan in self.plan().items()}, {"split": "reuse", "work": "unknown", "part": "unknown", "all": "run"})
         result = self.run_pipe()
         self.assert_reused(result)
         self.assertEqual(len(result.steps()), 6)
         self.assertEqual(self.artifact("all.all"), "1\n2\n3\na\n")
 
-    def test_a_plan_does_not_know_a_condition_over_what_only_the_bucket_has(self):
+    def test_a_plan_does_not_decide_a_condition_over_an_output_that_only_the_bucket_has(self):
         self.pipeline({"score": {"command": "echo '{\"accuracy\": 0.95}' > ${outputs.metrics}", "outputs": ["metrics"]},
                        "tell": {"when": "${score.metrics.accuracy} > 0.9", "command": "echo told > ${outputs.o}", "outputs": ["o"]}})
         self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
         self.assertEqual(self.plan()["tell"]["action"], "reuse")
-        self.on("there")
+        self.use_machine("there")
         plans = self.plan()
         self.assertEqual({step: plan["action"] for step, plan in plans.items()}, {"score": "reuse", "tell": "depends"})
         self.assertEqual(plans["tell"]["changes"], ["when: ${score.metrics.accuracy} > 0.9"])
@@ -104,7 +106,7 @@ class OnDocker(S3Bucket, PipeTest):
         self.write("pipeline.yaml", text)
         self.assert_reused(self.run_pipe())
 
-    def test_what_is_cleaned_away_here_comes_back_from_there(self):
+    def test_results_that_were_cleaned_here_are_downloaded_again(self):
         self.run_pipe()
         self.pipe("clean", "--runs", "--keep", "0")
         self.assertEqual([path for path in (self.state / "artifacts").rglob("*") if path.is_file()], [])
@@ -112,34 +114,34 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertIn(f"reused from s3://{self.bucket}/team/pipe, run ", text)
         self.assertEqual(self.artifact("end.all"), "first\n1\nfirst\n2\n1\nran\n")
 
-    def test_without_the_cache_all_runs_and_nothing_goes_there_twice(self):
+    def test_without_the_cache_all_steps_run_and_no_artifact_is_uploaded_twice(self):
         self.run_pipe()
         between = Between(lambda method, path: None)
         self.addCleanup(between.end)
         self.profile(endpoint=between.url)
-        self.on("there")
+        self.use_machine("there")
         self.assertEqual(set(self.run_pipe("--no-cache").steps().values()), {"succeeded"})
         self.assertEqual([line for line in between.asked if line.startswith("GET") and "/results/" in line], [])
         self.assertEqual([line for line in between.asked if line.startswith("PUT") and "/artifacts/" in line], [])
         self.assertEqual(len([line for line in between.asked if line.startswith("PUT") and "/results/" in line]), 4)
 
-    def test_what_is_wrong_with_the_store_is_said_before_the_run_begins(self):
+    def test_errors_of_the_store_are_reported_before_the_run_starts(self):
         def refusal(**env):
             result = self.run_pipe(code=3, **env)
             self.assertEqual(result.events("run_started"), [])
             self.assertNotIn(S3["SECRET_KEY"], result.text)
             return result.text
 
-        self.assertIn("they are not this server's", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
+        self.assertIn("the server does not accept the keys from", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
         self.assertIn("there are no keys for the remote store", refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY=""))
-        self.assertIn("they are not this server's", self.pipe("plan", "pipeline.yaml", AWS_ACCESS_KEY_ID="SOMEBODY").text)
+        self.assertIn("the server does not accept the keys from", self.pipe("plan", "pipeline.yaml", AWS_ACCESS_KEY_ID="SOMEBODY").text)
         self.profile(bucket=f"s3://{self.bucket}-not")
-        self.assertIn("make it (`aws s3 mb", refusal())
+        self.assertIn("make the bucket (`aws s3 mb", refusal())
         self.assertIn("NoSuchBucket", self.pipe("plan", "pipeline.yaml").text)
         self.profile(endpoint="https://10.213.68.2:1")
-        self.assertIn("`endpoint` of `artifact_store` says where the server is", refusal())
+        self.assertIn("check `endpoint` under `artifact_store`, the address of the server", refusal())
 
-    def test_a_store_that_goes_away_in_the_middle_costs_no_step(self):
+    def test_no_step_fails_when_the_store_fails_during_the_run(self):
         def trouble(method, path):
             return "cut" if method == "GET" and "/results/" in path else 403 if method == "PUT" and "/results/" in path else None
 
@@ -148,7 +150,7 @@ class OnDocker(S3Bucket, PipeTest):
         self.profile(endpoint=between.url)
         result = self.run_pipe()
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
-        notices = self.told(result)
+        notices = self.store_notices(result)
         self.assertEqual(len(notices), 2, notices)
         self.assertIn("results of other machines cannot be reused: cannot read results/", notices[0])
         self.assertIn(f"s3://{self.bucket}/team/pipe lacks the results of '", notices[1])
@@ -156,7 +158,7 @@ class OnDocker(S3Bucket, PipeTest):
             self.assertIn(f"'{step}'", notices[1])
         self.assertIn("AccessDenied: so it is", notices[1])
 
-    def test_who_does_not_want_to_wait_for_the_store_stops_the_run(self):
+    def test_ctrl_c_ends_a_run_that_waits_for_the_store(self):
         waits, goes_on = threading.Event(), threading.Event()
 
         def trouble(method, path):
@@ -174,20 +176,21 @@ class OnDocker(S3Bucket, PipeTest):
         process.send_signal(signal.SIGINT)
         result = self.finish(process, timeout=150)
         self.assertEqual(result.steps(), {"load": "succeeded"}, result)
-        self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe lacks the results of 'load', so other machines make them again: the run was stopped"])
+        self.assertEqual(self.store_notices(result), [f"s3://{self.bucket}/team/pipe lacks the results of 'load': the run was stopped. Other machines run these steps again, "
+                                             "until `pipe run --no-cache` here has shared the results"])
 
-    def test_what_is_damaged_there_runs_again_and_is_mended(self):
+    def test_steps_whose_artifacts_are_damaged_in_the_store_run_again_and_replace_them(self):
         self.run_pipe()
         damaged = [file for file in self.data.rglob("artifacts/*/*") if file.read_bytes() == b"first\n2\n" or file.suffix == ".tar"]
         self.assertEqual(len(damaged), 2)
         for file in damaged:
             file.write_text("of no use")
-        self.on("there")
+        self.use_machine("there")
         result = self.run_pipe()
         self.assertEqual(result.steps(), {"load": "succeeded", "fan.x-1": "cached", "fan.x-2": "succeeded", "end": "cached"}, result)
-        self.assertEqual(len(self.told(result)), 2, result)
+        self.assertEqual(len(self.store_notices(result)), 2, result)
         self.assertEqual(self.artifact("end.all"), "first\n1\nfirst\n2\n1\nran\n")
-        self.on("elsewhere")
+        self.use_machine("elsewhere")
         self.assert_reused(self.run_pipe())
 
 

@@ -1,4 +1,4 @@
-"""pipe shell: a shell as an attempt of a step had it, on a terminal and on pipes."""
+"""`pipe shell` opens a shell in the environment of a step's attempt, on a terminal or on pipes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from support import NOWHERE, PARENT, PipeTest, docker
 class ShellsLocally(PipeTest):
     orchestrator = "local"
 
-    def failed(self, **docker_settings):
+    def run_failing_step(self, **docker_settings):
         self.write("lib/helper.py", "X = 1\n")
         self.write("train.py", "import os, sys\nfrom lib import helper\nprint(os.environ['TOKEN'], helper.X, open(sys.argv[1]).read().strip(), sys.argv[2])\n"
                                "raise SystemExit(7)\n")
@@ -32,20 +32,20 @@ class ShellsLocally(PipeTest):
         self.assertEqual(done.returncode, code, done)
         return done
 
-    def test_a_failed_attempt_is_there_as_it_was(self):
-        self.failed()
+    def test_a_shell_has_the_files_and_variables_of_a_failed_attempt(self):
+        self.run_failing_step()
         self.write("train.py", "print('edited')\n")
         self.assertEqual(self.shell("latest", "train", "--", "sh", "-c", 'eval "$PIPE_COMMAND"', code=7).stdout, "hush-hush 1 data 0.5\n")
         said = self.shell("latest", "train", text="echo $MODE $PIPE_PARAM_LR $PIPE_ATTEMPT; cat $PIPE_INPUT_X; ls; ls -d $PIPE_SCRATCH >&2; exit 5\n", code=5)
         self.assertEqual(said.stdout, "fast 0.5 1\ndata\nlib\ntrain.py\n")
         self.assertTrue(said.stderr.strip())
         self.shell("latest", "train", "--", "sh", "-c", "echo x > $PIPE_OUTPUT_MODEL && test -s $PIPE_OUTPUT_MODEL")
-        self.assertEqual(json.loads(self.pipe("artifacts", "latest", "--output", "json").out)["artifacts"][-1]["output"], "load.x", "nothing is kept of it")
+        self.assertEqual(json.loads(self.pipe("artifacts", "latest", "--output", "json").out)["artifacts"][-1]["output"], "load.x", "the output of a shell is not kept")
         self.assertFalse(any((self.state / "shells").iterdir()))
         self.assert_nothing_left()
 
-    def test_what_has_changed_since_is_named(self):
-        self.failed()
+    def test_a_step_that_has_changed_since_the_run_is_named(self):
+        self.run_failing_step()
         self.assertEqual(self.shell("latest", "train", "--", "true").stderr, "")
         text = (self.folder / "pipeline.yaml").read_text()
         self.write("pipeline.yaml", text.replace("fast", "slow"))
@@ -55,12 +55,12 @@ class ShellsLocally(PipeTest):
         self.write("pipeline.yaml", text.replace("0.5", "0.75"))
         self.assertEqual(self.pipe("shell", "latest", "load", "--", "true").code, 0)
 
-    def test_a_reused_step_is_that_of_the_run_that_made_it(self):
-        self.failed()
+    def test_a_reused_step_has_the_shell_of_the_run_that_made_it(self):
+        self.run_failing_step()
         self.run_pipe(code=1, TOKEN="hush-hush")
         self.assertEqual(self.shell("latest", "load", "--", "sh", "-c", "echo $PIPE_STEP_NAME").stdout, "load\n")
 
-    def test_steps_that_a_run_made_have_shells(self):
+    def test_steps_of_a_matrix_made_during_the_run_have_shells(self):
         self.pipeline({
             "split": {"command": "mkdir ${outputs.files}; echo one > ${outputs.files}/a; echo two > ${outputs.files}/b", "outputs": ["files"]},
             "work": {"matrix": {"file": "${split.files[*]}"}, "command": "cat ${inputs.file} > ${outputs.x}", "outputs": ["x"]},
@@ -73,7 +73,7 @@ class ShellsLocally(PipeTest):
         self.assertEqual(self.shell("latest", "all", "--", "sh", "-c", "cat $PIPE_INPUT_ALL/[0-9]*").stdout, "one\ntwo\n")
 
     def test_missing_secrets_and_steps_are_errors(self):
-        self.failed()
+        self.run_failing_step()
         environment = {name: value for name, value in self.environment({}).items() if name != "TOKEN"}
         refused = subprocess.run([self.command, "shell", "latest", "train", "--", "true"], cwd=self.folder, env=environment, capture_output=True, text=True)
         self.assertEqual(refused.returncode, 3, refused)
@@ -81,8 +81,11 @@ class ShellsLocally(PipeTest):
         self.assertIn("did you mean 'train'?", self.shell("latest", "trian", code=2).stderr)
 
     def on_terminal(self, words: list[str], typed: list[tuple[str, bytes]]) -> tuple[bytes, int]:
-        """Returns a terminal's content; each text is typed once the one before it is seen."""
-        shown = b""
+        """Runs the command on a terminal, and returns all that the terminal has shown and the exit code.
+
+        Each pair of `typed` is a text to wait for and the bytes to type then. A text is searched only in what was shown since the last typing.
+        """
+        transcript = shown = b""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)
@@ -92,34 +95,30 @@ class ShellsLocally(PipeTest):
         while time.monotonic() < end:
             if typed and typed[0][0].encode() in shown:
                 os.write(terminal, typed.pop(0)[1])
-                shown_before, shown = shown, b""
-                self.transcript += shown_before
+                transcript += shown
+                shown = b""
             if select.select([terminal], [], [], 0.1)[0]:
                 try:
                     shown += os.read(terminal, 4096)
-                except OSError:
+                except OSError:  # The command has ended.
                     break
         else:
             os.kill(pid, signal.SIGKILL)
-        self.transcript += shown
         _, status = os.waitpid(pid, 0)
-        return self.transcript, os.waitstatus_to_exitcode(status)
+        return transcript + shown, os.waitstatus_to_exitcode(status)
 
-    def test_a_terminal(self):
-        self.transcript = b""
-        self.failed()
-        prompt = "code"  # The folder, in which the prompt of a user ends.
+    def test_a_shell_on_a_terminal_has_a_terminal_and_ends_with_its_own_code(self):
+        self.run_failing_step()
+        prompt = "code"  # The prompt ends in the name of the folder.
         shown, code = self.on_terminal(["shell", "latest", "train"],
                                        [(prompt, b"tty -s && echo on-$((1+1)) $TERM\n"), (prompt, b"exit 9\n")])
         self.assertEqual(code, 9, shown)
         self.assertIn(b"on-2 xterm", shown)
         self.assert_nothing_left()
 
-
     def test_ctrl_c_is_for_the_program_in_the_foreground(self):
-        """It is typed once that program has begun: before, it is the shell that reads the line which gets it, and starts nothing."""
-        self.transcript = b""
-        self.failed()
+        """Ctrl-C is typed only after the program has printed "running": before, the shell would receive it, and would not start the program."""
+        self.run_failing_step()
         prompt = "code"
         waits = ("python3 -c 'import signal, sys, time; signal.signal(2, lambda *_: sys.exit(3)); print(\"run\" + \"ning\", flush=True); time.sleep(1000)'"
                  "; echo after-$?\n").encode()
@@ -135,24 +134,24 @@ class ShellsInContainers(ShellsLocally):
     def left(self) -> list[str]:
         return docker("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}").split()
 
-    def test_the_image_is_the_attempts(self):
-        self.failed()
+    def test_a_shell_has_the_image_of_the_attempt(self):
+        self.run_failing_step()
         text = (self.folder / "pipeline.yaml").read_text()
         self.write("pipeline.yaml", text.replace(PARENT, "debian:bookworm-slim"))
         self.assertIn("Python 3.11", self.shell("latest", "train", "--", "python3", "--version").stdout)
         self.assertEqual(self.left(), [])
 
     def test_large_input_and_output_on_pipes(self):
-        self.failed()
+        self.run_failing_step()
         text = "x" * 79 + "\n"
         self.assertEqual(self.shell("latest", "train", "--", "cat", text=text * 50_000).stdout, text * 50_000)
 
-    def test_an_engine_that_is_not_there_is_an_error(self):
-        self.failed()
+    def test_an_engine_that_cannot_be_reached_is_an_error(self):
+        self.run_failing_step()
         self.assertNotEqual(self.pipe("shell", "latest", "train", "--", "true", TOKEN="x", DOCKER_HOST=NOWHERE).code, 0)
 
     def test_another_run_leaves_an_open_shell_alone(self):
-        self.failed()
+        self.run_failing_step()
         process = subprocess.Popen([self.command, "shell", "latest", "train", "--", "cat"], cwd=self.folder, env=self.environment({"TOKEN": "hush-hush"}),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process.stdin.write("one\n")

@@ -1,4 +1,4 @@
-"""A day's work with the command: lines that fail, parameters, tags, progress bars, and what is said on the way."""
+"""Daily work with the command: lines that fail, parameters, tags, progress bars, and the warnings and hints on the way."""
 
 import ctypes
 import json
@@ -8,6 +8,7 @@ from support import PipeTest, wait_until
 
 
 def has_landlock() -> bool:
+    """Returns whether the kernel can restrict a step's reads: landlock_create_ruleset(NULL, 0, VERSION) returns the version of the interface."""
     create_ruleset, version = 444, 1
     return ctypes.CDLL(None).syscall(create_ruleset, None, 0, version) >= 1
 
@@ -47,7 +48,7 @@ class Workflow(PipeTest):
             self.pipeline({"a": step | {"shell": shell}})
             self.assertEqual(self.plan()["a"]["action"], "run")
 
-    def test_only_steps_that_name_a_parameter_run_again_when_it_changes(self):
+    def test_a_changed_parameter_runs_only_steps_that_name_it(self):
         self.write("read.py", "import os, sys; open(sys.argv[1], 'w').write(os.environ['PIPE_PARAM_LR'] + os.environ['PIPE_PARAM_lr'])\n")
         self.pipeline({
             "named": {"command": "echo ${params.lr} > ${outputs.x}", "outputs": ["x"]},
@@ -62,7 +63,7 @@ class Workflow(PipeTest):
         self.assertEqual(self.artifact("apart.x"), "0\n")
         again = self.run_pipe("-p", "lr=0.25").steps()
         self.assertEqual(again, {"named": "succeeded", "variable": "succeeded", "program": "succeeded", "other": "succeeded", "apart": "cached"})
-        self.assertEqual(set(self.run_pipe("-p", "lr=0.25", "-p", "seed=2").steps().values()), {"cached"}, "no step has the pipeline's seed")
+        self.assertEqual(set(self.run_pipe("-p", "lr=0.25", "-p", "seed=2").steps().values()), {"cached"}, "only `other` uses a seed, and has its own")
 
     def test_a_parameter_that_no_step_takes_is_pointed_out(self):
         self.pipeline({"a": {"command": "true", "timeout": "${params.limit}"}}, parameters={"lr": 0.5, "limit": "1m"})
@@ -70,9 +71,9 @@ class Workflow(PipeTest):
         self.assertIn("no step takes the parameter 'lr'", said)
         self.assertNotIn("'limit'", said, "a setting takes it")
 
-    def test_what_is_hardly_meant_is_warned_of(self):
-        for command, resources, said in ((["cat", "<", "x"], {}, "`<` is a word of the program: no shell reads a list"),
-                                         (["X=1", "true"], {}, "`X=1` is a word of the program"),
+    def test_probable_mistakes_are_warned_of(self):
+        for command, resources, said in ((["cat", "<", "x"], {}, "the program gets `<` as an argument, because a command that is a list runs without a shell"),
+                                         (["X=1", "true"], {}, "the program gets `X=1` as an argument"),
                                          ("true", {"memory": 4096}, "`memory: 4096`, which is 4 KiB")):
             self.pipeline({"a": {"command": command, "settings": {"resources": resources}}})
             validated = self.pipe("validate")
@@ -125,8 +126,8 @@ class Workflow(PipeTest):
         tool = self.write("tool", "#!/bin/sh\necho made\n")
         tool.chmod(0o755)
         self.pipeline({"a": {"command": f"{tool} > ${{outputs.x}}", "outputs": ["x"]}})
-        self.run_pipe()  # what the command names is in the key
-        self.assertEqual((self.folder / "written").read_text(), "seen\n", "what a step writes is not restricted")
+        self.run_pipe()  # Files that the command names are in the key, so the tool is found.
+        self.assertEqual((self.folder / "written").read_text(), "seen\n", "a step may write everywhere")
 
     def test_programs_write_rename_and_link_as_without_pipe(self):
         programs = """
@@ -163,7 +164,7 @@ mktemp -p . > name; mv $(cat name) kept; truncate -s 1M kept; rm kept
         self.pipeline({"outer": {"command": f"{self.command} run -o local inner.yaml --state $PIPE_SCRATCH/inner", "code": ["inner.yaml"]}})
         self.run_pipe()
 
-    def test_data_elsewhere_is_advised_as_an_input(self):
+    def test_data_outside_the_pipelines_folder_is_advised_as_an_input(self):
         if not has_landlock():
             self.skipTest("this kernel has no Landlock")
         other = self.folder / "other"
@@ -182,7 +183,7 @@ mktemp -p . > name; mv $(cat name) kept; truncate -s 1M kept; rm kept
         rows = [event["row"] for event in result.events("step_progress")]
         self.assertIn("00%", rows)
         self.assertEqual([event["line"] for event in result.events("step_log")], ["20%"])
-        self.assertEqual(self.pipe("logs", "latest", "a").out, "\n00%\n10%\n20%")  # Python reads \r as \n
+        self.assertEqual(self.pipe("logs", "latest", "a").out, "\n00%\n10%\n20%")  # Python reads \r as \n.
 
     def test_logs_that_are_followed_show_unfinished_lines(self):
         self.pipeline({"a": {"command": "printf '\\r10%%'; while [ ! -e ${env.GO} ]; do sleep 0.05; done; printf '\\r90%%\\n'",

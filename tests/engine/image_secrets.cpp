@@ -1,5 +1,5 @@
-// How this machine reaches package indexes gets into the build, and into nothing that the image
-// keeps; both builders.
+// Builds of images use this machine's configuration for package indexes: certificates, passwords,
+// proxies. None of it may be in the image, its layers or its history, with either builder.
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -9,14 +9,14 @@
 namespace pipeline::docker {
 namespace {
 
-/// A variable of this process, put back at the end.
-class Variable {
+/// Sets an environment variable of this process; the destructor restores it.
+class ScopedVariable {
  public:
-  Variable(const char* name, const std::string& value) : name_(name) {
+  ScopedVariable(const char* name, const std::string& value) : name_(name) {
     if (auto* old = std::getenv(name)) old_ = old;
     setenv(name, value.c_str(), 1);
   }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+  ~ScopedVariable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
 
  private:
   const char* name_;
@@ -26,7 +26,7 @@ class Variable {
 class ImageSecretsTest : public ImageTest {
  protected:
   ImageSecretsTest() {
-    // The machine's bundle, if it has one, with a mark of our own.
+    // The machine's certificates, if it has any, after a mark that the tests search for.
     std::string bundle;
     for (auto* name : {"PIP_CERT", "SSL_CERT_FILE"})
       if (auto* path = std::getenv(name); path && bundle.empty()) bundle = core::read_file(path);
@@ -36,9 +36,9 @@ class ImageSecretsTest : public ImageTest {
     core::write_file_atomically(certificates, "# canary-certificate-4711\n" + bundle);
   }
 
-  /// All that the image holds: its configuration, its history, every layer, as one text. Layers are
-  /// plain tars in a saved image, or gzip's, which `gzip -dcf` tells apart.
-  std::string saved(const std::string& reference) {
+  /// Returns all that the image holds as one text: its configuration, its layers and its history.
+  /// `gzip -dcf` reads the layers of a saved image whether they are compressed or not.
+  std::string content_of(const std::string& reference) {
     auto command = "cd " + folder.path().string() + " && docker save " + reference +
                    " -o saved.tar 2>/dev/null && mkdir -p layers && tar xf saved.tar -C layers && "
                    "find layers -type f -exec gzip -dcf {} + >all";
@@ -47,45 +47,47 @@ class ImageSecretsTest : public ImageTest {
            wait(engine->call("GET", "/images/" + reference + "/history")).dump();
   }
 
-  void nothing_of_the_host_is_kept(const StepSpec& spec) {
-    Variable cert("PIP_CERT", certificates.string()), ssl("SSL_CERT_FILE", certificates.string());
+  /// Builds an image of the step, and checks that it works and has none of this machine's secrets.
+  void check_that_no_secret_is_kept(const StepSpec& spec) {
+    ScopedVariable cert("PIP_CERT", certificates.string()),
+        ssl("SSL_CERT_FILE", certificates.string());
     // pip continues if one of several indexes does not answer; uv stops, so it gets only indexes
     // that answer.
     bool pip = spec.settings->docker.python_package_installer == PackageInstaller::pip;
-    Variable index(
+    ScopedVariable index(
         pip ? "PIP_EXTRA_INDEX_URL" : "UV_INDEX_TEST_PASSWORD",
         pip ? "https://reader:canary-password-4711@127.0.0.1:9/simple" : "canary-password-4711");
-    Variable retries("PIP_RETRIES", "0");
-    Variable proxy("no_proxy", "canary-host-4711.example");
+    ScopedVariable retries("PIP_RETRIES", "0");
+    ScopedVariable proxy("no_proxy", "canary-host-4711.example");
     auto made = ensure(spec);
     EXPECT_EQ(
         run(made.image_id, "python -c 'import six; print(six.__version__)'; env | grep -c canary"),
         "1.16.0\n0\n")
         << events.text();
-    auto all = saved(made.reference);
+    auto all = content_of(made.reference);
     ASSERT_GT(all.size(), 1'000'000u) << "the docker command is needed to save images";
     EXPECT_EQ(all.find("canary-"), std::string::npos)
         << all.substr(all.find("canary-") > 200 ? all.find("canary-") - 200 : 0, 400);
-    EXPECT_NE(all.find("dist-packages/six.py"),
-              std::string::npos);  // So the search does see what the layers hold.
+    EXPECT_NE(all.find("dist-packages/six.py"), std::string::npos)
+        << "the search does not see the files of the layers";
   }
 
   std::filesystem::path certificates;
 };
 
 TEST_F(ImageSecretsTest, buildkit_keeps_nothing_of_the_hosts_configuration) {
-  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip,
-                                             .requirements = {"six==1.16.0"}}));
+  check_that_no_secret_is_kept(step("train", {.python_package_installer = PackageInstaller::pip,
+                                              .requirements = {"six==1.16.0"}}));
 }
 
 TEST_F(ImageSecretsTest, uv_keeps_nothing_of_the_hosts_configuration) {
-  nothing_of_the_host_is_kept(step("train", {.requirements = {"six==1.16.0"}}));
+  check_that_no_secret_is_kept(step("train", {.requirements = {"six==1.16.0"}}));
 }
 
 TEST_F(ImageSecretsTest, the_classic_builder_keeps_nothing_of_the_hosts_configuration) {
-  Variable classic("DOCKER_BUILDKIT", "0");
-  nothing_of_the_host_is_kept(step("train", {.python_package_installer = PackageInstaller::pip,
-                                             .requirements = {"six==1.16.0"}}));
+  ScopedVariable classic("DOCKER_BUILDKIT", "0");
+  check_that_no_secret_is_kept(step("train", {.python_package_installer = PackageInstaller::pip,
+                                              .requirements = {"six==1.16.0"}}));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 /// @file
-/// Packages of PyPI as a lock names them, and images made of them. Sizes are free: a test says
-/// which packages are heavy.
+/// Packages of PyPI in the form of a lock file, and images that are built from them. A package's
+/// size in the lock need not be the real one, so that a test decides which packages are heavy.
 #pragma once
 
 #include <map>
@@ -13,6 +13,8 @@
 
 namespace pipeline::docker {
 
+/// Returns the entry of a package in a lock; its hash is that of the wheel on PyPI.
+/// @param size bytes; layers of images depend on it
 inline lockfile::LockedPackage locked(const std::string& name, const std::string& version,
                                       std::uint64_t size = 50'000) {
   static const std::map<std::string, std::string> hashes{
@@ -30,18 +32,19 @@ inline lockfile::LockedPackage locked(const std::string& name, const std::string
           .sha256 = hashes.at(name + "-" + version)};
 }
 
+/// Sizes in bytes with which a package gets a layer of its own.
 constexpr std::uint64_t heavy = 20'000'000;
 constexpr std::uint64_t heavier = 30'000'000;
 
 class LayersTest : public ImageTest {
  protected:
-  /// Builds an image of these packages, and returns it with its layers.
+  /// Builds an image with these packages from a lock, and returns its status.
   ImageStatus build_locked(std::vector<lockfile::LockedPackage> packages,
                            DockerSettings settings = {}) {
     lockfile::LockedEnvironment environment;
     environment.packages = std::move(packages);
     settings.requirements = {"whatever"};
-    // Tests that make equal images would remove them from each other.
+    // The label makes the image different from equal images of other tests, which remove theirs.
     settings.build_config.build_options.labels["pipe.test"] = repository;
     auto asked = step("train", std::move(settings));
     lockfile::LockRequest request;
@@ -55,19 +58,20 @@ class LayersTest : public ImageTest {
     options.lock = &file;
     return ensure(asked);
   }
-  lockfile::LockFile file{{}};  ///< In memory.
+  lockfile::LockFile file{{}};  ///< Only in memory, because it has no path.
 
-  /// The diff_ids of the layers that the image has above its parent's.
+  /// Returns the diff_ids of the layers that the image adds to those of its parent.
   std::vector<std::string> layers(const ImageStatus& image,
                                   const std::string& parent = "python:3.11-slim-bookworm") {
-    const auto of = [&](const std::string& name) {
+    const auto all_layers = [&](const std::string& name) {
       const auto found = wait(engine->inspect_image(name));
       if (!found) throw std::runtime_error("the image " + name + " is gone");
       return found->at("RootFS").at("Layers").get<std::vector<std::string>>();
     };
-    auto all = of(image.image_id);
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(of(parent).size()));
-    return all;
+    auto added = all_layers(image.image_id);
+    const auto inherited = static_cast<std::ptrdiff_t>(all_layers(parent).size());
+    added.erase(added.begin(), added.begin() + inherited);
+    return added;
   }
 };
 

@@ -1,5 +1,6 @@
 /// @file
-/// kubectl's file: any text is a cluster's address, or an error that says something.
+/// Fuzzes the reader of kubectl's configuration file: it finds a cluster's address in the text, or
+/// throws an error with a message.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   environment.variable = [](const char* name) -> const char* {
     return std::strcmp(name, "KUBECONFIG") == 0 ? file.c_str() : nullptr;
   };
-  environment.pod_folder = folder.path() / "none";
+  environment.pod_folder = folder.path() / "none";  // The process does not run in a pod.
   try {
     const auto found = kubernetes_api::find_cluster({}, environment);
     if (found.name_space.empty() || found.server.ends_with('/')) __builtin_trap();

@@ -1,5 +1,5 @@
 /// @file
-/// A reference to a callable, for parameters of functions that are compiled once.
+/// A reference to a callable. A function with such a parameter need not be a template.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace pipeline::detail {
 
-/// Refers to the callable that it was constructed from, which must outlive it.
+/// Refers to a callable without copying it; the callable must outlive the Callback.
 template <class... A>
 class Callback {
  public:

@@ -16,12 +16,12 @@ std::vector<std::string> advice_for(const std::string& code, long status, const 
     return {"the bucket is in the region " + region + ", not " + where.region +
             ": write `region: " + region + "`"};
   if (code == "NoSuchBucket" || (status == 404 && code.empty()))
-    return {"make it (`aws s3 mb s3://" + where.bucket +
-            "`), or correct `artifact_store.bucket`; with other servers than Amazon's `path_style` "
-            "may be wrong"};
+    return {"make the bucket (`aws s3 mb s3://" + where.bucket +
+            "`), or correct `artifact_store.bucket`; if the server is not Amazon's, check "
+            "`path_style`, too"};
   if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch")
-    return {"the keys are from " + where.origin_of_keys +
-            ": they are not this server's, or the secret is not the one of the key"};
+    return {"the server does not accept the keys from " + where.origin_of_keys +
+            ": set an access key of this server, and the secret key that belongs to it"};
   if (code == "ExpiredToken" || code == "InvalidToken")
     return {"the session token, from " + where.origin_of_keys + ", has expired: log in again"};
   if (code == "RequestTimeTooSkewed")
@@ -31,12 +31,11 @@ std::vector<std::string> advice_for(const std::string& code, long status, const 
   if (code == "AccessDenied" || status == 403)
     return {"the keys, from " + where.origin_of_keys +
             ", need s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload on the "
-            "bucket's prefix, "
-            "and s3:ListBucket on the bucket"};
+            "bucket's prefix, and s3:ListBucket on the bucket"};
   if (status == 301 || status == 307 || code == "PermanentRedirect")
     return {"the bucket has another endpoint: write its `region`, or its `endpoint`"};
   if (code == "QuotaExceeded" || code == "XMinioStorageFull" || status == 507)
-    return {"the store is full"};
+    return {"the store is full: remove objects, or raise its quota"};
   return {};
 }
 

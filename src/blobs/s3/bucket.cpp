@@ -157,11 +157,11 @@ core::EnvironmentError Bucket::unreachable(const std::string& what,
         "`certificate_authority: ca.pem`, under `artifact_store`"};
   else if (code == 6)
     advice = {
-        "there is no host of that name: correct `endpoint`; where only HOST itself has an address, "
-        "and not BUCKET.HOST, `path_style: true`"};
+        "there is no host of that name: correct `endpoint`; if only HOST itself has an address, "
+        "and not BUCKET.HOST, write `path_style: true`"};
   else
-    advice = {"`endpoint` of `artifact_store` says where the server is" +
-              std::string(address_.is_amazon() ? "; without one it is Amazon's" : "")};
+    advice = {"check `endpoint` under `artifact_store`, the address of the server" +
+              std::string(address_.is_amazon() ? "; without it, the server is Amazon's" : "")};
   return core::EnvironmentError(
       "cannot " + what + " s3://" + settings_.bucket + ": " + error.what(), std::move(advice));
 }

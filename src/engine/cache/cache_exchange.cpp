@@ -186,8 +186,10 @@ void CacheExchange::conclude() {
     names += (names.empty() ? "'" : ", '") + not_shared_[i] + "'";
   if (not_shared_.size() > max_named)
     names += " and " + std::to_string(not_shared_.size() - max_named) + " more";
-  context_.events.emit(event::Notice{"", cache_.name() + " lacks the results of " + names +
-                                             ", so other machines make them again: " + why_not_});
+  context_.events.emit(event::Notice{
+      "", cache_.name() + " lacks the results of " + names + ": " + why_not_ +
+              ". Other machines run these steps again, until `pipe run --no-cache` here has shared "
+              "the results"});
 }
 
 }  // namespace pipeline::engine

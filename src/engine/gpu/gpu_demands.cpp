@@ -67,7 +67,7 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
   auto there = co_await routes_.of(step).gpus(step, context_.events, context_.user_stop);
   if (!machine_ && !there) co_return std::nullopt;
   if (!there) co_return inventory;
-  if (is_this_machine) gpu::show_only_visible(*there);
+  if (is_this_machine) gpu::remove_hidden_by_environment(*there);
   machine_ = nullptr;
   co_return there;
 }
@@ -93,7 +93,7 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{
       "too-many-gpus",
-      "asks for " + gpu::gpus(demand.each) +
+      "asks for " + gpu::counted_gpus(demand.each) +
           (wanted > 1 ? " on each of " + std::to_string(wanted) +
                             " nodes, and the machines have them for " + std::to_string(nodes)
                       : ", and no machine has so many"),
@@ -120,7 +120,7 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
   const auto message = "step '" + step->name + "' " + shortage.message;
   if (step->nodes.count > 1)
     shortage.notes.push_back("it has " + std::to_string(step->nodes.count) + " nodes with " +
-                             gpu::gpus(request.second.count / step->nodes.count) + " each");
+                             gpu::counted_gpus(request.second.count / step->nodes.count) + " each");
   if (shortage.of_machine) {
     auto advice = shortage.notes;
     if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
@@ -169,11 +169,11 @@ void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
   if (group.gpus <= units_.size() || group.members.size() < 2) return;
   std::vector<std::string> notes;
   for (const auto i : group.members)
-    notes.push_back("'" + members[i].name + "' asks for " + gpu::gpus(members[i].gpus));
+    notes.push_back("'" + members[i].name + "' asks for " + gpu::counted_gpus(members[i].gpus));
   for (const auto& unit : units_) notes.push_back("this machine has " + unit.description());
   wrong.push_back({"too-many-gpus",
                    "the containers " + gpu::names_of(members, group) +
-                       " run at the same time and ask for " + gpu::gpus(group.gpus) +
+                       " run at the same time and ask for " + gpu::counted_gpus(group.gpus) +
                        " together, and this machine has " + std::to_string(units_.size()),
                    model::span_of(*steps[group.members.back()]), std::move(notes),
                    "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});

@@ -15,7 +15,7 @@
 namespace pipeline::engine {
 namespace {
 
-using gpu::gpus;
+using gpu::counted_gpus;
 using gpu::LockEntry;
 using std::chrono::milliseconds;
 
@@ -206,7 +206,7 @@ std::string GpuReserver::shortage_of(const Ticket& ticket) const {
     --left;
   }
   if (left >= demand.count) return {};
-  return names + " can no longer be used, and the step asks for " + gpus(demand.count) +
+  return names + " can no longer be used, and the step asks for " + counted_gpus(demand.count) +
          (demand.count < demand.candidates.size()
               ? " of " + std::to_string(demand.candidates.size())
               : "");
@@ -356,7 +356,7 @@ void GpuReserver::report_reasons(const Session& session, const std::vector<LockE
 std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
                                 std::span<const LockEntry> ahead) const {
   const auto& demand = ticket.waiting.demand;
-  std::string text = gpus(demand.count);
+  std::string text = counted_gpus(demand.count);
   if (demand.count < demand.candidates.size())
     text += " of " + std::to_string(demand.candidates.size());
   if (ahead.size() == 1) return text + ", behind " + gpu::to_string(ahead.front().holder);

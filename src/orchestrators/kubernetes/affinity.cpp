@@ -85,7 +85,7 @@ Terms gpu_terms(const StepSpec& step, const GpuModels& models) {
   if (request.model) terms = model_terms(*request.model, models);
   if (request.min_memory) {
     constexpr Bytes mebibyte = 1 << 20;
-    const auto least = (gpu::least_reported_memory(*request.min_memory) + mebibyte - 1) / mebibyte;
+    const auto least = (gpu::min_reported_memory(*request.min_memory) + mebibyte - 1) / mebibyte;
     terms = both(terms, {{{"nvidia.com/gpu.memory", "Gt", {std::to_string(least - 1)}}}});
   }
   if (request.min_capability) {

@@ -182,7 +182,7 @@ TEST_F(SharingTest, one_result_that_cannot_be_sent_keeps_no_other_one_back) {
   shelf.damaged_step = "load";
   EXPECT_EQ(run("here").succeeded, 3u);
   EXPECT_THAT(shelf.published, UnorderedElementsAre("train", "plot"));
-  EXPECT_THAT(notices(), ElementsAre(HasSubstr("lacks the results of 'load', so")));
+  EXPECT_THAT(notices(), ElementsAre(HasSubstr("lacks the results of 'load': ")));
 }
 
 TEST_F(SharingTest,
@@ -297,9 +297,9 @@ TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
       notices(),
       ElementsAre(
           HasSubstr("results of other machines cannot be reused: the store does not answer"),
-          "s3://team/pipe lacks the results of 'load', 'train', 'plot', so other machines "
-          "make them again: "
-          "cannot write to the store: it is full; make room"));
+          "s3://team/pipe lacks the results of 'load', 'train', 'plot': cannot write to the "
+          "store: it is full; make room. Other machines run these steps again, until `pipe run "
+          "--no-cache` here has shared the results"));
   EXPECT_EQ(shelf.asked, 1) << "who does not answer is not asked again";
 }
 

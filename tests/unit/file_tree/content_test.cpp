@@ -38,7 +38,7 @@ class ContentTest : public testing::Test {
       void end() override { text += '\n'; }
     };
     Listing listing;
-    TarReader reader(listing, {.is_own = true});
+    TarReader reader(listing, {.requires_exact_form = true});
     try {
       reader.feed(tar);
       reader.finish();

@@ -205,13 +205,13 @@ TEST(GpuChoiceOfSlices, counts_them_where_there_is_nothing_else) {
 
 TEST(GpuChoiceOfVisible, the_first_are_the_first_that_are_visible_and_a_hidden_one_is_told) {
   auto inventory = machine();
-  show_only("1,3", inventory);
+  remove_hidden("1,3", inventory);
   EXPECT_EQ(std::get<Demand>(demand_of(first(2), inventory)).candidates,
             (std::vector<std::string>{"GPU-0abb", "GPU-3"}));
   const auto hidden = std::get<Shortage>(demand_of(named({"0"}), inventory));
   EXPECT_EQ(hidden.message, "asks for GPU 0, which this machine does not have");
   EXPECT_EQ(hidden.notes.at(0), "CUDA_VISIBLE_DEVICES=1,3 hides 4 of this machine's 6 GPUs");
-  show_only("", inventory);
+  remove_hidden("", inventory);
   const auto none = std::get<Shortage>(demand_of(count(1), inventory));
   EXPECT_EQ(
       none.message,

@@ -172,7 +172,7 @@ TEST_P(GpuVisible, is_what_cuda_shows) {
   }
   inventory.devices[2].mig = true;
   inventory.devices[2].slices = {{.uuid = "MIG-20"}, {.uuid = "MIG-21"}};
-  show_only(GetParam().first, inventory);
+  remove_hidden(GetParam().first, inventory);
   std::string shown;
   for (const auto& device : inventory.devices) {
     shown += (shown.empty() ? "" : " ") + std::to_string(device.index);

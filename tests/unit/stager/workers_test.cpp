@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(WorkersOfTransfers, do_each_number_once_in_several_threads) {
-  Threads threads;
+  ThreadBudget threads;
   Workers workers(1000, threads);
   std::mutex mutex;
   std::multiset<std::size_t> done;
@@ -32,7 +32,7 @@ TEST(WorkersOfTransfers, do_each_number_once_in_several_threads) {
 }
 
 TEST(WorkersOfTransfers, are_the_calling_thread_alone_where_no_other_may_start) {
-  Threads threads(1);
+  ThreadBudget threads(1);
   Workers workers(20, threads);
   std::set<std::thread::id> who;
   workers.run([&](std::size_t) { who.insert(std::this_thread::get_id()); });
@@ -40,7 +40,7 @@ TEST(WorkersOfTransfers, are_the_calling_thread_alone_where_no_other_may_start) 
 }
 
 TEST(WorkersOfTransfers, within_others_share_one_number_of_threads) {
-  Threads threads(4);
+  ThreadBudget threads(4);
   std::atomic<int> running = 0, most = 0;
   Workers outer(8, threads);
   outer.run([&](std::size_t) {
@@ -58,7 +58,7 @@ TEST(WorkersOfTransfers, within_others_share_one_number_of_threads) {
 }
 
 TEST(WorkersOfTransfers, end_with_the_first_failure) {
-  Threads threads;
+  ThreadBudget threads;
   Workers workers(1000, threads);
   std::atomic<int> done = 0;
   EXPECT_THROW(workers.run([&](std::size_t i) {
@@ -72,7 +72,7 @@ TEST(WorkersOfTransfers, end_with_the_first_failure) {
 }
 
 TEST(ResultsInOrder, are_handled_in_order_and_once_whoever_makes_them) {
-  Threads threads;
+  ThreadBudget threads;
   std::vector<std::size_t> handled;
   InOrder in_order([&](std::size_t i) { handled.push_back(i); });
   Workers workers(500, threads);
@@ -86,7 +86,7 @@ TEST(ResultsInOrder, are_handled_in_order_and_once_whoever_makes_them) {
 }
 
 TEST(ResultsInOrder, are_not_waited_for_once_one_will_never_come) {
-  Threads threads;
+  ThreadBudget threads;
   InOrder in_order([](std::size_t) {});
   Workers workers(500, threads);
   std::atomic<int> waited = 0;

@@ -262,7 +262,7 @@ TEST_F(ABucketOfAServer, says_what_to_do_about_each_refusal) {
               "cannot write k to s3://team at " + server.url() + ": " + code + ": words");
     return refusal.advice().empty() ? "" : refusal.advice().front();
   };
-  EXPECT_THAT(advice(404, "NoSuchBucket"), HasSubstr("make it (`aws s3 mb s3://team`)"));
+  EXPECT_THAT(advice(404, "NoSuchBucket"), HasSubstr("make the bucket (`aws s3 mb s3://team`)"));
   EXPECT_THAT(advice(403, "AccessDenied"), HasSubstr("s3:PutObject"));
   EXPECT_THAT(advice(403, "SignatureDoesNotMatch"),
               HasSubstr("from the environment (AWS_ACCESS_KEY_ID)"));
