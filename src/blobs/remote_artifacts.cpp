@@ -240,7 +240,7 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
     core::make_folders(to);
     file_tree::Unpacker unpacker(to, {.bytes = max_bytes,
                                       .entries = max_small_entries + max_bytes / bytes_of_entry,
-                                      .is_own = true});
+                                      .requires_exact_form = true});
     const auto unpack = [&key](const auto& step) {
       try {
         step();

@@ -34,12 +34,12 @@ int errno_of_creating_in(const std::filesystem::path& folder) {
   return 0;
 }
 
-/// @param last_errno the errno of the last failure, 0 if none is known; the reason if this process
+/// @param known_errno the errno of the last failure, 0 if none is known; the reason if this process
 ///                   has the permission to write the file
-[[noreturn]] void throw_not_writable(const std::filesystem::path& file, int last_errno = 0) {
-  if (::access(file.c_str(), W_OK) != 0) last_errno = errno;
+[[noreturn]] void throw_not_writable(const std::filesystem::path& file, int known_errno = 0) {
+  if (::access(file.c_str(), W_OK) != 0) known_errno = errno;
   throw core::system_error("cannot write the run store " + file.string(),
-                           last_errno ? last_errno : EACCES);
+                           known_errno ? known_errno : EACCES);
 }
 
 /// Throws the EnvironmentError of a failed call of SQLite.
