@@ -19,6 +19,7 @@ from support_slurm import OnSlurm, slurm
 SMALL = "debian:bookworm-slim"
 ENVIRONMENT = pathlib.Path("/var/lib/pipe-registry/environment")
 REGISTRY = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines()) if ENVIRONMENT.exists() else {}
+PROGRAM = pathlib.Path(os.environ.get("BUILD_DIR", ""), "bin/dsl_program")
 APPTAINER = pathlib.Path(os.environ.get("TESTBED_CACHE", "/var/cache/pipe-testbed"), "apptainer/bin/apptainer")
 
 
@@ -195,6 +196,15 @@ class Images(OnSlurm):
         plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
         self.assertEqual(plan.code, 0, plan)
         self.assertNotIn('"action": "run"', plan.out)
+        # A function of a C++ program: nodes mount it, so that no image is made for it.
+        profile = {"orchestrator": "slurm", "container_runtime": "any", "settings": {"docker": {"parent_image": image}}}
+        self.write("profiles.yaml", json.dumps({"default": profile}))
+        for words, env in ((("run", "--until", "make"), nowhere), (("plan", "-o", "docker", "--until", "make"), {})):
+            done = subprocess.run([PROGRAM, *words], cwd=self.folder, env=self.environment({**env, "DSL_PROGRAM": "lines"}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"make +reuse")
+        self.assertEqual(len(list((self.folder / "cache/squashfs").glob("*.sqsh"))), 1)
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,13 @@ async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& cont
   co_await engine.put_archive(container, "/", tar, cancel);
 }
 
+/// Returns the step without its program, for which no image is made: see program_folder().
+StepSpec without_program(const StepSpec& step) {
+  auto own = step;
+  own.program = {};
+  return own;
+}
+
 }  // namespace
 
 bool names_image(const StepSpec& step) {
@@ -71,9 +78,10 @@ async::Task<bool> ImageFiles::has_engine() {
 async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
   const bool on_engine = co_await has_engine();
   if (!on_engine) co_return co_await pulled_environment(step);
-  auto environment = co_await images_.environment(step);
+  const auto own = without_program(step);
+  auto environment = co_await images_.environment(own);
   if (!environment.ready) co_return environment;
-  const auto image = co_await images_.image_of(step);
+  const auto image = co_await images_.image_of(own);
   const auto known = co_await look_up(image.id);
   co_await look_for_file(environment, known.file);
   co_return environment;
@@ -115,21 +123,24 @@ async::Task<bool> ImageFiles::matches(std::string fingerprint) {
 async::Task<std::string> ImageFiles::packages(const StepSpec& step) {
   const bool on_engine = co_await has_engine();
   if (!on_engine) co_return std::string();  // It has no packages of the step's.
-  co_return co_await images_.packages(step);
+  const auto own = without_program(step);
+  co_return co_await images_.packages(own);
 }
 
 async::Task<> ImageFiles::lock(const StepSpec& step, EventSink& events,
                                core::CancelSource& cancel) {
   const bool on_engine = co_await has_engine();
-  if (on_engine) co_await images_.builder().lock(step, events, cancel);
+  const auto own = without_program(step);
+  if (on_engine) co_await images_.builder().lock(own, events, cancel);
 }
 
 async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& events,
                                              core::CancelSource& cancel) {
   const bool on_engine = co_await has_engine();
   if (!on_engine) co_return co_await prepare_pulled(step, events, cancel);
-  auto environment = co_await images_.prepare(step, events, cancel);
-  const auto image = co_await images_.image_of(step);
+  const auto own = without_program(step);
+  auto environment = co_await images_.prepare(own, events, cancel);
+  const auto image = co_await images_.image_of(own);
   const auto known = co_await look_up(image.id);
   const auto platform = step.settings->docker.platform.value_or("");
   const FilesWriter write = [&](const fs::path& tar) {
@@ -195,11 +206,12 @@ async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {
   const bool on_engine = co_await has_engine();
   ImageFile file;
   if (on_engine) {
-    const auto image = co_await images_.image_of(step);
+    const auto own = without_program(step);
+    const auto image = co_await images_.image_of(own);
     const auto known = co_await look_up(image.id);
-    file = ImageFile{known.file, known.variables, image.program};
+    file = ImageFile{known.file, known.variables};
   } else if (const auto image = pulled_.find(step)) {
-    file = ImageFile{image->file, image->variables, {}};
+    file = ImageFile{image->file, image->variables};
   }
   if (!is_whole_squashfs(file.path))
     throw core::EnvironmentError(

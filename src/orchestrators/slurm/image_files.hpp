@@ -28,8 +28,7 @@ namespace pipeline::orchestrators::slurm {
 /// An image that nodes can mount.
 struct ImageFile {
   std::filesystem::path path;
-  StringMap variables;               ///< The image's own.
-  std::vector<std::string> program;  ///< See containers::StepImage::program.
+  StringMap variables;  ///< The image's own.
 };
 
 /// Returns true if the step's settings name an image.

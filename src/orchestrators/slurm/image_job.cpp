@@ -2,9 +2,11 @@
 
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "docker/program_image.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/slurm/gang_job.hpp"
+#include "orchestrators/slurm/program_files.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::slurm {
@@ -53,6 +55,16 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
          quoted_words(command) + "\n";
 }
 
+/// Returns the command that starts the step's program in the container.
+std::vector<std::string> words_of_program(const AttemptSpec& attempt, const ImageFile& image) {
+  constexpr const char* searched = "LD_LIBRARY_PATH";
+  std::vector<std::string> variables;
+  for (const auto* given : {&image.variables, &attempt.step.settings->docker.runtime_environment})
+    if (const auto found = given->find(searched); found != given->end())
+      variables.push_back(std::string(searched) + "=" + found->second);
+  return docker::program_words(*attempt.step.program->program, variables);
+}
+
 /// Makes the folder that stands at /pipe, with a mount point for each bind below it: what has no
 /// mount point in an image can be mounted only in a folder that has one.
 void make_mount_points(const fs::path& folder, const std::vector<Bind>& binds) {
@@ -88,7 +100,7 @@ ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& imag
                                const ImagePlace& place, const JobPaths& paths,
                                const fs::path& code) {
   auto layout = containers::container_layout();
-  layout.program = image.program;
+  if (attempt.step.program) layout.program = words_of_program(attempt, image);
   const auto absolute = [](const fs::path& path) { return fs::absolute(path).string(); };
   const auto folder = paths.folder / "pipe";
   ContainerStart start;
@@ -101,6 +113,10 @@ ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& imag
                  {paths.folder.string(), job_folder},
                  {place.agent.string(), agent_file, true}};
   if (!attempt.shell) start.binds.push_back({paths.events.string(), events_folder});
+  if (attempt.step.program)
+    start.binds.push_back(
+        {absolute(program_folder(paths.events.parent_path(), *attempt.step.program->program)),
+         program_target, true});
   if (!attempt.checkpoint.empty())
     start.binds.push_back({absolute(attempt.checkpoint), layout.checkpoint});
   for (const auto& input : attempt.inputs)

@@ -87,7 +87,6 @@ PulledImages::PulledImages(asio::io_context& loop, processes::ProcessReaper& rea
 
 docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
   const auto& settings = step.settings->docker;
-  if (step.program) throw needs_engine("the C++ program that it is a function of");
   if (settings.replicate_local_python_environment.value_or(false))
     throw needs_engine("`docker.replicate_local_python_environment`");
   auto plan = docker::plan_image(step, options_);

@@ -31,6 +31,7 @@
 #include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
 #include "orchestrators/slurm/preflight.hpp"
+#include "orchestrators/slurm/program_files.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
 #include "orchestrators/slurm/wait_forecast.hpp"
 #include "orchestrators/usage/agent_waits.hpp"
@@ -437,6 +438,7 @@ class SlurmOrchestrator : public Orchestrator {
       fs::remove(place.folder / "jobs", error);
       if (fs::exists(place.folder / "jobs", error)) return false;
       fs::remove_all(place.folder / "arrays", error);
+      fs::remove_all(place.folder / programs_folder, error);
       fs::remove(place.folder / "events", error);
       fs::remove(place.folder, error);
       return true;
