@@ -328,7 +328,8 @@ async::Task<std::string> ImageFiles::make(Known known, std::string step, std::st
     co_await make_locked(known, write, cancel);
     co_return name;
   };
-  co_await docker::reported(work(), docker::BuildReport{name, step, reason}, events, cancel);
+  const docker::BuildReport report{name, step, reason};
+  co_await docker::reported(work(), report, events, cancel);
   co_return known.file.string();
 }
 
