@@ -84,7 +84,8 @@ std::string installing_commands(const docker::ImagePlan& plan) {
   std::string text = "set -eu\n";
   const auto titles = docker::layer_titles(plan.layers);
   for (std::size_t i = 0; i < plan.layers.size(); ++i)
-    text += "echo " + core::shell_quote(titles[i].title) + "\nrm -rf /pipe/layer\ncp -R /pipe/layers/" +
+    text += "echo " + core::shell_quote(titles[i].title) + "\nrm -rf /pipe/layer\n" +
+            "cp -R /pipe/layers/" +
             std::to_string(i) + " /pipe/layer\n/bin/sh /pipe/python/layer.sh " +
             plan.python.installer + "\n";
   return text;
