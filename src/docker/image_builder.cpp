@@ -83,7 +83,14 @@ struct ImageBuilder::Implementation {
         made(loop),
         builds(loop),
         pulls(loop),
-        packages(loop, engine, options) {}
+        packages(loop, resolver(), options) {}
+
+  Resolver resolver() {
+    return [this](Resolution resolution, std::function<void(const std::string&)> on_line,
+                  core::CancelSource& cancel) {
+      return resolve_packages(engine, std::move(resolution), std::move(on_line), cancel);
+    };
+  }
 
   /// A plan and the engine's current state of its image.
   struct InspectedImage {

@@ -198,7 +198,7 @@ async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lockfile::Loc
     resolution.template_dir = options_.template_dir;
     resolution.root = options_.root;
     resolution.state = options_.state;
-    return resolve_packages(engine_, std::move(resolution), std::move(on_line), cancel);
+    return resolver_(std::move(resolution), std::move(on_line), cancel);
   };
   const auto name = "packages for " + request.parent;
   try {

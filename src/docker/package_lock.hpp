@@ -13,6 +13,7 @@
 #include "async/single_flight.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
+#include "docker/package_resolver.hpp"
 #include "lockfile/lock_file.hpp"
 
 namespace pipeline::docker {
@@ -47,8 +48,9 @@ async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest requ
 /// The lock file as the planning of images uses it.
 class PackageLock {
  public:
-  PackageLock(asio::io_context& loop, EngineApi& engine, const BuilderOptions& options)
-      : engine_(engine), options_(options), resolutions_(loop) {}
+  /// @param resolver resolves against an image that ensure() or its like has made
+  PackageLock(asio::io_context& loop, Resolver resolver, const BuilderOptions& options)
+      : resolver_(std::move(resolver)), options_(options), resolutions_(loop) {}
 
   /// Returns true if the plan's requirements are locked before its image is built. If they are
   /// resolved by the build instead because they cannot be locked, adds a notice to the plan.
@@ -58,7 +60,7 @@ class PackageLock {
   Locked find(const ImagePlan& plan, const std::string& parent_digest) const;
   /// Resolves the plan's requirements and writes the lock file; equal ones are resolved once. If
   /// the image's Python cannot resolve, covers() is false from now on.
-  /// @param parent the engine's image that the packages are installed on
+  /// @param parent the image that the packages are installed on
   async::Task<> resolve(const ImagePlan& plan, ImageStatus parent, const std::string& step,
                         EventSink& events, core::CancelSource& cancel);
 
@@ -69,7 +71,7 @@ class PackageLock {
                                  std::string image_id, std::string step, EventSink& events,
                                  core::CancelSource& cancel);
 
-  EngineApi& engine_;
+  const Resolver resolver_;
   const BuilderOptions& options_;
   async::SingleFlight<bool> resolutions_;
   std::map<std::string, std::string>

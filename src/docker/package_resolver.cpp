@@ -30,10 +30,34 @@ constexpr auto base = "pipe-lock";
 
 ContextFile text_file(const std::string& path, std::string content) {
   const auto bytes = content.size();
-  return {.path = std::string(base) + "/" + path, .content = std::move(content), .bytes = bytes};
+  return {.path = path, .content = std::move(content), .bytes = bytes};
 }
 
-std::vector<ContextFile> files_of(const Resolution& resolution) {
+json body_of(const Resolution& resolution) {
+  const auto& plan = resolution.plan;
+  json body;
+  body["Image"] = resolution.image_id;
+  body["Entrypoint"] = {"/bin/sh", std::string("/") + base + "/lock/resolve.sh",
+                        plan.python.installer};
+  body["Cmd"] = json::array();
+  body["User"] = "0:0";
+  body["WorkingDir"] = "/";
+  body["Labels"] = resolution.labels;
+  for (const auto& [name, value] : plan.python.environment)
+    body["Env"].push_back(name + "=" + value);
+  auto& host = body["HostConfig"];
+  host["Mounts"] = json::array({{{"Type", "volume"},
+                                 {"Source", cache_volume},
+                                 {"Target", std::string("/") + base + "/cache"},
+                                 {"VolumeOptions", {{"Labels", {{"pipe.cache", "lock"}}}}}}});
+  if (plan.options.network) host["NetworkMode"] = *plan.options.network;
+  if (plan.options.extra_hosts.has_value()) host["ExtraHosts"] = plan.options.extra_hosts.items();
+  return body;
+}
+
+}  // namespace
+
+std::vector<ContextFile> resolution_files(const Resolution& resolution) {
   const auto& plan = resolution.plan;
   const auto script = [&](const char* name) {
     return templates::template_text("image/common.sh", resolution.template_dir) +
@@ -66,11 +90,9 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
     files.push_back(text_file("lock/pyproject.toml", plan.python.pyproject));
   std::vector<std::string> said_by_plan;
   const auto& from = plan.parent ? plan.parent->images_used : plan.images_used;
-  for (auto& file : host_files(config_for_build(this_machine(), from, said_by_plan))) {
-    file.path = std::string(base) + "/" + file.path;
+  for (auto& file : host_files(config_for_build(this_machine(), from, said_by_plan)))
     files.push_back(std::move(file));
-  }
-  const std::string folder = std::string(base) + "/lock/files";
+  const std::string folder = "lock/files";
   files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
   for (const auto& line : plan.python.requirements)
     if (const auto path = python_packages::local_path(line, resolution.root))
@@ -81,27 +103,7 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   return files;
 }
 
-json body_of(const Resolution& resolution) {
-  const auto& plan = resolution.plan;
-  json body;
-  body["Image"] = resolution.image_id;
-  body["Entrypoint"] = {"/bin/sh", std::string("/") + base + "/lock/resolve.sh",
-                        plan.python.installer};
-  body["Cmd"] = json::array();
-  body["User"] = "0:0";
-  body["WorkingDir"] = "/";
-  body["Labels"] = resolution.labels;
-  for (const auto& [name, value] : plan.python.environment)
-    body["Env"].push_back(name + "=" + value);
-  auto& host = body["HostConfig"];
-  host["Mounts"] = json::array({{{"Type", "volume"},
-                                 {"Source", cache_volume},
-                                 {"Target", std::string("/") + base + "/cache"},
-                                 {"VolumeOptions", {{"Labels", {{"pipe.cache", "lock"}}}}}}});
-  if (plan.options.network) host["NetworkMode"] = *plan.options.network;
-  if (plan.options.extra_hosts.has_value()) host["ExtraHosts"] = plan.options.extra_hosts.items();
-  return body;
-}
+namespace {
 
 std::vector<std::string> last_lines(const std::string& printed) {
   std::vector<std::string> lines;
@@ -111,23 +113,6 @@ std::vector<std::string> last_lines(const std::string& printed) {
   if (lines.size() > kept_answer_lines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept_answer_lines));
   return lines;
-}
-
-/// Returns the error of a failed resolution. The scripts' own errors begin with `pipe: error: `.
-core::BuildError failed_resolution(const ImagePlan& plan, const std::string& printed) {
-  std::string reason = "no versions satisfy them";
-  std::vector<std::string> details, advice;
-  for (const auto& line : last_lines(printed))
-    if (line.starts_with("pipe: error: "))
-      reason = line.substr(13);
-    else if (line.starts_with("pipe: hint: "))
-      advice.push_back(line.substr(12));
-    else
-      details.push_back(line);
-  for (auto& more : build_advice(details, {})) advice.push_back(std::move(more));
-  return core::BuildError(
-      "cannot resolve the requirements for " + plan.parent_image + ": " + reason,
-      std::move(details), std::move(advice));
 }
 
 lockfile::LockedPackage read_package(const json& from) {
@@ -223,26 +208,53 @@ std::optional<lockfile::LockedEnvironment> read_resolution(const std::string& pr
   return environment;
 }
 
+core::BuildError failed_script(const std::string& what, std::string reason,
+                               const std::string& printed) {
+  std::vector<std::string> details, advice;
+  for (const auto& line : last_lines(printed))
+    if (line.starts_with("pipe: error: "))
+      reason = line.substr(13);
+    else if (line.starts_with("pipe: hint: "))
+      advice.push_back(line.substr(12));
+    else
+      details.push_back(line);
+  for (auto& more : build_advice(details, {})) advice.push_back(std::move(more));
+  return core::BuildError(what + ": " + reason, std::move(details), std::move(advice));
+}
+
+lockfile::LockedEnvironment finished_resolution(const ImagePlan& plan, bool succeeded,
+                                                const std::string& printed) {
+  auto environment = succeeded ? read_resolution(printed) : std::nullopt;
+  if (!environment)
+    throw failed_script("cannot resolve the requirements for " + plan.parent_image,
+                        "no versions satisfy them", printed);
+  if (const auto found = plan.parts.find("apt_snapshot"); found != plan.parts.end())
+    environment->apt_snapshot = found->second.front();
+  return std::move(*environment);
+}
+
+std::string resolution_title(const ImagePlan& plan) {
+  const auto count = plan.python.requirements.size();
+  return "resolving " + std::to_string(count) + (count == 1 ? " requirement" : " requirements") +
+         " with " + plan.python.installer;
+}
+
 async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel) {
   // The builders of two orchestrators may resolve the same requirements at once.
   const auto name =
       "pipe-" + resolution.labels["pipe.run"] + "-lock-" + std::to_string(std::random_device()());
-  const auto count = resolution.plan.python.requirements.size();
-  on_line("resolving " + std::to_string(count) + (count == 1 ? " requirement" : " requirements") +
-          " with " + resolution.plan.python.installer);
+  on_line(resolution_title(resolution.plan));
+  auto files = resolution_files(resolution);
+  for (auto& file : files) file.path = std::string(base) + "/" + file.path;
   const std::function<void(std::string_view)> follow = [&](std::string_view line) {
     if (const auto progress = progress_of(line); !progress.empty())
       on_line(core::printable(progress));
   };
-  auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),
-                                    resolution.plan.platform, &cancel, follow);
-  auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
-  if (!environment) throw failed_resolution(resolution.plan, output.text);
-  if (const auto& parts = resolution.plan.parts; parts.contains("apt_snapshot"))
-    environment->apt_snapshot = parts.at("apt_snapshot").front();
-  co_return std::move(*environment);
+  const auto output = co_await run_to_end(engine, name, body_of(resolution), std::move(files),
+                                          resolution.plan.platform, &cancel, follow);
+  co_return finished_resolution(resolution.plan, output.code == 0, output.text);
 }
 
 }  // namespace pipeline::docker

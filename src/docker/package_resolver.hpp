@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/cancel.hpp"
 #include "core/error.hpp"
@@ -24,7 +25,7 @@ struct CannotResolve : core::EnvironmentError {
 /// The requirements to resolve, and the image to resolve them against.
 struct Resolution {
   const ImagePlan& plan;  ///< Has the requirements.
-  std::string image_id;   ///< `sha256:...` of the image that the packages are installed on.
+  std::string image_id;   ///< ImageStatus::image_id of what the packages are installed on.
   lockfile::LockedEnvironment
       preferred;          ///< Versions that stay as far as the requirements allow it.
   bool refresh = false;   ///< Data from the index is read again, even if it is cached.
@@ -33,6 +34,26 @@ struct Resolution {
   std::filesystem::path root = {};   ///< Local files that requirements name are taken from it.
   std::filesystem::path state = {};  ///< The state folder, which is not among the local files.
 };
+
+/// Resolves requirements; receives lines of progress. Throws as resolve_packages() does.
+using Resolver = std::function<async::Task<lockfile::LockedEnvironment>(
+    Resolution, std::function<void(const std::string&)>, core::CancelSource&)>;
+
+/// Returns the files of a resolution, by their paths in a folder that is writable in the container,
+/// where `/bin/sh FOLDER/lock/resolve.sh uv|pip` is the resolver.
+std::vector<ContextFile> resolution_files(const Resolution& resolution);
+
+/// Returns what the resolver has found. Throws as resolve_packages() does.
+lockfile::LockedEnvironment finished_resolution(const ImagePlan& plan, bool succeeded,
+                                                const std::string& printed);
+
+/// Returns the first line of progress: `resolving 2 requirements with uv`.
+std::string resolution_title(const ImagePlan& plan);
+
+/// Returns the error of a script of templates/, whose own errors begin with `pipe: error: `.
+/// @param reason if the script printed none
+core::BuildError failed_script(const std::string& what, std::string reason,
+                               const std::string& printed);
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
 /// BuildError with the installer's output, and CannotResolve. The installer is kept in a volume

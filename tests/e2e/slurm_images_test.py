@@ -180,9 +180,9 @@ class Images(OnSlurm):
         image = f"{REGISTRY['HOST']}/pipe-e2e-{self.mark}/debian:1"
         settings = {"parent_image": image}
         nowhere = {"DOCKER_HOST": NOWHERE, "DOCKER_CONFIG": REGISTRY["CONFIG"], "PIPE_CACHE_DIR": str(self.folder / "cache")}
-        self.pipeline({"step": {"command": "true", "settings": {"docker": {"requirements": ["six"]}}}}, settings={"docker": settings})
+        self.pipeline({"step": {"command": "true", "settings": {"docker": {"apt_packages": ["jq"]}}}}, settings={"docker": settings})
         refused = self.run_pipe(code=2, **nowhere).text
-        self.assertIn("'step' cannot run: its image is made on a Docker Engine, because of `docker.requirements`, and none answers", refused)
+        self.assertIn("'step' cannot run: its image is made on a Docker Engine, because of `docker.apt_packages`, and none answers", refused)
         self.pipeline({"step": {"command": "cat /etc/debian_version > ${outputs.x}; stat -c %a /var/tmp", "outputs": ["x"]}}, settings={"docker": settings})
         self.assertIn("answered 404", self.run_pipe(code=3, **nowhere).failure("step")["message"])
         docker("tag", SMALL, image)

@@ -10,7 +10,10 @@
 #include "core/identifier.hpp"
 #include "core/json_member.hpp"
 #include "core/log.hpp"
+#include "core/project.hpp"
+#include "docker/build_report.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/package_layers.hpp"
 #include "docker/unreachable.hpp"
 #include "file_tree/tar_stream.hpp"
 #include "model/step_span.hpp"
@@ -53,10 +56,11 @@ bool names_image(const StepSpec& step) {
 }
 
 ImageFiles::ImageFiles(asio::io_context& loop, processes::ProcessReaper& reaper,
-                       const OrchestratorOptions& options)
+                       const OrchestratorOptions& options, const std::string& runtime)
     : engine_(loop, docker::find_endpoint(), docker::limits_from_environment(), options.run),
       images_(loop, engine_, options),
       pulled_(loop, reaper, options),
+      packages_(loop, reaper, options, runtime),
       reaper_(reaper),
       run_(options.run_id),
       state_(options.state),
@@ -87,23 +91,42 @@ async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
   co_return environment;
 }
 
+std::optional<ImageFiles::Unbuilt> ImageFiles::find_unbuilt(const StepSpec& step) const {
+  auto parent = pulled_.find(step);
+  if (!parent) return std::nullopt;
+  Unbuilt image{std::move(*parent), {}, {}};
+  image.packages = packages_.plan(without_program(step), image.parent.parent);
+  image.file = image.parent.file;
+  if (image.packages.adds_files() && image.packages.is_known())
+    image.file = squashfs_file(
+        core::Hasher().field("packages 1").field(image.packages.digest).finish().hex());
+  return image;
+}
+
 async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
   Environment environment;
-  const auto image = pulled_.find(step);
+  const auto image = find_unbuilt(step);
   environment.description =
-      image ? image->reference
-            : step.settings->docker.parent_image.value_or(std::string("its parent image"));
+      image && image->packages.is_known()
+          ? image->packages.reference
+          : step.settings->docker.parent_image.value_or(std::string("its parent image"));
   if (!image) {
     environment.reason = "its parent image is missing: it will be pulled, without an engine";
     co_return environment;
   }
+  environment.requirements = image->packages.requirements;
+  environment.reason = image->packages.unknown;
+  if (!image->packages.is_known()) co_return environment;
   environment.id = core::Hasher()
-                       .field(image->digest)
+                       .field(image->packages.digest)
                        .field(containers::runtime_part(step.settings->docker))
                        .finish()
                        .hex();
   environment.ready = true;
   co_await look_for_file(environment, image->file);
+  if (!environment.ready && image->file != image->parent.file)
+    environment.reason = "its packages are installed, without an engine: " +
+                         docker::describe_layers({}, image->packages.plan.layers, false);
   co_return environment;
 }
 
@@ -131,7 +154,17 @@ async::Task<> ImageFiles::lock(const StepSpec& step, EventSink& events,
                                core::CancelSource& cancel) {
   const bool on_engine = co_await has_engine();
   const auto own = without_program(step);
-  if (on_engine) co_await images_.builder().lock(own, events, cancel);
+  if (on_engine) co_return co_await images_.builder().lock(own, events, cancel);
+  if (!packages_.has_requirements(own)) co_return;
+  auto image = find_unbuilt(own);
+  if (image && image->packages.is_known()) co_return;
+  if (core::only_looks()) {
+    const auto why = image ? image->packages.unknown : std::string("its parent image is missing");
+    events.emit(event::Notice{step.name, "its packages are not known until it runs: " + why});
+    co_return;
+  }
+  if (!image) image = co_await pull_parent(own, events, cancel);
+  if (!image->packages.is_known()) co_await resolve(own, std::move(*image), events, cancel);
 }
 
 async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& events,
@@ -154,8 +187,8 @@ async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& ev
   co_return environment;
 }
 
-async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventSink& events,
-                                                    core::CancelSource& cancel) {
+async::Task<ImageFiles::Unbuilt> ImageFiles::pull_parent(const StepSpec& step, EventSink& events,
+                                                         core::CancelSource& cancel) {
   auto found = pulled_.find(step);
   const bool is_newer_wanted =
       step.settings->docker.build_config.build_options.pull.value_or(false);
@@ -178,6 +211,51 @@ async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventS
   };
   co_await made_.get(known.file.string(), work, &cancel);
   PulledImages::record(step, image);
+  auto pulled = find_unbuilt(step);
+  if (!pulled)
+    throw core::EnvironmentError("the image file " + known.file.string() + " was removed",
+                                 {"run again: it will be made again"});
+  co_return std::move(*pulled);
+}
+
+async::Task<ImageFiles::Unbuilt> ImageFiles::resolve(const StepSpec& step, Unbuilt image,
+                                                     EventSink& events,
+                                                     core::CancelSource& cancel) {
+  co_await packages_.resolve(step, std::move(image.packages), image.parent.parent,
+                             image.parent.file, events, cancel);
+  auto resolved = find_unbuilt(step);
+  if (!resolved || !resolved->packages.is_known())
+    throw core::EnvironmentError(
+        "the requirements of '" + step.name + "' cannot be known" +
+        (resolved ? ": " + resolved->packages.unknown : std::string()));
+  co_return std::move(*resolved);
+}
+
+async::Task<> ImageFiles::install(const StepSpec& step, const Unbuilt& image, EventSink& events,
+                                  core::CancelSource& cancel) {
+  const Known known{image.file, {}, seconds_of(core::text_at(image.parent.parent, "Created"))};
+  const std::function<void(std::string)> on_line = [&](std::string line) {
+    events.emit(event::BuildProgress{known.file.filename().string(), std::move(line)});
+  };
+  const FilesWriter write = [&](const fs::path& tar) {
+    return packages_.install(image.packages, image.parent.variables, image.parent.file,
+                             tar.parent_path(), on_line, cancel);
+  };
+  const auto reason = image.packages.reference + " for the nodes: " +
+                      docker::describe_layers({}, image.packages.plan.layers, false);
+  const std::function<async::Task<std::string>()> work = [&]() {
+    return make(known, step.name, reason, write, events, cancel);
+  };
+  co_await made_.get(known.file.string(), work, &cancel);
+}
+
+async::Task<Environment> ImageFiles::prepare_pulled(const StepSpec& step, EventSink& events,
+                                                    core::CancelSource& cancel) {
+  auto image = co_await pull_parent(step, events, cancel);
+  if (!image.packages.is_known()) image = co_await resolve(step, std::move(image), events, cancel);
+  for (const auto& notice : image.packages.plan.notices)
+    if (reported_.insert(notice).second) events.emit(event::Notice{step.name, notice});
+  if (image.file != image.parent.file) co_await install(step, image, events, cancel);
   co_return co_await pulled_environment(step);
 }
 
@@ -194,7 +272,7 @@ async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnost
   const bool on_engine = co_await has_engine();
   if (on_engine) co_return;
   try {
-    pulled_.find(step);
+    find_unbuilt(step);
   } catch (const core::EnvironmentError& error) {
     diagnostic.message += error.what();
     if (!error.advice().empty()) diagnostic.suggestion = error.advice().front();
@@ -210,8 +288,8 @@ async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {
     const auto image = co_await images_.image_of(own);
     const auto known = co_await look_up(image.id);
     file = ImageFile{known.file, known.variables};
-  } else if (const auto image = pulled_.find(step)) {
-    file = ImageFile{image->file, image->variables};
+  } else if (const auto image = find_unbuilt(step)) {
+    file = ImageFile{image->file, image->parent.variables};
   }
   if (!is_whole_squashfs(file.path))
     throw core::EnvironmentError(
@@ -246,25 +324,12 @@ async::Task<std::string> ImageFiles::make(Known known, std::string step, std::st
       },
       cancel);
   if (co_await can_be_used(known.file)) co_return known.file.string();
-  const auto begin = std::chrono::steady_clock::now();
-  events.emit(event::BuildStarted{name, {step}, reason});
-  std::exception_ptr error;
-  std::optional<Failure> failure;
-  try {
+  const auto work = [&]() -> async::Task<std::string> {
     co_await make_locked(known, write, cancel);
-  } catch (const core::EnvironmentError& failed) {
-    error = std::current_exception();
-    failure = Failure{
-        cancel.level() == core::StopLevel::none ? FailureKind::environment : FailureKind::cancelled,
-        failed.what(),
-        failed.advice(),
-        {}};
-  }
-  events.emit(event::BuildFinished{name, name,
-                                   std::chrono::duration_cast<std::chrono::milliseconds>(
-                                       std::chrono::steady_clock::now() - begin),
-                                   failure});
-  if (error) std::rethrow_exception(error);
+    co_return name;
+  };
+  const docker::BuildReport report{name, step, reason};
+  co_await docker::reported(work(), report, events, cancel);
   co_return known.file.string();
 }
 
@@ -277,10 +342,12 @@ async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& wri
   co_await write(tar);
   ShellWork work;
   work.program = "mksquashfs";
-  work.arguments = "- " + core::shell_quote(made.string()) +
-                   " -tar -comp zstd -Xcompression-level 3 -all-root -root-mode 755"
-                   " -no-progress -quiet <" +
-                   core::shell_quote(tar.string());
+  std::error_code error;
+  const bool is_unpacked = fs::is_directory(folder.path() / "root", error);
+  work.arguments = (is_unpacked ? "root " : "- ") + core::shell_quote(made.string()) +
+                   " -comp zstd -Xcompression-level 3 -all-root -root-mode 755"
+                   " -no-progress -quiet" +
+                   (is_unpacked ? std::string() : " -tar <" + core::shell_quote(tar.string()));
   work.variables["SOURCE_DATE_EPOCH"] = std::to_string(known.created);
   work.folder = folder.path();
   const auto end = co_await run_work(std::move(work), reaper_, cancel);

@@ -20,6 +20,7 @@
 #include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
+#include "orchestrators/slurm/image_packages.hpp"
 #include "orchestrators/slurm/pulled_images.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
 
@@ -37,8 +38,9 @@ bool names_image(const StepSpec& step);
 class ImageFiles : public EnvironmentProvider {
  public:
   /// @param reaper of the processes that it starts; outlives this object
+  /// @param runtime the profile's `container_runtime`
   ImageFiles(asio::io_context& loop, processes::ProcessReaper& reaper,
-             const OrchestratorOptions& options);
+             const OrchestratorOptions& options, const std::string& runtime);
 
   async::Task<Environment> environment(const StepSpec& step) override;
   async::Task<std::string> packages(const StepSpec& step) override;
@@ -60,12 +62,27 @@ class ImageFiles : public EnvironmentProvider {
     StringMap variables;
     std::int64_t created = 0;
   };
-  /// Writes the files of an image as a tar.
+  /// The image of a step, without an engine.
+  struct Unbuilt {
+    PulledImage parent;
+    PackagePlan packages;
+    std::filesystem::path file;  ///< That of the parent, or of the packages on it.
+  };
+  /// Writes the files of an image as a tar, or into the folder `root` beside the tar.
   using FilesWriter = std::function<async::Task<>(const std::filesystem::path&)>;
 
   /// Asks once.
   async::Task<bool> has_engine();
+  /// Returns nothing if the step's parent image has to be pulled first.
+  std::optional<Unbuilt> find_unbuilt(const StepSpec& step) const;
   async::Task<Environment> pulled_environment(const StepSpec& step);
+  /// Pulls the step's parent image, unless its file is there.
+  async::Task<Unbuilt> pull_parent(const StepSpec& step, EventSink& events,
+                                   core::CancelSource& cancel);
+  async::Task<Unbuilt> resolve(const StepSpec& step, Unbuilt image, EventSink& events,
+                               core::CancelSource& cancel);
+  async::Task<> install(const StepSpec& step, const Unbuilt& image, EventSink& events,
+                        core::CancelSource& cancel);
   async::Task<Environment> prepare_pulled(const StepSpec& step, EventSink& events,
                                           core::CancelSource& cancel);
   async::Task<> look_for_file(Environment& environment, std::filesystem::path file);
@@ -83,6 +100,7 @@ class ImageFiles : public EnvironmentProvider {
   docker::EngineApi engine_;
   containers::StepImages images_;
   PulledImages pulled_;             ///< Where no engine answers.
+  ImagePackages packages_;          ///< Likewise.
   std::optional<bool> has_engine_;  ///< Set by has_engine().
   std::set<std::string> reported_;  ///< Notices, each shown once.
   processes::ProcessReaper& reaper_;

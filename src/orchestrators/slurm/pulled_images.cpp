@@ -40,14 +40,18 @@ std::string key_of(const StepSpec& step) {
   return parent_of(step) + " " + step.settings->docker.platform.value_or("");
 }
 
-/// Returns the settings for which a container has to run.
+/// Returns true for a part of a plan that needs no engine: see ImagePackages.
+bool is_made_here(std::string_view part) {
+  constexpr std::string_view parts[] = {"environment", "python_package_installer", "requirements",
+                                        "packages", "pyproject"};
+  return std::ranges::find(parts, part) != std::end(parts);
+}
+
+/// Returns the settings for which an engine has to build.
 std::vector<std::string> built_settings(const StepSpec& step, const docker::ImagePlan& plan) {
   std::vector<std::string> names;
   for (const auto& [part, lines] : plan.parts) {
-    if (part == "environment" || part == "python_package_installer") continue;
-    names.push_back("docker." + (part == "pyproject"  ? "pyproject_path"
-                                 : part == "packages" ? "requirements"
-                                                      : part));
+    if (!is_made_here(part)) names.push_back("docker." + part);
   }
   if (names.empty() && step.settings->docker.dockerfile) names.emplace_back("docker.dockerfile");
   return names;

@@ -29,6 +29,7 @@ async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
   std::deque<std::string> last;
   core::Lines lines;
   const processes::OutputCallback on_output = [&](Stream, std::string_view bytes) {
+    if (work.on_output) work.on_output(bytes);
     lines.feed(bytes, [&](std::string_view line) {
       last.emplace_back(line);
       if (last.size() > max_lines) last.pop_front();
@@ -38,6 +39,7 @@ async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
   if (cancel.level() != core::StopLevel::none)
     throw core::EnvironmentError("stopped while an image was made for the nodes");
   result.succeeded = end.exited && end.code == 0;
+  result.code = end.code;
   std::string said;
   for (const auto& line : last) said += (said.empty() ? ": " : "; ") + line;
   result.said = core::printable(said);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "orchestrators/processes/process.hpp"
 #include "orchestrators/processes/process_reaper.hpp"
@@ -15,11 +17,13 @@ struct ShellWork {
   std::string arguments;
   StringMap variables;  ///< Besides the caller's.
   std::filesystem::path folder;
+  std::function<void(std::string_view)> on_output = {};  ///< Receives what it says.
 };
 
 struct WorkEnd {
   bool is_missing = false;  ///< The program is not on PATH.
   bool succeeded = false;
+  int code = 0;      ///< Exit code, or the signal's number.
   std::string said;  ///< `: ` and its last lines; empty if it said nothing.
 };
 

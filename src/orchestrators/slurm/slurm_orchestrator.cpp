@@ -278,7 +278,7 @@ class SlurmOrchestrator : public Orchestrator {
 
   /// Connects to an engine for steps that run in images alone.
   ImageFiles& images() {
-    if (!images_) images_.emplace(loop_, reaper_, options_);
+    if (!images_) images_.emplace(loop_, reaper_, options_, runtime_);
     return *images_;
   }
 

@@ -1,0 +1,69 @@
+/// @file
+/// Python packages of steps on parent images that were pulled without an engine. They are resolved
+/// and installed by the scripts of an engine's build, in a container of the profile's runtime on
+/// this machine, so with the same lock file, and the key that the step has with an engine.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "docker/image_plan.hpp"
+#include "docker/package_lock.hpp"
+#include "orchestrators/options.hpp"
+#include "orchestrators/processes/process_reaper.hpp"
+#include "orchestrators/slurm/unpacked_image.hpp"
+
+namespace pipeline::orchestrators::slurm {
+
+/// The image of a step, on top of a parent image.
+struct PackagePlan {
+  docker::ImagePlan plan;
+  std::string digest;                     ///< As docker::ImageStatus::digest.
+  std::string reference;                  ///< As docker::ImageStatus::reference.
+  std::string unknown;                    ///< Why its requirements are not known yet, or resolved.
+  std::vector<std::string> requirements;  ///< As asked for, if a lock file chooses versions.
+  bool adds_files() const { return !plan.python.empty(); }
+  bool is_known() const { return unknown.empty(); }
+};
+
+class ImagePackages {
+ public:
+  ImagePackages(asio::io_context& loop, processes::ProcessReaper& reaper,
+                const OrchestratorOptions& options, std::string runtime);
+
+  /// Returns true if the step asks for Python packages.
+  bool has_requirements(const StepSpec& step) const;
+
+  /// Throws EnvironmentError for requirements that cannot be locked.
+  PackagePlan plan(const StepSpec& step, const nlohmann::json& parent) const;
+
+  /// Resolves the requirements of a plan, and writes the lock file. Throws BuildError.
+  async::Task<> resolve(const StepSpec& step, PackagePlan plan, nlohmann::json parent,
+                        std::filesystem::path file, EventSink& events, core::CancelSource& cancel);
+
+  /// Makes the folder `root` with the files of the parent and of the plan's packages. Throws
+  /// BuildError with the last lines of the installer.
+  /// @param folder is empty
+  /// @param file   the parent's SquashFS file
+  async::Task<> install(const PackagePlan& plan, StringMap variables, std::filesystem::path file,
+                        std::filesystem::path folder, std::function<void(std::string)> on_line,
+                        core::CancelSource& cancel);
+
+ private:
+  struct Work;
+  async::Task<bool> run(Work& work, core::CancelSource& cancel);
+  async::Task<lockfile::LockedEnvironment> resolve_in_container(
+      docker::Resolution resolution, std::function<void(const std::string&)> on_line,
+      core::CancelSource& cancel);
+
+  processes::ProcessReaper& reaper_;
+  const docker::BuilderOptions options_;
+  const std::string runtime_;
+  docker::PackageLock lock_;
+};
+
+}  // namespace pipeline::orchestrators::slurm
