@@ -165,6 +165,26 @@ class Images(OnSlurm):
         plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
         self.assertNotIn('"action": "run"', plan.out)
 
+    def test_without_an_engine_packages_are_installed_in_a_container_and_the_key_is_that_of_docker(self):
+        nowhere = {"DOCKER_HOST": NOWHERE, "PIPE_CACHE_DIR": str(self.folder / "cache")}
+        docker("save", "-o", str(self.folder / "image.tar"), PARENT)
+        step = {"command": "python -c 'import six; print(six.__version__)' > ${outputs.x}", "outputs": ["x"]}
+        asks = lambda *lines: self.pipeline({"step": step}, settings={"docker": {"parent_image": "docker-archive:image.tar", "requirements": list(lines)}})
+        asks("six==1.16.0", "no-such-package-of-anybody")
+        failure = self.run_pipe(code=3, **nowhere).failure("step")
+        self.assertIn("no-such-package-of-anybody", str(failure), failure)
+        asks("six==1.16.0")
+        self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "succeeded"})
+        self.assertEqual(self.artifact("step.x"), "1.16.0\n")
+        self.assertIn("six", (self.folder / "pipeline.lock").read_text())
+        files = sorted((self.folder / "cache/squashfs").glob("*.sqsh"))
+        self.assertEqual(len(files), 2, "the parent's files, and these with the packages")
+        self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "cached"})
+        plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
+        self.assertNotIn('"action": "run"', plan.out)
+        self.assertEqual([path for path in (self.folder / "cache/squashfs").iterdir() if path.is_dir()], [])
+        self.assert_nothing_left()
+
     def test_what_is_missing_is_said(self):
         self.pipeline({"step": {"command": "true"}})
         self.write("profiles.yaml", json.dumps({"default": {"container_runtime": "aptainer"}, "other": {"container_runtime": "/opt/apptainer"}}))
