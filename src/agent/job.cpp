@@ -14,7 +14,8 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 constexpr const char* removed[] = {"SLURM_ARRAY_", "SLURM_JWT"};
-/// Beginnings of variables by which Slurm tells a job what it has.
+/// Beginnings of variables by which Slurm tells a job what it has, and the one that the batch
+/// script sets for ranks.hpp.
 constexpr const char* kept[] = {"SLURM_",
                                 "SLURMD_",
                                 "CUDA_",
@@ -35,7 +36,7 @@ int failed(const char* path) {
   return 1;
 }
 
-/// Leaves Slurm's variables, and a PATH. A step does not know of an array, and has no token of the
+/// Leaves `kept` variables, and a PATH. A step does not know of an array, and has no token of the
 /// user's.
 void clean_variables() {
   char** to = environ;
@@ -62,8 +63,8 @@ const char* variable(const char* name) {
   return value ? value : "";
 }
 
-/// Writes the job's number, or what stands for it (PIPE_SLURM_ID), its node, and the name that
-/// Slurm has it under.
+/// Writes the job's number, or in an allocation the process number of the step's shell
+/// (PIPE_SLURM_ID), its node, and the name that Slurm has it under.
 bool write_begun(const char* path, const char* name) {
   char fresh[PATH_MAX + sizeof ".new"];
   snprintf(fresh, sizeof fresh, "%s.new", path);

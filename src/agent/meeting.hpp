@@ -27,13 +27,14 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Listens at, or connects to, the port of node 0. Returns an empty text on success, and a reason
-  /// where another try may succeed.
+  /// Listens at, or connects to, the port of node 0. Returns an empty text on success, else the
+  /// reason; the caller may try again.
   std::string connect(const char* address, const char* port);
   bool is_connected() const { return is_connected_; }
   /// Addresses of all nodes, as they and node 0 have reached one another; known once all begin.
   const std::vector<std::string>& addresses() const { return addresses_; }
-  /// Returns whether all nodes are connected still.
+  /// Returns whether this agent's connections hold: on node 0 those to all nodes, on others the one
+  /// to node 0.
   bool is_whole() const;
 
   /// Tells the state of this node's processes. When all wait, all begin; when one has failed, all

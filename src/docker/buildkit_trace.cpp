@@ -11,8 +11,8 @@ class Fields {
  public:
   explicit Fields(std::string_view bytes) : bytes_(bytes) {}
 
-  /// Reads the next field; returns false at the end or after an error. Its value is then in
-  /// number(), and in text() or integer().
+  /// Reads the next field: its number is then in number(), its value in text() or integer().
+  /// Returns false at the end or after an error.
   bool next() {
     if (bytes_.empty() || failed_) return false;
     auto key = varint();

@@ -29,7 +29,7 @@ bool is_of_environment(FailureKind kind);
 /// messages and the last lines that they printed are, apart from numbers and their own names.
 std::vector<FailureGroup> group_failures(std::vector<StepFailure> failures);
 
-/// Returns `train.0.1, train.0.2 and 38 more steps (40 instances)`.
+/// Returns at most three names: `train.c-1, train.c-2, train.c-3 and 37 more steps (40 instances)`.
 std::string names_of(const FailureGroup& group);
 
 }  // namespace pipeline::model

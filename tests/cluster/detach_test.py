@@ -71,14 +71,14 @@ class DetachedTest(NamespaceTest):
                 if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")]
 
     def lose_driver_twice(self):
-        """Its pod is deleted while s0 runs, and the container of the next one killed while s2 does: both wait for that."""
+        """Deletes the driver's pod while s0 runs, and kills the next pod's container while s2 runs; both steps end only afterwards."""
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
         (pod,) = self.driver_pods()
         self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
         self.assertIn("running", self.pipe("runs").out, "between two of its pods, too")
         self.release_step("s0")
         wait_until(lambda: self.steps()["s2"] == "running", "s2 running")
-        # The kubelet tells of it after it has begun.
+        # The kubelet reports a container's ID some time after the container has started.
         containers = lambda: [status.get("containerID", "") for pod in self.driver_pods() for status in pod["status"].get("containerStatuses", [])]
         container = wait_until(lambda: "".join(containers()[:1]), "the container's name").removeprefix("docker://")
         subprocess.run(["docker", "kill", "--signal", "KILL", container], check=True, stdout=subprocess.DEVNULL)

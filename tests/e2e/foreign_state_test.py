@@ -41,9 +41,10 @@ class ForeignState(PipeTest):
             for column in self.columns(table):
                 (self.state / "pipe.db").write_bytes(pristine)
                 try:
+                    # Tags and parameters are JSON: a list stays a list, with the characters escaped in it.
                     value = f"coalesce(nullif({column}, ''), '[]')"
                     text = f"'a{STEER}b'"
-                    steering = f"CASE WHEN {value} LIKE '[%' THEN '[\"a' || {self.json_text()} || '\"]' ELSE {text} END" if column in ("tags", "parameters") else text
+                    steering = f"CASE WHEN {value} LIKE '[%' THEN '[\"a' || {self.steer_as_json()} || '\"]' ELSE {text} END" if column in ("tags", "parameters") else text
                     self.database("PRAGMA foreign_keys = OFF", f"UPDATE {table} SET {column} = {steering}")
                 except sqlite3.IntegrityError:
                     continue
@@ -54,13 +55,14 @@ class ForeignState(PipeTest):
                             self.assertNotIn(character, done.out + done.err)
 
     @staticmethod
-    def json_text() -> str:
+    def steer_as_json() -> str:
         return "'" + "".join(f"\\u{ord(character):04x}" for character in STEER) + "'"
 
     def test_cancel_stops_no_process_that_is_not_its_driver(self):
         theirs = subprocess.Popen(["sleep", "900"])
         self.addCleanup(theirs.wait)
         self.addCleanup(theirs.kill)
+        # The last part of a process's start is its start time, field 22 of its stat.
         parts = self.database("SELECT driver_started FROM runs")[0][0].split(":")
         parts[3:] = [pathlib.Path(f"/proc/{theirs.pid}/stat").read_text().rpartition(")")[2].split()[19]]
         self.database(f"UPDATE runs SET status = 0, driver_pid = {theirs.pid}, driver_started = '{':'.join(parts)}'")

@@ -61,7 +61,7 @@ class MachinesTest(PipeTest):
         raise AssertionError(process.stderr.read())
 
     def elsewhere(self) -> list[str]:
-        """Runs commands with their own process identifiers, boot identifier and host name, as on another machine."""
+        """The words before a command that give it process identifiers, a boot identifier and a host name of its own, as on another machine."""
         boot = self.write("boot_id", OTHER_BOOT + "\n")
         words = ["unshare", "--mount", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
                  f"hostname elsewhere && mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh"]

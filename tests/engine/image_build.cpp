@@ -24,7 +24,8 @@ TEST_F(ImageTest, requirements_are_installed_with_pip) {
       << events.text();
 }
 
-TEST_F(ImageTest, packages_of_an_image_are_listed_with_what_chose_them_or_told_apart_by_its_id) {
+TEST_F(ImageTest,
+       packages_that_a_build_chose_are_listed_and_without_python_the_images_id_stands_for_them) {
   using orchestrators::containers::installed_packages;
   DockerSettings loose;
   loose.requirements = {"six<1.17"};

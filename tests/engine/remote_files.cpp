@@ -30,7 +30,7 @@ class RemoteFiles : public testing::Test {
     orchestrator = orchestrators::make_docker_orchestrator(
         loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
   }
-  /// This test's containers; and all volumes of no container, for those have no name.
+  /// Returns how many containers of this step's run the engine still has.
   std::size_t left(const AttemptBuilder& step) {
     const auto containers = run_task(loop, engine->list_containers({"pipe.run=" + step.run_id}));
     return containers.size();
@@ -45,7 +45,6 @@ class RemoteFiles : public testing::Test {
     EXPECT_EQ(left(step), 0U);
     return result;
   }
-  /// The step reports the names of its container's volumes: the names of their folders.
   bool volume_exists(const std::string& name) {
     try {
       run_task(loop, engine->call("GET", "/volumes/" + name));
@@ -78,7 +77,7 @@ TEST_F(RemoteFiles, nothing_of_this_machine_can_be_mounted_there) {
     EXPECT_NE(std::string(error.what()).find("bind source path does not exist"), std::string::npos)
         << error.what();
     EXPECT_FALSE(orchestrators::docker_engine::is_elsewhere(error, step.attempt()))
-        << "a folder of the user's is no sign";
+        << "only a missing folder of the attempt tells that the engine is on another machine";
   }
 }
 
@@ -134,7 +133,7 @@ TEST_F(RemoteFiles, any_user_and_a_read_only_root_can_write_outputs_and_home) {
   }
 }
 
-TEST_F(RemoteFiles, a_device_among_the_outputs_is_refused_by_name) {
+TEST_F(RemoteFiles, a_fifo_among_the_outputs_is_refused_by_name) {
   AttemptBuilder step(shell("mkfifo $PIPE_OUTPUT_PIPE"));
   step.output("pipe", "pipe");
   try {
@@ -160,7 +159,7 @@ TEST_F(RemoteFiles, the_volume_goes_with_its_container) {
   ASSERT_FALSE(result.failure) << result.failure->message;
   const auto begin = step.log.out.find("/volumes/");
   ASSERT_NE(begin, std::string::npos) << step.log.out;
-  const auto name = step.log.out.substr(begin + 9, 64);
+  const auto name = step.log.out.substr(begin + 9, 64);  // A volume's folder has its name.
   EXPECT_FALSE(volume_exists(name)) << name;
 }
 

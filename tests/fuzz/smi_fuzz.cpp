@@ -1,6 +1,6 @@
 /// @file
-/// What nvidia-smi prints on another machine: any text is a list of GPUs, whose slices are of GPUs
-/// that are divided.
+/// Reads what nvidia-smi prints on another machine: any text can be read, and only GPUs that are
+/// divided by MIG have slices.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

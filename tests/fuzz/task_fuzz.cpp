@@ -1,6 +1,6 @@
 /// @file
-/// Any text is a task definition, or an InputError; and what is one is imported as an equal
-/// pipeline.
+/// Any text is read, or is an InputError; a task definition reads as the same pipeline once it has
+/// been imported and written as YAML.
 #include <cstddef>
 #include <cstdint>
 #include <string>

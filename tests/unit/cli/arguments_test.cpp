@@ -136,7 +136,7 @@ TEST(Arguments, help_is_a_text_of_its_own) {
   EXPECT_EQ(parse_arguments({"--help"}).text.find("__complete"), std::string::npos);
 }
 
-/// `--option`s and commands of the help texts, which are what the parser knows.
+/// Returns the `--option`s that a help text lists.
 std::set<std::string> options_in(const std::string& help) {
   std::set<std::string> options;
   std::istringstream lines(help);
@@ -175,7 +175,7 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-/// Returns what follows `before` in the branch of a `case` that is the command's: `    NAME)`.
+/// Returns the command's branch of a `case`, which begins with `    NAME)`, from `before` on.
 std::string branch_of(const std::string& command, std::string_view script, const char* before) {
   for (const auto& line : lines_in(script)) {
     const auto end = line.find(before);
