@@ -94,7 +94,7 @@ std::string docker_rule(std::string_view line) {
   return negated ? "!" + rule : rule;
 }
 
-/// Removes trailing blanks, except those behind a `\` (trim_trailing_spaces in git's dir.c).
+/// Removes trailing spaces, except those behind a `\` (trim_trailing_spaces in git's dir.c).
 std::string_view trim_for_git(std::string_view line) {
   auto end = line.size();
   for (std::size_t i = 0; i < line.size(); ++i) {

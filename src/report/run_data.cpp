@@ -36,8 +36,8 @@ struct Tail {
   std::uint64_t left_out = 0;  ///< Bytes of the file before `text`.
 };
 
-/// Returns the number of bytes that the text has in the page, where characters that mean something
-/// in HTML or JSON are escaped.
+/// Estimates the bytes that the text takes in the page: control characters and those of HTML take
+/// six. The second byte of `\"`, `\\` and `\n` is not counted.
 std::size_t escaped_size(std::string_view text) {
   constexpr std::size_t added_by_escape = 5;  // `\u001b` has six bytes instead of one.
   return text.size() +
@@ -269,7 +269,8 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
 std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   const auto [known, is_new] = gather_positions_.try_emplace(input);
   if (!is_new) return known->second;
-  // If several steps made equal outputs, each gathered one is that of the next of these steps.
+  // Where the record names no step, the n-th of equal outputs is that of the n-th step that made
+  // it.
   std::map<core::Digest, std::size_t> seen;
   auto outputs = json::array();
   for (const auto& [artifact, step] : store_.lineage().gathered(input)) {

@@ -34,8 +34,8 @@ int errno_of_creating_in(const std::filesystem::path& folder) {
   return 0;
 }
 
-/// @param known_errno the errno of the last failure, 0 if none is known; the reason if this process
-///                   has the permission to write the file
+/// @param known_errno the errno of the last failure, 0 if none is known; reported if this process
+///                    has the permission to write the file
 [[noreturn]] void throw_not_writable(const std::filesystem::path& file, int known_errno = 0) {
   if (::access(file.c_str(), W_OK) != 0) known_errno = errno;
   throw core::system_error("cannot write the run store " + file.string(),
@@ -208,8 +208,8 @@ Database::~Database() {
   if (is_read_only()) return;
   // A small log stays, because a checkpoint waits for the disk, and the next process reads a small
   // log fast. A large log is copied into the database and emptied, unless another process uses the
-  // database. The version is then written again, to the value that it has: this makes the log begin
-  // anew, whose beginning has to reach the disk, instead of in the next run.
+  // database. The first write to an emptied log waits for the disk: the unchanged version is
+  // written here, so that the next run does not wait.
   std::error_code error;
   const auto log = std::filesystem::file_size(file_.string() + "-wal", error);
   if (error || log < large_log) return;

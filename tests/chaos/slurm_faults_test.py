@@ -71,7 +71,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
         self.assertEqual(len(effects), PARTS + 2, (effects, result))
         self.assertLessEqual(effects.total(), PARTS + 2 + killed, (effects, result))
         expected = "".join(f"{i} of {number}\n" for i in range(PARTS))
-        self.assertEqual(self.artifact("all.z")[:len(expected)], expected)
+        self.assertEqual(self.artifact("all.z")[:len(expected)], expected)  # Then comes the folder's index.json.
 
     def assert_none_left(self):
         self.assert_nothing_left()
@@ -150,7 +150,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
         return [line.split()[0] for line in slurm("squeue", "-h", "-o", "%i %Z", *options).splitlines() if str(self.folder) in line]
 
     def test_a_controller_is_killed_for_ever(self):
-        """Runs only at full scale, because the run waits as long for a silent controller as `pipe` does."""
+        """Runs only at full scale: it takes the ten minutes after which `pipe` gives up a controller that does not answer."""
         for _ in rounds(1, at_least=0):
             self.addCleanup(self.controller_up)
             self.pipeline({"runs": {"command": f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo y > ${{outputs.o}}", "outputs": ["o"],
@@ -259,7 +259,7 @@ class SlurmFaults(OnSlurm, ChaosTest):
                 self.assertEqual(self.effects(), before + 1)
                 self.assert_nothing_left()
 
-    @unittest.skipUnless(os.path.exists(CONF) and "accounting_storage/slurmdbd" in pathlib.Path(CONF).read_text(), "a bed with `accounts`")
+    @unittest.skipUnless(os.path.exists(CONF) and "accounting_storage/slurmdbd" in pathlib.Path(CONF).read_text(), "this bed has no slurmdbd: SLURM_BED=accounts scripts/testbed/slurm up 1 accounts")
     def test_the_accounts_are_killed_during_a_run(self):
         """Neither jobs that run nor jobs that are submitted while slurmdbd is down need it."""
         self.write_pipeline()

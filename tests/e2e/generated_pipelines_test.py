@@ -122,32 +122,32 @@ class Generator:
             return [self.free(depth + 1) for _ in range(self.random.randint(0, 2))]
         return {self.random.choice(FREE_KEYS): self.free(depth + 1) for _ in range(self.random.randint(1, 3))}
 
-    def make_likely_valid(self, step: dict) -> None:
-        """Replaces or removes parts that are hardly ever valid by chance. Otherwise the reader of the file would refuse nearly all pipelines, and nothing
+    def make_likely_valid(self, node: dict) -> None:
+        """Replaces or removes parts of a step, or of the document, which has the same keys: those that are hardly ever valid by chance. Otherwise the reader of the file would refuse nearly all pipelines, and nothing
         behind it would be tested."""
-        docker = step.get("settings", {}).get("docker", {})
+        docker = node.get("settings", {}).get("docker", {})
         for key in FILE_SETTINGS:
             docker.pop(key, None)
         if isinstance(docker.get("requirements"), str):
             docker["requirements"] = ["numpy"]
-        step["code"] = ["train.py"]
-        kubernetes = step.get("settings", {}).get("kubernetes", {})
+        node["code"] = ["train.py"]
+        kubernetes = node.get("settings", {}).get("kubernetes", {})
         for key in ("job_patch", "additional_pod_spec_args"):
             if key in kubernetes:
                 kubernetes[key] = {"spec": {"template": self.free(2)}} if key == "job_patch" else {self.random.choice(FREE_KEYS): self.free(3)}
         for key in ("env", "env_from", "volumes", "volume_mounts", "tolerations", "affinity"):
             if self.random.random() < 0.8:
                 kubernetes.pop(key, None)
-        resources = step.get("settings", {}).get("resources", {})
+        resources = node.get("settings", {}).get("resources", {})
         for key in list(resources):
             if self.random.random() < 0.7:
                 del resources[key]
-        if isinstance(step.get("matrix"), dict):
-            step["matrix"] = {key: values for key, values in step["matrix"].items() if key not in ("include", "exclude") or self.random.random() < 0.1}
-        if not step.get("matrix") or isinstance(step["matrix"], str):
-            step.pop("matrix", None)
+        if isinstance(node.get("matrix"), dict):
+            node["matrix"] = {key: values for key, values in node["matrix"].items() if key not in ("include", "exclude") or self.random.random() < 0.1}
+        if not node.get("matrix") or isinstance(node["matrix"], str):
+            node.pop("matrix", None)
         for key in ("delay", "backoff"):
-            step.get("retry", {}).pop(key, None)
+            node.get("retry", {}).pop(key, None)
 
     def pipeline(self) -> dict:
         """Returns a pipeline whose steps take outputs of one another; most pipelines have some damage."""
@@ -172,7 +172,7 @@ class Generator:
         return document
 
     def spoil(self, document: dict) -> None:
-        """Removes, renames or replaces one member of a map or item of a list, anywhere in the document."""
+        """Removes, renames or replaces a member of a map, or replaces an item of a list, anywhere in the document."""
         places = []
 
         def collect(node):
@@ -183,7 +183,7 @@ class Generator:
 
         collect(document)  # Most places are deep, so most damage is.
         node, key = self.random.choice(places)
-        # An odd value comes in two of five cases, and in the place of a removal or a new name, which a list cannot have.
+        # An odd value comes in two of five cases, and in the place of a removal or a new name for items of lists.
         kind = self.random.choice(["remove", "rename", "replace by another part", "odd value", "odd value"])
         if kind == "remove" and isinstance(node, dict):
             del node[key]

@@ -19,8 +19,8 @@ STAND_IN = os.environ["NVML_STAND_IN"]
 UUIDS = [f"GPU-00000000-0000-4000-8000-00000000000{i}" for i in range(4)]
 MAX_OVERTAKES = 4  # max_overtakes in src/gpu/queue.hpp
 
-# Takes a lock for each GPU that the step sees. Only one process can have such a lock, however the process before it ended, so a step that waits in vain for the
-# lock shares the GPU with another step. flock then ends with 1; it ends with another code if the test has killed the shell that was about to start it.
+# Takes a lock for each GPU that the step sees. Only one process can have such a lock, and the kernel frees it in any way that the process may end, so a step that waits
+# in vain for the lock shares the GPU with another step. flock then ends with 1; another code means that the test has killed the process that was to become flock.
 STEP = """
 n=20
 for gpu in ${CUDA_VISIBLE_DEVICES//,/ }; do
@@ -135,6 +135,7 @@ class OneRun(GpuTest):
         """Runs a step whose command is another `pipe run`, with a state of its own."""
         self.write("inner.yaml", json.dumps({"name": "inner", "steps": {"inner": {"command": f"echo $CUDA_VISIBLE_DEVICES >> {self.folder}/inner", "cache": False, **inner}}}))
         command = f"cd {self.folder} && {PIPE} run inner.yaml --orchestrator local --state {self.folder}/inner-state"
+        # With a volume of `/`, the step may read all files, which the inner run needs.
         self.pipeline({"outer": {"command": command, "cache": False, **outer}}, {"volumes": ["/:/host"]})
         return self.run_pipe(code=None, **env)
 

@@ -339,7 +339,7 @@ class InImages(RequirementKinds, LockTest):
         return self.pipe("lock", "pipeline.yaml", *words)
 
     def forget_environments(self):
-        """Does nothing, because each image is built anew."""
+        """Does nothing: the callers change the requirements, so another image is built."""
 
     def test_a_source_distribution_is_built_once(self):
         for self.installer in ("uv", "pip"):

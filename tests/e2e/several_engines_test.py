@@ -79,6 +79,7 @@ class SeveralEngines(PipeTest):
                                 "inputs": {"model": "train.model", "shards": "train.shards"}}},
                       {"network": "host", "environment": {"BUILT": self.mark}})
         self.run_pipe()
+        # The model is `SUM of RANK`, a shard NODE/RANK:NODE; see WRITE of nodes_test.py.
         self.assertEqual(self.pipe("logs", "latest", "show").out, "1 of 0\n0/0:0\n1/1:1\n")
         self.assertEqual(sorted(self.pipe("logs", "latest", "train").out.splitlines()),
                          [f"[{rank}] {line}" for rank in range(2) for line in ("digits 127.0.0.1,127.0.0.1", "total 1")])
@@ -146,7 +147,7 @@ class SeveralEngines(PipeTest):
         self.assertIn("has nodes on several engines, which have no network 'none' in common", refused.text)
 
 
-@unittest.skipUnless(all(GPU_ENGINES), "no two engines with GPUs: SECOND_ENGINE_GPUS=2 SECOND_ENGINE='gpus-a 3' scripts/testbed/second-engine start debian:bookworm-slim, and 'gpus-b 4'")
+@unittest.skipUnless(all(GPU_ENGINES), "no two engines with GPUs: SECOND_ENGINE_GPUS=2 SECOND_ENGINE='gpus-a 3' scripts/testbed/second-engine start debian:bookworm-slim, then the same command with SECOND_ENGINE='gpus-b 4'")
 class GpusOfSeveralEngines(PipeTest):
     def environment(self, env: dict) -> dict:
         return super().environment({"PIPE_PROFILE": "desks", "PIPE_GPU_LOCKS": str(self.folder / "locks"), **env})

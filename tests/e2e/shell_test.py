@@ -89,7 +89,7 @@ class ShellsLocally(PipeTest):
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)
-            os.execvpe(self.command, [self.command, *words], self.environment({"TOKEN": "hush-hush", "TERM": "xterm", "PS1": "$ "}))
+            os.execvpe(self.command, [self.command, *words], self.environment({"TOKEN": "hush-hush", "TERM": "xterm"}))
         end = time.monotonic() + 180
         typed = list(typed)
         while time.monotonic() < end:
@@ -109,7 +109,7 @@ class ShellsLocally(PipeTest):
 
     def test_a_shell_on_a_terminal_has_a_terminal_and_ends_with_its_own_code(self):
         self.run_failing_step()
-        prompt = "code"  # The prompt ends in the name of the folder.
+        prompt = "code"  # The start-up files of bash set a prompt with the name of the folder.
         shown, code = self.on_terminal(["shell", "latest", "train"],
                                        [(prompt, b"tty -s && echo on-$((1+1)) $TERM\n"), (prompt, b"exit 9\n")])
         self.assertEqual(code, 9, shown)

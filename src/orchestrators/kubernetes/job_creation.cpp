@@ -40,8 +40,9 @@ async::Task<bool> adopt_if_exists(kubernetes_api::Client& client, const Attempt&
   co_return true;
 }
 
-/// Makes the folder and the PodGroup to which the Job of all nodes refers. If the cluster refuses
-/// the PodGroup, empties GangJob::pod_group, so that the Job refers to none.
+/// Makes the links to the folders of node 0, and the PodGroup, to which the Job of all nodes
+/// refers. If the cluster refuses the PodGroup, empties GangJob::pod_group, so that the Job refers
+/// to none.
 async::Task<> prepare_gang(kubernetes_api::Client& client, const Attempt& attempt,
                            const JobOptions& place) {
   link_first_node(attempt);

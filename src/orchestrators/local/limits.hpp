@@ -32,8 +32,8 @@ struct ControlGroups {
 ControlGroups find_control_groups(const std::filesystem::path& proc = "/proc/self/cgroup",
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");
 
-/// The control group of one attempt. The destructor kills the processes in the group and removes
-/// the group.
+/// The control group of an attempt, or of one node of an attempt with `nodes`. The destructor kills
+/// the processes in the group and removes the group.
 class LimitGroup {
  public:
   /// Creates the group. Throws EnvironmentError, and leaves nothing behind, if the system refuses.
@@ -62,7 +62,8 @@ class LimitGroup {
   std::vector<core::Descriptor> member_files_;
 };
 
-/// The groups that are in use, by name. The processes of a node share one group.
+/// The groups that are in use, by name. The processes of one node of an attempt share its
+/// group.
 class LimitGroups {
  public:
   /// Returns the group of this name, and creates the group if nobody has it. The group is removed

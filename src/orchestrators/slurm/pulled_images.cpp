@@ -67,8 +67,8 @@ core::EnvironmentError needs_engine(const std::string& what) {
        "no engine"});
 }
 
-/// Folders and files of each container that the runtimes need as mount points, as an engine
-/// exports them.
+/// Adds the empty folders and files over which the runtimes mount. An image that an engine has
+/// exported has them already.
 void add_mount_points(oci::ImageTree& tree, std::int64_t time) {
   tree.add_missing(containers::container_folder, true, time);
   for (const auto* folder : {"dev", "dev/pts", "dev/shm", "proc", "sys"})
@@ -140,8 +140,8 @@ PulledImage PulledImages::image_of(const StepSpec& step, std::string name, json 
   return image;
 }
 
-/// The image of this machine's processor is taken where the step names no platform: the nodes run
-/// it as it is.
+/// Returns the archive's image for the platform, or else for this machine's processor, which the
+/// nodes are assumed to have, too.
 const oci::ArchivedImage& PulledImages::archived_image(const std::string& parent,
                                                        std::string platform) const {
   if (platform.empty()) platform = oci::own_platform();
