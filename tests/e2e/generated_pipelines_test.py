@@ -123,8 +123,8 @@ class Generator:
         return {self.random.choice(FREE_KEYS): self.free(depth + 1) for _ in range(self.random.randint(1, 3))}
 
     def make_likely_valid(self, node: dict) -> None:
-        """Replaces or removes parts of a step, or of the document, which has the same keys: those that are hardly ever valid by chance. Otherwise the reader of the file would refuse nearly all pipelines, and nothing
-        behind it would be tested."""
+        """Replaces or removes parts of a step, or of the document, which has the same keys: those that are hardly ever valid by chance. Otherwise the reader
+        of the file would refuse nearly all pipelines, and nothing behind it would be tested."""
         docker = node.get("settings", {}).get("docker", {})
         for key in FILE_SETTINGS:
             docker.pop(key, None)

@@ -19,8 +19,8 @@ STAND_IN = os.environ["NVML_STAND_IN"]
 UUIDS = [f"GPU-00000000-0000-4000-8000-00000000000{i}" for i in range(4)]
 MAX_OVERTAKES = 4  # max_overtakes in src/gpu/queue.hpp
 
-# Takes a lock for each GPU that the step sees. Only one process can have such a lock, and the kernel frees it in any way that the process may end, so a step that waits
-# in vain for the lock shares the GPU with another step. flock then ends with 1; another code means that the test has killed the process that was to become flock.
+# Takes a lock for each GPU that the step sees. Only one process can have such a lock, and the kernel frees it in any way that the process may end,
+# so a step that waits in vain for the lock shares the GPU with another step. flock then ends with 1; another code means that the test has killed the process that was to become flock.
 STEP = """
 n=20
 for gpu in ${CUDA_VISIBLE_DEVICES//,/ }; do
