@@ -171,8 +171,8 @@ class Images(OnSlurm):
         step = {"command": "python -c 'import six; print(six.__version__)' > ${outputs.x}", "outputs": ["x"]}
         asks = lambda *lines: self.pipeline({"step": step}, settings={"docker": {"parent_image": "docker-archive:image.tar", "requirements": list(lines)}})
         asks("six==1.16.0", "no-such-package-of-anybody")
-        failure = self.run_pipe(code=3, **nowhere).failure("step")
-        self.assertIn("no-such-package-of-anybody", str(failure), failure)
+        failure = self.run_pipe(code=4, **nowhere).failure("step")
+        self.assertIn("there is no `no-such-package-of-anybody`", str(failure), failure)
         asks("six==1.16.0")
         self.assertEqual(self.run_pipe(**nowhere).steps(), {"step": "succeeded"})
         self.assertEqual(self.artifact("step.x"), "1.16.0\n")
