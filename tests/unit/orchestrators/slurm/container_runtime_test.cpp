@@ -103,7 +103,7 @@ TEST(ContainerRuntime, files_have_their_places_and_variables_those_of_image_and_
   const core::TemporaryFolder folder;
   const JobPaths paths{folder.path() / "job", folder.path() / "events", "n"};
   core::make_folders(paths.folder);
-  const ImageFile image{"/c/i.sqsh", {{"PATH", "/opt/bin"}, {"HOME", "/root"}}, {}};
+  const ImageFile image{"/c/i.sqsh", {{"PATH", "/opt/bin"}, {"HOME", "/root"}}};
   const auto attempt = step.attempt();
   const auto start = write_image_job(attempt, image, {"any", "/s/agent"}, paths, attempt.code);
   EXPECT_EQ(start.binds.front().target, "/pipe");
