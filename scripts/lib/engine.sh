@@ -81,13 +81,18 @@ ensure_engine() { # [SCRIPT'S ARGUMENT...]
 
 # Starts the calling script again, in place of this process, in the group of the engine's socket. A user for
 # whom an engine was installed a moment ago, or who was added to the group docker after logging in, is not in
-# that group before the next login.
+# that group before the next login. The script that is started again may be on another terminal, sudo's own,
+# for which sudo would ask for the password again, in the middle of a build: root gets PARENT_IMAGES before.
 join_engine_group() { # SCRIPT'S ARGUMENT...
   local group groups
   group=$(stat -Lc %g /var/run/docker.sock)
   [ "$group" != 0 ] && [ -z "${PIPE_IN_ENGINE_GROUP:-}" ] || return 1
   say "$(id -un) is not in the group that may use the engine, so sudo starts this command again in that group," \
     "as $(id -un). To use the engine in other commands, run \`sudo adduser $(id -un) docker\` and log in again"
+  if [ ${#PARENT_IMAGES[@]} -gt 0 ]; then
+    engine_user=(sudo)
+    ensure_parent_images "${PARENT_IMAGES[@]}" || true # It is tried again beside the build.
+  fi
   groups=$(id -G)
   exec sudo -E env PATH="$PATH" HOME="$HOME" PIPE_IN_ENGINE_GROUP=yes \
     setpriv --reuid "$(id -u)" --regid "$(id -g)" --groups "${groups// /,},$group" "$0" "$@"
@@ -110,16 +115,18 @@ ensure_stand_in_gpus() { # N
 
 # Sees to it that the engine has these parent images: pulls those that it lacks, and makes stand-ins of
 # Debian packages for those that cannot be pulled.
+PARENT_IMAGES=() # Those that the calling script needs.
+engine_user=()   # Words before `docker`, where the user may not use the engine yet.
 ensure_parent_images() { # IMAGE...
   local image missing=()
   command -v docker >/dev/null || return 0 # `pipe` itself pulls the images that a step needs.
   for image in "$@"; do
-    docker image inspect "$image" >/dev/null 2>&1 || missing+=("$image")
+    "${engine_user[@]}" docker image inspect "$image" >/dev/null 2>&1 || missing+=("$image")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   for image in "${missing[@]}"; do
     say "pulling $image"
-    if ! timeout 600 docker pull -q "$image" >/dev/null 2>&1; then
+    if ! timeout 600 "${engine_user[@]}" docker pull -q "$image" >/dev/null 2>&1; then
       say "docker could not pull $image, so this command makes a stand-in for it of Debian packages"
       as_root "$TESTBED/base-images" "$image" >&2 || {
         say "the stand-in for $image could not be made, see above: pull the image by hand, or load it with \`docker load\`"
