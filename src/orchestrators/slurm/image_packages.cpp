@@ -53,8 +53,8 @@ void write_files(const fs::path& folder, const std::vector<ContextFile>& files) 
       fs::copy_file(file.source, path);
     } else {
       const bool is_script = file.path.ends_with(".sh");
-      core::write_file_atomically(path, is_script ? with_own_folders(*file.content)
-                                                  : *file.content);
+      core::write_file_atomically(path,
+                                  is_script ? with_own_folders(*file.content) : *file.content);
     }
     fs::permissions(path, static_cast<fs::perms>(file.mode));
   }
@@ -85,9 +85,8 @@ std::string installing_commands(const docker::ImagePlan& plan) {
   const auto titles = docker::layer_titles(plan.layers);
   for (std::size_t i = 0; i < plan.layers.size(); ++i)
     text += "echo " + core::shell_quote(titles[i].title) + "\nrm -rf /pipe/layer\n" +
-            "cp -R /pipe/layers/" +
-            std::to_string(i) + " /pipe/layer\n/bin/sh /pipe/python/layer.sh " +
-            plan.python.installer + "\n";
+            "cp -R /pipe/layers/" + std::to_string(i) +
+            " /pipe/layer\n/bin/sh /pipe/python/layer.sh " + plan.python.installer + "\n";
   return text;
 }
 
@@ -178,8 +177,7 @@ PackagePlan ImagePackages::plan(const StepSpec& step, const json& parent) const 
 }
 
 async::Task<> ImagePackages::resolve(const StepSpec& step, PackagePlan plan, json parent,
-                                     fs::path file, EventSink& events,
-                                     core::CancelSource& cancel) {
+                                     fs::path file, EventSink& events, core::CancelSource& cancel) {
   docker::ImageStatus status;
   status.digest = docker::image_identity(parent);
   status.image_id = file.string();
@@ -219,9 +217,8 @@ async::Task<> ImagePackages::install(const PackagePlan& plan, StringMap variable
   work.folder = folder;
   work.image = std::move(file);
   work.files = build_files(plan.plan);
-  const bool has_sources = std::ranges::any_of(work.files, [](const ContextFile& each) {
-    return each.path == "sources/sources.txt";
-  });
+  const bool has_sources = std::ranges::any_of(
+      work.files, [](const ContextFile& each) { return each.path == "sources/sources.txt"; });
   auto first = variables;
   first["HOME"] = "/tmp";
   work.files.push_back(text_file("prepare", preparing_commands(plan.plan, has_sources)));
@@ -247,8 +244,8 @@ async::Task<bool> ImagePackages::run(Work& work, core::CancelSource& cancel) {
        "name a `parent_image` that has the packages"});
   if (runtimes.empty()) throw no_runtime;
   write_files(work.folder / "pipe", work.files);
-  core::write_file_atomically(
-      work.folder / "run", unpacked_image_script(work.image.string(), runtimes, work.scripts));
+  core::write_file_atomically(work.folder / "run",
+                              unpacked_image_script(work.image.string(), runtimes, work.scripts));
   ShellWork shell;
   shell.program = "sh";
   shell.arguments = "run 2>&1";
