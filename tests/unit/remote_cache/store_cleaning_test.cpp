@@ -29,7 +29,8 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 /// Disks of busy machines take a tenth of a second for each write.
-constexpr blobs::LeaseTimes quick{.renewal = 20ms, .lifetime = 60s, .max_removal = 30s};
+// A virtual machine that stands still for half a lifetime meanwhile would lose its leases.
+constexpr blobs::LeaseTimes quick{.renewal = 20ms, .lifetime = 1h, .max_removal = 30s};
 constexpr blobs::LeaseTimes short_lived{.renewal = 20ms, .lifetime = 300ms, .max_removal = 30s};
 
 std::string digest_of(const std::string& text) { return core::sha256(text).hex(); }
