@@ -32,8 +32,8 @@ namespace pipeline::kubernetes_api {
 /// since 1970; its CPU time in microseconds, and its largest memory in KiB.
 ///
 /// The first failure ends the other processes of the node: SIGTERM, and SIGKILL after ten seconds.
-/// After a SIGTERM, this process waits for its processes, and ends; whoever started it sends them
-/// the signal.
+/// After a SIGTERM, this process waits for its processes, and ends; the process that started it
+/// sends them the signal.
 /// @return the exit code of the process that failed first, as above
 int run_ranks(char** arguments);
 

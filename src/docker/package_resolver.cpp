@@ -28,11 +28,6 @@ constexpr std::size_t kept_answer_lines = 20;
 /// Folder in the container with those of a build's scripts: see templates/image/common.sh.
 constexpr auto base = "pipe-lock";
 
-ContextFile text_file(const std::string& path, std::string content) {
-  const auto bytes = content.size();
-  return {.path = path, .content = std::move(content), .bytes = bytes};
-}
-
 json body_of(const Resolution& resolution) {
   const auto& plan = resolution.plan;
   json body;
@@ -56,6 +51,11 @@ json body_of(const Resolution& resolution) {
 }
 
 }  // namespace
+
+ContextFile text_file(std::string path, std::string content) {
+  const auto bytes = content.size();
+  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
+}
 
 std::vector<ContextFile> resolution_files(const Resolution& resolution) {
   const auto& plan = resolution.plan;

@@ -9,6 +9,7 @@
 #include "core/identifier.hpp"
 #include "core/lines.hpp"
 #include "core/text.hpp"
+#include "docker/archived_parent.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/package_layers.hpp"
 #include "orchestrators/owner.hpp"
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using docker::ContextFile;
+using docker::text_file;
 using nlohmann::json;
 
 constexpr std::size_t max_printed = 4 << 20;
@@ -102,11 +104,6 @@ std::vector<ContextFile> build_files(const docker::ImagePlan& plan) {
   return files;
 }
 
-ContextFile text_file(std::string path, std::string content) {
-  const auto bytes = content.size();
-  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
-}
-
 }  // namespace
 
 /// Scripts in a container of an image.
@@ -171,8 +168,10 @@ PackagePlan ImagePackages::plan(const StepSpec& step, const json& parent) const 
   }
   const auto& plan = result.plan;
   result.digest = plan.build ? docker::plan_digest(plan, {identity}) : identity;
-  result.reference =
-      plan.build ? plan.repository + ":env-" + result.digest.substr(0, 16) : plan.parent_image;
+  result.reference = plan.build ? plan.repository + ":env-" + result.digest.substr(0, 16)
+                     : docker::has_archived_parent(plan)
+                         ? docker::archived_reference(plan, identity)
+                         : plan.parent_image;
   return result;
 }
 

@@ -124,15 +124,9 @@ async::Task<PulledImage> PulledImages::ask(const StepSpec& step, core::CancelSou
 }
 
 PulledImage PulledImages::image_of(const StepSpec& step, std::string name, json parent) const {
-  const auto plan = plan_of(step);
-  const auto identity = docker::image_identity(parent);
   PulledImage image;
-  image.digest = plan.build ? docker::plan_digest(plan, {identity}) : identity;
-  image.reference = plan.build ? plan.repository + ":env-" + image.digest.substr(0, 16)
-                    : docker::has_archived_parent(plan) ? docker::archived_reference(plan, identity)
-                                                        : plan.parent_image;
   image.name = std::move(name);
-  image.file = squashfs_file(identity);
+  image.file = squashfs_file(docker::image_identity(parent));
   image.variables = step.settings->docker.environment;
   for (const auto& [variable, value] : variables_of_image(parent))
     image.variables.try_emplace(variable, value);

@@ -22,11 +22,9 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// The image of a step.
+/// The parent image of a step.
 struct PulledImage {
-  std::string reference;  ///< As docker::ImageStatus::reference, and its digest.
-  std::string digest;
-  std::string name;            ///< `NAME@sha256:...` of the parent, or its archive.
+  std::string name;            ///< `NAME@sha256:...`, or its archive.
   nlohmann::json parent;       ///< See oci::describe().
   std::filesystem::path file;  ///< Its SquashFS file, which may be missing.
   StringMap variables;         ///< The image's own.
