@@ -37,34 +37,35 @@ class DirectOutputs : public test::BucketTest {
     return made;
   }
   /// Lets a driver answer the pod's question; returns the answer.
-  json answered(PodStaging& files, const std::string& claimed) {
+  json answered(PodStaging& driver, const std::string& claimed) {
     json asked;
     asked["outputs"].push_back(row(claimed));
     objects[folder + "question.json"] = asked.dump();
     const auto made = attempt.attempt();
     core::CancelSource enough;
-    run_task(loop, files.answer(made, enough));
+    run_task(loop, driver.answer(made, enough));
     return json::parse(objects.at(folder + "answer.json"))["outputs"];
   }
   /// Lets a driver take what the pod has sent.
-  std::optional<Failure> taken(PodStaging& files, const json& sent) {
+  std::optional<Failure> taken(PodStaging& driver, const json& sent) {
     json report{{"exit_code", 0}, {"asked", true}};
     report["outputs"].push_back(sent);
     objects[folder + "report.json"] = report.dump();
     result = AttemptResult();
     server.asked.clear();
     const auto made = attempt.attempt();
-    return run_task(loop, files.take(made, result));
+    return run_task(loop, driver.take(made, result));
   }
   void send_parts() { parts = {{1, content}}; }
 
   static constexpr std::size_t part = 8 << 20;
   const std::string content = std::string(64 << 20, 'x'), digest = std::string(64, 'd'),
-                    sum = "\"2058fb53f643fcd58a8d83a05542392b\"",
-                    composite = "7a2e694569085f80e474a89305c07201",  // Of eight such parts.
-      folder = "/team/pipe/runs/run/step.1/",
+                    folder = "/team/pipe/runs/run/step.1/",
                     artifact = "/team/pipe/" + blobs::RemoteArtifacts::key_of(digest, false),
                     aborted = "DELETE " + artifact + "?uploadId=1";
+  // The MD5 of 8 MiB of `x`, and that of eight such MD5s.
+  const std::string sum = "\"2058fb53f643fcd58a8d83a05542392b\"",
+                    composite = "7a2e694569085f80e474a89305c07201";
   test::AttemptBuilder attempt{test::program({"true"})};
   blobs::RemoteArtifacts artifacts{loop, settings()}, of_next{loop, settings()};
   PodStaging files{artifacts}, next{of_next};  ///< Of a driver, and of the one that follows it.
