@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -59,22 +60,23 @@ std::optional<std::string> md5_of(std::string_view hex) {
   return bytes;
 }
 
-/// Returns false if the tag of an object says that it was made of other parts. Amazon's server and
-/// most others give an object of parts the MD5 of the parts' MD5s: `HEX-COUNT`. Any other tag, as
-/// that of an encrypted object, says nothing.
-bool is_tag_of(std::string_view tag, const std::vector<std::string>& tags) {
+/// Returns whether an object with this tag was made of these parts; nothing if the tag does not say
+/// it, as that of an encrypted object. Amazon's server and most others give an object of parts the
+/// MD5 of the parts' MD5s: `HEX-COUNT`.
+std::optional<bool> is_made_of(std::string_view tag, const std::vector<std::string>& tags) {
   const auto dash = tag.find('-');
   std::string all;
   for (std::string_view part : tags) {
     while (part.starts_with('"')) part.remove_prefix(1);
     while (part.ends_with('"')) part.remove_suffix(1);
     const auto sum = md5_of(part);
-    if (!sum) return true;
+    if (!sum) return std::nullopt;
     all += *sum;
   }
-  if (dash == tag.npos) return tags.size() != 1 || !md5_of(tag) || md5_of(tag) == all;
   const auto given = md5_of(tag.substr(0, dash));
-  if (!given || tag.substr(dash + 1) != std::to_string(tags.size())) return !given;
+  if (!given || (dash == tag.npos && tags.size() != 1)) return std::nullopt;
+  if (dash == tag.npos) return *given == all;
+  if (tag.substr(dash + 1) != std::to_string(tags.size())) return false;
   std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
   unsigned length = 0;
   EVP_Digest(all.data(), all.size(), sum.data(), &length, EVP_md5(), nullptr);
@@ -97,7 +99,22 @@ bool is_other_sum(std::string_view a, std::string_view b) {
 
 bool is_what_was_sent(const Attestation& found, const RemoteArtifacts::Sent& sent) {
   return found.size == sent.bytes && !is_other_sum(found.crc64nvme, sent.crc64nvme) &&
-         is_tag_of(found.tag, sent.tags);
+         is_made_of(found.tag, sent.tags).value_or(true);
+}
+
+/// Returns true if what the pod says of its content can be known only to who has it: the MD5s of
+/// the parts, of which the server has made the tag.
+bool is_proven(const Attestation& found, const RemoteArtifacts::Sent& sent) {
+  return found.size == sent.bytes && !is_other_sum(found.crc64nvme, sent.crc64nvme) &&
+         is_made_of(found.tag, sent.tags).value_or(false);
+}
+
+BlobError not_what_was_sent(const std::string& url, const std::string& key,
+                            const Attestation& found) {
+  return {BlobError::Kind::damaged_blob,
+          url + " has other content under " + key +
+              " than was sent: " + std::to_string(found.size) + " bytes, ETag " + found.tag +
+              (found.crc64nvme.empty() ? "" : ", CRC64NVME " + found.crc64nvme)};
 }
 
 /// Returns false if the server says too little to know it. Equal CRCs are not enough: who knows
@@ -200,11 +217,7 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   if (!pods || sent.bytes > store().max_copy_bytes()) co_return false;
   const auto found = co_await pods->attest(key);
   if (!found) throw BlobError(BlobError::Kind::missing_blob, store().url() + " has lost " + key);
-  if (!is_what_was_sent(*found, sent))
-    throw BlobError(BlobError::Kind::damaged_blob,
-                    store().url() + " has other content under " + key + " than was sent: " +
-                        std::to_string(found->size) + " bytes, ETag " + found->tag +
-                        (found->crc64nvme.empty() ? "" : ", CRC64NVME " + found->crc64nvme));
+  if (!is_what_was_sent(*found, sent)) throw not_what_was_sent(store().url(), key, *found);
   const auto to = key_of(digest, is_tree);
   co_await use(to);
   if (!damaged_.contains(to)) {
@@ -229,6 +242,55 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   damaged_.erase(to);
   stored_.set(to, true);
   co_return true;
+}
+
+async::Task<RemoteArtifacts::Presence> RemoteArtifacts::compare(std::string digest, bool is_tree,
+                                                                Sent sent) {
+  const auto key = key_of(digest, is_tree);
+  co_await use(key);
+  if (damaged_.contains(key)) co_return Presence::absent;
+  const auto found = co_await store().pod_access()->attest(key);
+  if (!found) co_return Presence::absent;
+  if (!is_proven(*found, sent)) co_return Presence::unknown;
+  stored_.set(key, true);
+  co_return Presence::same;
+}
+
+async::Task<std::string> RemoteArtifacts::begin_upload(std::string digest, bool is_tree) {
+  const auto key = key_of(digest, is_tree);
+  std::string upload;
+  if (!uploaded_.insert(key).second) co_return upload;
+  std::exception_ptr failed;
+  try {
+    upload = co_await store().pod_access()->begin_upload(key);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (failed) uploaded_.erase(key);
+  if (failed) std::rethrow_exception(failed);
+  co_return upload;
+}
+
+async::Task<> RemoteArtifacts::complete_upload(std::string upload, std::string digest, bool is_tree,
+                                               Sent sent) {
+  auto* pods = store().pod_access();
+  const auto key = key_of(digest, is_tree);
+  co_await use(key);
+  uploaded_.erase(key);
+  co_await pods->complete_upload(key, upload, sent.tags);
+  const auto found = co_await pods->attest(key);
+  if (!found) throw BlobError(BlobError::Kind::missing_blob, store().url() + " has lost " + key);
+  if (!is_what_was_sent(*found, sent)) {
+    invalidate(key);
+    throw not_what_was_sent(store().url(), key, *found);
+  }
+  damaged_.erase(key);
+  stored_.set(key, true);
+}
+
+async::Task<> RemoteArtifacts::abort_upload(std::string key, std::string upload) {
+  uploaded_.erase(key);
+  co_await store().pod_access()->abort_upload(key, upload);
 }
 
 async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, Form form,

@@ -84,6 +84,26 @@ class RemoteArtifacts {
   /// blob, because its key is signed before its digest is known, and because the pod's URL for the
   /// whole blob could replace it later.
   async::Task<bool> keep(std::string key, std::string digest, bool is_tree, Sent sent);
+  /// Whether the store has an artifact that a pod has, too.
+  enum class Presence {
+    absent,
+    same,    ///< The pod has proven that it has this content.
+    unknown  ///< There is a blob under the digest, of which the server says too little to compare.
+  };
+  /// Compares what a pod says of its content with the artifact under its digest, and holds that. A
+  /// digest alone is no proof, or a step could obtain an artifact by naming it: the tag of the blob
+  /// has to be made of the MD5s of the pod's parts.
+  /// @param sent its tags are the MD5s of the parts
+  async::Task<Presence> compare(std::string digest, bool is_tree, Sent sent);
+  /// Begins an upload by which a pod writes the artifact itself. Returns its id; empty if another
+  /// pod of this process has such an upload.
+  async::Task<std::string> begin_upload(std::string digest, bool is_tree);
+  /// Completes such an upload, if it is not completed. The caller knows that the store has no
+  /// artifact under the digest. Throws BlobError (damaged_blob) if the server attests something
+  /// else than was sent; the artifact is then replaced by the next that is sent.
+  async::Task<> complete_upload(std::string upload, std::string digest, bool is_tree, Sent sent);
+  /// Aborts an upload to any key.
+  async::Task<> abort_upload(std::string key, std::string upload);
   /// The form in which receive() leaves a blob.
   enum class Form { file, executable, tree };
   static Form form_of(bool is_tree, bool is_executable) {
@@ -112,6 +132,7 @@ class RemoteArtifacts {
   std::unique_ptr<StoreLease> lease_;
   async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.
   std::set<std::string> damaged_;     ///< Keys.
+  std::set<std::string> uploaded_;    ///< Keys of begin_upload() that are not ended.
   bool is_probed_ = false;
 };
 

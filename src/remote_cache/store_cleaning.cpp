@@ -348,8 +348,7 @@ async::Task<> StoreCleaner::abort_uploads() {
   auto left = co_await uploads->open_uploads();
   const auto held = co_await blobs::find_leases(store_);
   const auto is_dead = [&](const blobs::OpenUpload& upload) {
-    const bool is_of_driver = upload.key.starts_with("artifacts/");
-    const auto age = is_of_driver ? policy_.min_age : std::max(staging_lifetime, policy_.min_age);
+    const auto age = std::max(staging_lifetime, policy_.min_age);
     return upload.begun < now_ - age && std::ranges::none_of(held, [&](const auto& lease) {
              return upload.key.starts_with("runs/" + lease.second.owner + "/");
            });

@@ -194,16 +194,12 @@ void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::s
   const auto& slot = is_taken ? document_.at("slots").at(slots.second) : first;
   const auto urls = part_urls(slot);
   const auto sent = send_parts("the checkpoint", content, urls,
-                               part_size(content.size(), urls.size()), transfer_);
+                               {part_size(content.size(), urls.size())}, transfer_);
   const json head{{"slot", slot.at("name")},
                   {"parts", sent.tags.size()},
                   {"bytes", content.size()},
                   {"sha256", sent.digest.hex()}};
-  const auto text = head.dump();
-  transfer_.send("the checkpoint", document_.at("head"), text.size(),
-                 [&](std::uint64_t offset, std::span<char> into) {
-                   return text.copy(into.data(), into.size(), offset);
-                 });
+  transfer_.send_text("the checkpoint", document_.at("head"), head.dump());
 }
 
 void keep_checkpoint(const std::function<json()>& read_document, const fs::path& marks,

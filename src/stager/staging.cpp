@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "stager/cached_items.hpp"
 #include "stager/download.hpp"
 #include "stager/parts.hpp"
+#include "stager/question.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -132,13 +135,6 @@ void fetch_item(const json& item, Transfer& transfer, NodeCache* cache) {
   }
 }
 
-void send_text(const std::string& what, const std::string& url, const std::string& text,
-               Transfer& transfer) {
-  transfer.send(what, url, text.size(), [&](std::uint64_t offset, std::span<char> into) {
-    return text.copy(into.data(), into.size(), offset);
-  });
-}
-
 /// Uploads a copy of a file that came from a source. A failure is reported only.
 void upload_copy(const fs::path& file, const std::string& url, Transfer& transfer) {
   try {
@@ -209,16 +205,27 @@ json no_output(const json& output) {
           {"kind", "none"}};
 }
 
-/// Adds what the driver needs to know of a folder that it does not download.
-void describe(const std::vector<file_tree::TreeNode>& nodes, json& entry) {
-  std::uint64_t bytes = 0;
-  for (const auto& node : nodes) bytes += node.bytes;
-  entry["artifact"] = file_tree::tree_digest(nodes).hex();
-  entry["artifact_bytes"] = bytes;
+using Send = std::function<SentParts(const std::vector<std::string>& to, Parts parts)>;
+
+/// Uploads an output to the key of its artifact, unless the store has it. Returns nothing if the
+/// driver has not allowed it, or the store has forgotten the upload.
+std::optional<SentParts> send_to_artifact(const HashedOutput& hashed, const Send& send) {
+  if (hashed.answer.value("is_there", false))
+    return SentParts{hashed.sums.digest, tags_of(hashed.sums)};
+  if (!hashed.answer.contains("upload")) return std::nullopt;
+  const auto urls = part_urls(hashed.answer);
+  if (urls.size() < hashed.sums.md5s.size()) return std::nullopt;
+  try {
+    return send(urls, {hashed.part, &hashed.sums});
+  } catch (const TransferError& error) {
+    if (error.code() != "NoSuchUpload") throw;
+  }
+  return std::nullopt;
 }
 
 /// Uploads an output, in parts unless it is small; returns its entry in the report.
-json send_output(const json& output, Transfer& transfer) {
+/// @param hashed null: the driver was not asked about it
+json send_output(const json& output, Transfer& transfer, const HashedOutput* hashed) {
   const fs::path path = output.at("path").get<std::string>();
   const auto what = "the output '" + output.at("name").get<std::string>() + "'";
   auto entry = no_output(output);
@@ -238,42 +245,48 @@ json send_output(const json& output, Transfer& transfer) {
   const auto urls = part_urls(output);
   const auto part = part_size(content.size(), urls.size());
   const bool stays = output.value("stays", false);
-  const auto send = [&](const std::vector<std::string>& to, std::uint64_t size) {
-    if (!stays) return send_parts(what, content, to, size, transfer);
+  if (hashed && hashed->bytes != content.size()) hashed = nullptr;
+  const Send send = [&](const std::vector<std::string>& to, Parts parts) {
+    if (!stays) return send_parts(what, content, to, parts, transfer);
     blobs::Crc64Nvme crc;
     std::optional<file_tree::FileDigests> files;
-    if (is_tree) files.emplace(content, nodes);
-    auto parts = send_parts(what, content, to, size, transfer, [&](std::string_view bytes) {
+    if (is_tree && !hashed) files.emplace(content, nodes);
+    auto received = send_parts(what, content, to, parts, transfer, [&](std::string_view bytes) {
       crc.update(bytes);
       if (files) files->update(bytes);
     });
     entry["crc64nvme"] = crc.base64();
-    return parts;
+    return received;
   };
-  bool at_once = content.size() <= min_part;
-  SentParts sent;
-  if (!at_once) try {
-      sent = send(urls, part);
+  auto sent = hashed ? send_to_artifact(*hashed, send) : std::nullopt;
+  const bool is_direct = sent.has_value();
+  bool at_once = !sent && content.size() <= min_part;
+  if (!sent && !at_once) try {
+      sent = send(urls, {part, hashed ? &hashed->sums : nullptr});
     } catch (const TransferError& error) {
       // A restarted server may have forgotten the upload.
       at_once = error.code() == "NoSuchUpload" && content.size() <= max_single_upload;
       if (!at_once) throw;
     }
-  if (at_once) sent = send(whole, max_single_upload);
-  if (is_tree && stays) describe(nodes, entry);
+  if (at_once) sent = send(whole, {max_single_upload});
+  if (hashed)
+    entry.update(hashed->described);
+  else if (is_tree && stays)
+    describe_folder(nodes, entry);
   entry["kind"] = is_tree ? "tree" : "file";
   entry["bytes"] = content.size();
-  entry["digest"] = sent.digest.hex();
+  entry["digest"] = sent->digest.hex();
   entry["executable"] = !is_tree && (status.st_mode & S_IXUSR);
   entry["at_once"] = at_once;
-  entry["tags"] = std::move(sent.tags);
+  entry["direct"] = is_direct;
+  entry["tags"] = std::move(sent->tags);
   return entry;
 }
 
 /// Uploads an output of a failed step; an error is reported only.
 json try_to_send(const json& output, Transfer& transfer) {
   try {
-    return send_output(output, transfer);
+    return send_output(output, transfer, nullptr);
   } catch (const core::EnvironmentError& error) {
     std::fprintf(stderr, "pipe-stager: %s\n", error.what());
     return no_output(output);
@@ -315,22 +328,28 @@ void fetch(const json& document, Transfer& transfer, const SourceReader& sources
     missing.push_back(&items[i]);
   }
   if (missing.empty()) return;
-  send_text("the list of missing items", document.at("wanted"),
-            wanted.dump(-1, ' ', false, json::error_handler_t::replace), transfer);
+  transfer.send_text("the list of missing items", document.at("wanted"),
+                     wanted.dump(-1, ' ', false, json::error_handler_t::replace));
   for (const auto* item : missing) wait_for(*item, transfer, cache);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {
   json report{{"exit_code", exit_code}, {"outputs", json::array()}};
   bool is_complete = exit_code == 0;
+  std::map<std::string, HashedOutput> hashed;
+  if (is_complete) hashed = ask_driver(document, transfer);
+  report["asked"] = !hashed.empty();
   for (const auto& output : document.at("outputs")) {
-    auto entry = exit_code == 0 ? send_output(output, transfer) : try_to_send(output, transfer);
+    const auto found = hashed.find(output.at("name").get<std::string>());
+    auto entry = exit_code == 0 ? send_output(output, transfer,
+                                              found == hashed.end() ? nullptr : &found->second)
+                                : try_to_send(output, transfer);
     is_complete &= entry.at("kind") != "none";
     report["outputs"].push_back(std::move(entry));
   }
   if (exit_code != 0) report["failure"] = failure_text(document.at("failure").get<std::string>());
   const auto text = report.dump(-1, ' ', false, json::error_handler_t::replace);
-  send_text("the report", document.at("report"), text, transfer);
+  transfer.send_text("the report", document.at("report"), text);
   return is_complete;
 }
 

@@ -51,7 +51,9 @@ void fetch(const nlohmann::json& document, Transfer& transfer,
 /// "path", "key", "whole": URL, "upload", "before", "after", "signatures", "stays"}]}`. The report
 /// describes each output (`digest`: the SHA-256 of what was uploaded; with `stays`, `artifact`: the
 /// digest of the folder) and lists its uploaded parts, from which the driver completes the object;
-/// a small output is uploaded as an object. The report is uploaded last.
+/// a small output is uploaded as an object. With `question` (question.hpp), the report is `asked`,
+/// and outputs that the driver's answer concerns are `direct`: their tags are those of the
+/// artifact. The report is uploaded last.
 /// @param exit_code exit code of the step; for a failed step, outputs that cannot be uploaded are
 ///        left out
 /// @return true if the step has succeeded and written all outputs

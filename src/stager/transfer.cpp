@@ -40,7 +40,8 @@ std::chrono::seconds wanted_pause(const Reply& reply) {
                       code.empty() && reply.status == not_found ? "NoSuchKey" : code);
 }
 
-/// Returns the value of the header Content-MD5 for the content.
+}  // namespace
+
 std::string md5(std::uint64_t size,
                 const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
@@ -57,10 +58,8 @@ std::string md5(std::uint64_t size,
   std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
   unsigned length = 0;
   EVP_DigestFinal_ex(context.get(), sum.data(), &length);
-  return core::encode_base64({reinterpret_cast<const char*>(sum.data()), length});
+  return {reinterpret_cast<const char*>(sum.data()), length};
 }
-
-}  // namespace
 
 void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why) {
   if (!why.is_transient() || tries + 1 >= policy.max_tries)
@@ -228,13 +227,15 @@ std::optional<std::string> Transfer::find(const std::string& what, const std::st
 }
 
 std::string Transfer::send(const std::string& what, const std::string& url, std::uint64_t size,
-                           const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
+                           const std::function<std::size_t(std::uint64_t, std::span<char>)>& read,
+                           const std::string& sum) {
   HttpCall call;
   call.method = "PUT";
   call.url = url;
   call.size = size;
   call.read = read;
-  call.headers = {"Content-Type: application/octet-stream", "Content-MD5: " + md5(size, read)};
+  call.headers = {"Content-Type: application/octet-stream",
+                  "Content-MD5: " + core::encode_base64(sum.empty() ? md5(size, read) : sum)};
   for (unsigned tries = 0;; ++tries) {
     try {
       const auto begin = std::chrono::steady_clock::now();
@@ -247,6 +248,12 @@ std::string Transfer::send(const std::string& what, const std::string& url, std:
       pause(tries, error);
     }
   }
+}
+
+void Transfer::send_text(const std::string& what, const std::string& url, const std::string& text) {
+  send(what, url, text.size(), [&](std::uint64_t offset, std::span<char> into) {
+    return text.copy(into.data(), into.size(), offset);
+  });
 }
 
 }  // namespace pipeline::stager

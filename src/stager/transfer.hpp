@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,10 @@ class TransferError : public core::EnvironmentError {
 /// @param tries number of tries that have failed before this one
 void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why);
 
+/// Returns the MD5 of content, as 16 bytes.
+std::string md5(std::uint64_t size,
+                const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
+
 /// May be used by several threads, each with a connection of its own.
 class Transfer {
  public:
@@ -61,9 +66,12 @@ class Transfer {
   /// Returns a small object; nothing if it does not exist.
   std::optional<std::string> find(const std::string& what, const std::string& url);
   /// Uploads an object or part and returns its ETag. The server checks the bytes' MD5.
+  /// @param sum the result of md5(), if it is known
   std::string send(
       const std::string& what, const std::string& url, std::uint64_t size,
-      const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
+      const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read,
+      const std::string& sum = {});
+  void send_text(const std::string& what, const std::string& url, const std::string& text);
   /// The threads that use this object; failures and successes of its requests change their number.
   ThreadBudget& threads() { return threads_; }
 

@@ -113,6 +113,37 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, "nothing has run twice")
         self.assertIn("url", self.outputs()["make.data"])
 
+    def make_large(self, letter: str):
+        self.pipeline({f"make{letter}": {"command": f"head -c 70000000 /dev/zero | tr '\\0' {letter} > ${{outputs.data}}", "outputs": ["data"]},
+                       f"use{letter}": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "inputs": {"data": f"make{letter}.data"}, "outputs": ["sum"]}})
+
+    def test_a_large_output_is_sent_to_its_digest_also_if_the_driver_is_killed_before_it_answers(self):
+        self.make_large("a")
+        self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
+        made = self.outputs()["makea.data"]["digest"]
+        requests = [line for line in self.between.asked if line.endswith(f"/artifacts/{made[:2]}/{made[2:]}")]
+        self.assertEqual({line.split()[0] for line in requests}, {"HEAD", "POST"}, "no copy")
+        process, killed = [], []
+
+        def trouble(method, path):
+            if method != "PUT" or not path.split("?")[0].endswith("/answer.json") or killed:
+                return None
+            killed.append(path)
+            process[0].send_signal(signal.SIGKILL)
+            return "cut"
+
+        self.make_large("b")
+        self.between.trouble = trouble
+        process.append(self.start("run", "pipeline.yaml", "--output", "json"))
+        wait_until(lambda: killed, "the answer to the pod's question")
+        process[0].communicate()
+        result = self.pipe("resume", "--output", "json")  # Answers in time, or finds what the pod has sent without an answer.
+        self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
+        self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, "nothing has run twice")
+        self.assertIn("url", self.outputs()["makeb.data"])
+        self.assertEqual(self.artifact("useb.sum").split()[0], hashlib.sha256(b"b" * 70000000).hexdigest())
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
     def test_what_a_killed_driver_had_not_removed_of_an_ended_step_is_removed_by_the_next(self):
         staged = lambda: [name for name in self.objects() if "/runs/" in name]
         for words in ("resume",), ("run", "pipeline.yaml"):

@@ -7,7 +7,6 @@
 #include "async/joinable_task.hpp"
 #include "async/sleep.hpp"
 #include "core/file.hpp"
-#include "core/log.hpp"
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
 #include "kubernetes_api/json.hpp"
@@ -120,8 +119,8 @@ class JobRun {
   WaitReasons reasons_;
   std::string uid_, first_errors_, shell_error_;
   Eviction evicted_;
-  std::optional<async::JoinableTask> log_, help_, telling_;
-  core::CancelSource log_connection_, fetched_;
+  std::optional<async::JoinableTask> log_, help_, telling_, answering_;
+  core::CancelSource log_connection_, fetched_, collected_;
   bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds staging_time_{};     ///< CreatedJob::staging_time.
@@ -340,6 +339,8 @@ async::Task<> JobRun::read_once() {
     frames_.feed(bytes);
     report_ = {frames_.waits(), frames_.progressed()};
     if (frames_.ended() && !log_ended_) log_ended_ = Clock::now();
+    if (files_ && !answering_ && !frames_.usage().empty())
+      answering_.emplace(executor_, files_->answer(attempt_, collected_));
   };
   frames_.restart();
   co_await client_.send(std::move(call));
@@ -438,12 +439,13 @@ async::Task<AttemptResult> JobRun::run() {
   } catch (...) {
     lost = std::current_exception();
   }
-  fetched_.stop(core::StopLevel::immediate);
+  for (auto* source : {&fetched_, &collected_}) source->stop(core::StopLevel::immediate);
   if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   log_connection_.stop(core::StopLevel::immediate);
   if (telling_) co_await telling_->join();
+  if (answering_) co_await answering_->join();
   co_await services_.end(300ms);  // They run on.
   if (lost) std::rethrow_exception(lost);
   frames_.finish();

@@ -11,6 +11,7 @@
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/pod_failure.hpp"
+#include "orchestrators/kubernetes/sent_output.hpp"
 #include "orchestrators/kubernetes/staged_checkpoint.hpp"
 #include "orchestrators/kubernetes/staging_keys.hpp"
 
@@ -26,11 +27,6 @@ constexpr std::size_t max_list_in_secret = 200'000;
 // Conditions and pages read small outputs, which are therefore fetched at once.
 constexpr std::uint64_t small_output = 1 << 20;
 
-std::string text_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 }  // namespace
 
 std::string damaged_input_of(const json& pod) {
@@ -42,38 +38,6 @@ std::string damaged_input_of(const json& pod) {
   }
   return {};
 }
-
-/// A report's data on one output. A step could have written the report, so all of it is verified.
-struct PodStaging::Sent {
-  std::string key, upload, kind, digest;
-  std::string artifact;  ///< Of a folder: its digest as an artifact, and the bytes of its files.
-  std::uint64_t bytes = 0, artifact_bytes = 0;
-  bool executable = false, at_once = false;
-  std::vector<std::string> tags;
-  std::string crc64nvme;  ///< In base64; empty for what the driver downloads.
-  explicit Sent(const json& reported)
-      : key(text_of(reported, "key")),
-        upload(text_of(reported, "upload")),
-        kind(text_of(reported, "kind")),
-        digest(text_of(reported, "digest")),
-        artifact(text_of(reported, "artifact")),
-        crc64nvme(text_of(reported, "crc64nvme")) {
-    const auto number = [&](const char* name, std::uint64_t& to) {
-      if (const auto found = reported.find(name);
-          found != reported.end() && found->is_number_unsigned())
-        to = found->get<std::uint64_t>();
-    };
-    number("bytes", bytes);
-    number("artifact_bytes", artifact_bytes);
-    if (const auto found = reported.find("executable");
-        found != reported.end() && found->is_boolean())
-      executable = found->get<bool>();
-    if (const auto found = reported.find("at_once"); found != reported.end() && found->is_boolean())
-      at_once = found->get<bool>();
-    if (const auto found = reported.find("tags"); found != reported.end() && found->is_array())
-      for (const auto& tag : *found) tags.push_back(tag.is_string() ? tag.get<std::string>() : "");
-  }
-};
 
 async::Task<std::string> PodStaging::tree_digest_of(const fs::path& folder) {
   co_return co_await asio::co_spawn(
@@ -149,7 +113,7 @@ async::Task<> PodStaging::shorten(const Attempt& attempt, json& document, std::s
   if (text.size() <= max_list_in_secret) co_return;
   const auto key = document_key(folder_of(attempt), list);
   co_await store_.put(key, blobs::body_of(std::move(text)), &attempt.io.cancel);
-  long_lists_.insert(key);
+  documents_.insert(key);
   document.erase(list);
   document["lists"][list] = co_await pods_.presigned(Method::read, key);
 }
@@ -188,6 +152,7 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
   if (!addresses_of(attempt).empty())
     fetch["wanted"] = co_await pods_.presigned(Method::write, wanted_key(folder_of(attempt)));
   collect["outputs"] = std::move(outputs);
+  if (may_ask(attempt)) collect["question"] = co_await invite_question(attempt);
   collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
   collect["report"] = co_await pods_.presigned(Method::write, report_key(folder_of(attempt)));
   if (!attempt.checkpoint_key.empty()) {
@@ -206,6 +171,7 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
 }
 
 async::Task<> PodStaging::finish_upload(const Sent& sent) {
+  if (sent.direct) co_return;  // See finish_direct().
   if (sent.at_once)
     co_await pods_.abort_upload(sent.key, sent.upload);
   else
@@ -219,7 +185,7 @@ async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& 
   core::remove_tree(target);  // Removes what an earlier driver has downloaded of it.
   co_await finish_upload(sent);
   const auto received = co_await artifacts_.receive(
-      sent.key, target, blobs::RemoteArtifacts::form_of(sent.kind == "tree", sent.executable),
+      sent.key, target, blobs::RemoteArtifacts::form_of(sent.is_tree(), sent.executable),
       sent.bytes, &cancel);
   if (received != sent.digest)
     throw core::EnvironmentError(
@@ -233,19 +199,12 @@ async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sen
                                     AttemptResult& result) {
   if (!output.may_stay || !artifacts_.is_verified_by_consumers() || sent.bytes <= small_output)
     co_return false;
-  const bool is_tree = sent.kind == "tree";
-  const auto& digest = is_tree ? sent.artifact : sent.digest;
-  try {
-    core::Digest::from_hex(digest);
-  } catch (const std::invalid_argument&) {
-    co_return false;
-  }
+  const bool is_tree = sent.is_tree();
+  const auto& digest = sent.artifact_digest();
+  if (!is_digest(digest)) co_return false;
   co_await finish_upload(sent);
-  blobs::RemoteArtifacts::Sent blob;
-  blob.bytes = sent.bytes;
-  blob.tags = sent.tags;
-  blob.crc64nvme = sent.crc64nvme;
-  const bool is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, std::move(blob));
+  bool is_kept = sent.direct;
+  if (!is_kept) is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, sent.blob());
   if (is_kept)
     result.elsewhere[output.name] = {
         digest, model::Elsewhere{.is_directory = is_tree,
@@ -278,7 +237,7 @@ void PodStaging::see_damage(const Attempt& attempt, const std::string& digest) {
 /// Afterwards the store also has the artifact by digest.
 async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& output,
                                   const Sent& sent) {
-  const bool is_tree = sent.kind == "tree";
+  const bool is_tree = sent.is_tree();
   co_await download(attempt, output, sent, attempt.io.cancel);
   auto digest = sent.digest;
   if (is_tree) digest = co_await tree_digest_of(attempt.outputs / output.file_name);
@@ -325,22 +284,22 @@ async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt,
                       {},
                       {}};
   }
+  auto answers = co_await answers_to(attempt, report);
   for (const auto& reported : report["outputs"]) {
-    const Sent sent(reported);
-    const auto output =
-        std::ranges::find(attempt.output_names, text_of(reported, "name"), &AttemptOutput::name);
+    Sent sent(reported);
+    const auto output = std::ranges::find(attempt.output_names, sent.name, &AttemptOutput::name);
     if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name))
       continue;
-    if (sent.kind != "file" && sent.kind != "tree") {
-      co_await pods_.abort_upload(sent.key, sent.upload);
-      continue;
-    }
+    const bool is_sent = sent.is_file() || sent.is_tree();
+    if (!is_sent || sent.direct) co_await pods_.abort_upload(sent.key, sent.upload);
+    if (!is_sent || (sent.direct && !succeeded)) continue;
     if (!succeeded) {
       co_await receive_failed(attempt, *output, sent);
       continue;
     }
     std::optional<std::string> lost;
     try {
+      if (sent.direct) co_await finish_direct(attempt, sent, answers);
       const bool stays = co_await leave(*output, sent, result);
       if (!stays) co_await receive(attempt, *output, sent);
     } catch (const blobs::BlobError& error) {
@@ -355,18 +314,22 @@ async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt,
                       {restarted_line},
                       {}};
   }
-  uploads_.erase(folder);
-  if (const auto failure = text_of(report, "failure"); !succeeded && !failure.empty())
+  co_await abort_unused(folder);
+  if (const auto failure = kubernetes_api::text_at(report, "/failure");
+      !succeeded && !failure.empty())
     core::write_file_atomically(attempt.scratch / failure_file_name, failure);
   co_return std::nullopt;
 }
 
 async::Task<> PodStaging::abandon(const Attempt& attempt) {
   const auto found = uploads_.extract(folder_of(attempt));
-  if (found.empty()) co_return;
-  for (const auto& [key, id] : found.mapped()) {
+  if (!found.empty()) co_await abort_uploads(found.mapped());
+}
+
+async::Task<> PodStaging::abort_uploads(std::map<std::string, std::string> uploads) {
+  for (const auto& [key, id] : uploads) {
     try {
-      co_await pods_.abort_upload(key, id);
+      co_await artifacts_.abort_upload(key, id);
     } catch (const core::EnvironmentError& error) {
       core::log::info(error.what());
     }
@@ -379,11 +342,11 @@ async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned 
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
   co_await store_.remove(report_key(folder));
-  for (auto list = long_lists_.lower_bound(folder);
-       list != long_lists_.end() && list->starts_with(folder);
-       list = long_lists_.lower_bound(folder)) {
-    auto key = *list;
-    long_lists_.erase(list);
+  for (auto found = documents_.lower_bound(folder);
+       found != documents_.end() && found->starts_with(folder);
+       found = documents_.lower_bound(folder)) {
+    auto key = *found;
+    documents_.erase(found);
     co_await store_.remove(std::move(key));
   }
   if (addresses.empty()) co_return;

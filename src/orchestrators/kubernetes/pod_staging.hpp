@@ -37,6 +37,9 @@ class PodStaging {
   /// Uploads content that the pod's stager cannot fetch from its address, until the pod has
   /// everything. Throws EnvironmentError.
   async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
+  /// Answers the pod's question about outputs that it is about to upload, once the step has ended.
+  /// Throws nothing: a pod without an answer uploads them to keys of the attempt.
+  async::Task<> answer(const Attempt& attempt, core::CancelSource& enough);
   /// Downloads the pod's outputs, and the reason of a failure; outputs that may stay are noted in
   /// the result instead. Returns a failure if the outputs of a successful attempt are incomplete or
   /// invalid.
@@ -57,8 +60,9 @@ class PodStaging {
   /// Removes the checkpoint of a step that has succeeded.
   async::Task<> forget_checkpoint(std::string key);
 
- private:
   struct Sent;
+
+ private:
   async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
@@ -76,6 +80,16 @@ class PodStaging {
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
                          core::CancelSource& cancel);
+  bool may_ask(const Attempt& attempt) const;
+  async::Task<nlohmann::json> invite_question(const Attempt& attempt);
+  async::Task<nlohmann::json> offer(const AttemptOutput& output, const Sent& asked);
+  async::Task<> write_answers(const Attempt& attempt, nlohmann::json answers);
+  async::Task<nlohmann::json> given_answers(std::string folder);
+  void note_documents(const std::string& folder);
+  async::Task<nlohmann::json> answers_to(const Attempt& attempt, const nlohmann::json& report);
+  async::Task<> finish_direct(const Attempt& attempt, Sent& sent, nlohmann::json& answers);
+  async::Task<> abort_unused(std::string folder);
+  async::Task<> abort_uploads(std::map<std::string, std::string> uploads);
   async::Task<> finish_upload(const Sent& sent);
   async::Task<bool> leave(const AttemptOutput& output, const Sent& sent, AttemptResult& result);
   async::Task<> receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent);
@@ -88,10 +102,11 @@ class PodStaging {
   blobs::PodAccess& pods_;
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
-  std::set<std::string> unreached_;   ///< Servers that a pod could not reach.
-  std::set<std::string> long_lists_;  ///< Keys of lists that do not fit into a Secret.
-  std::set<std::string> kept_;        ///< Keys of artifacts that a pod has to upload.
-  asio::thread_pool pool_;            ///< Computes digests.
+  std::set<std::string> unreached_;  ///< Servers that a pod could not reach.
+  /// Keys beside the outputs: of lists that do not fit into a Secret, a question and its answer.
+  std::set<std::string> documents_;
+  std::set<std::string> kept_;  ///< Keys of artifacts that a pod has to upload.
+  asio::thread_pool pool_;      ///< Computes digests.
 };
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -62,7 +62,7 @@ async::Task<json> PodStaging::pieces_item(const Attempt& attempt, std::string to
   }
   const auto key = pieces_key(folder_of(attempt), input.name);
   co_await store_.put(key, blobs::body_of(std::move(rows)), &attempt.io.cancel);
-  long_lists_.insert(key);
+  documents_.insert(key);
   made["list"] = co_await pods_.presigned(blobs::PodAccess::Method::read, key);
   co_return made;
 }

@@ -33,5 +33,9 @@ inline std::string pieces_key(const std::string& folder, const std::string& inpu
 }
 /// Key of the pod's list of content that it cannot fetch from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
+/// The pod's question about outputs that it has not sent yet. Only the pod writes it.
+inline std::string question_key(const std::string& folder) { return folder + "question.json"; }
+/// The answer, and how far the driver has come with what it has allowed. Only drivers write it.
+inline std::string answer_key(const std::string& folder) { return folder + "answer.json"; }
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -407,8 +407,8 @@ class ABucketToClean : public test::BucketTest {
 };
 
 TEST_F(ABucketToClean, has_no_uploads_afterwards_that_nobody_can_complete) {
-  upload("artifacts/ab/c", "killed-driver", 30h);
-  upload("artifacts/ab/d", "driver", 20h);
+  upload("artifacts/ab/c", "killed-driver", 200h);
+  upload("artifacts/ab/d", "driver-or-pod", 100h);
   upload("runs/old/step.1/outputs/x", "dead-pod", 200h);
   upload("runs/held/step.1/outputs/x", "held", 200h);
   upload("runs/new/step.1/outputs/x", "pod", 100h);

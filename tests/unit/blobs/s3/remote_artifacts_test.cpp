@@ -170,6 +170,51 @@ TEST_F(ArtifactsInABucket, are_compared_after_all_if_only_their_checksums_are_eq
   EXPECT_TRUE(run_task(loop, artifacts.keep("outputs/a", digest, false, sent)));
 }
 
+TEST_F(ArtifactsInABucket, are_those_of_a_pod_only_if_it_knows_the_sums_of_their_parts) {
+  using Presence = RemoteArtifacts::Presence;
+  const auto digest = core::sha256("ab").hex(), key = RemoteArtifacts::key_of(digest, false);
+  const std::vector<std::string> sums{"\"0cc175b9c0f1b6a831c399e269772661\"",
+                                      "\"92eb5ffee6ae2fec3ad71c777531578f\""};
+  const auto compared = [&](RemoteArtifacts::Sent sent) {
+    return run_task(loop, artifacts.compare(digest, false, std::move(sent)));
+  };
+  EXPECT_EQ(compared({2, sums, ""}), Presence::absent);
+  objects["/team/pipe/" + key] = "ab";
+  EXPECT_EQ(compared({2, sums, ""}), Presence::unknown) << "the tag says nothing of its parts";
+  tags["/team/pipe/" + key] = "\"96e024ba2074fe77e8e965ba43a704be-2\"";
+  EXPECT_EQ(compared({2, sums, ""}), Presence::same);
+  EXPECT_EQ(compared({2, {sums[1], sums[0]}, ""}), Presence::unknown);
+  EXPECT_EQ(compared({2, {"\"x\"", "\"y\""}, ""}), Presence::unknown);
+  EXPECT_EQ(compared({2, {}, ""}), Presence::unknown);
+  EXPECT_EQ(compared({3, sums, ""}), Presence::unknown);
+  checksums["/team/pipe/" + key] = sum_of("ax");
+  EXPECT_EQ(compared({2, sums, sum_of("ab")}), Presence::unknown);
+  artifacts.invalidate(key);
+  EXPECT_EQ(compared({2, sums, ""}), Presence::absent) << "it is to be replaced";
+}
+
+TEST_F(ArtifactsInABucket, that_a_pod_writes_itself_are_there_once_their_upload_is_completed) {
+  const auto digest = core::sha256("ab").hex(), key = RemoteArtifacts::key_of(digest, false);
+  RemoteArtifacts::Sent sent{2, {"\"x\"", "\"y\""}, ""};
+  const auto id = run_task(loop, artifacts.begin_upload(digest, false));
+  EXPECT_EQ(id, "1");
+  EXPECT_EQ(run_task(loop, artifacts.begin_upload(digest, false)), "") << "another pod writes it";
+  parts = {{1, "a"}, {2, "b"}};
+  EXPECT_FALSE(objects.contains("/team/pipe/" + key));
+  run_task(loop, artifacts.complete_upload(id, digest, false, sent));
+  EXPECT_EQ(objects["/team/pipe/" + key], "ab");
+  server.asked.clear();
+  EXPECT_TRUE(run_task(loop, artifacts.has(key)));
+  EXPECT_THAT(server.asked, testing::IsEmpty());
+  sent.bytes = 3;
+  EXPECT_THROW(run_task(loop, artifacts.complete_upload(id, digest, false, sent)), BlobError);
+  EXPECT_FALSE(run_task(loop, artifacts.has(key))) << "whoever sends it next replaces it";
+  EXPECT_EQ(run_task(loop, artifacts.begin_upload(digest, false)), "1");
+  run_task(loop, artifacts.abort_upload(key, "1"));
+  EXPECT_THAT(server.asked, testing::Contains("DELETE /team/pipe/" + key + "?uploadId=1"));
+  EXPECT_EQ(run_task(loop, artifacts.begin_upload(digest, false)), "1");
+}
+
 TEST(Crc64Nvme, is_that_of_the_catalogue_whatever_the_pieces) {
   EXPECT_EQ(sum_of("123456789"), "rosUhgp5mIg=");  // 0xAE8B14860A799888
   const std::string text(1000, 'x');

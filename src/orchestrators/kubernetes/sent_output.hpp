@@ -1,0 +1,68 @@
+/// @file
+/// What a pod says of one of its outputs, in a question or in its report. Only files that implement
+/// PodStaging include this.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/digest.hpp"
+#include "kubernetes_api/json.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+inline bool is_digest(std::string_view text) {
+  try {
+    core::Digest::from_hex(text);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  return true;
+}
+
+/// A step could have written all of it, so all of it is verified.
+struct PodStaging::Sent {
+  std::string name, key, upload, kind, digest;
+  std::string artifact;  ///< Of a folder: its digest as an artifact, and the bytes of its files.
+  std::uint64_t bytes = 0, artifact_bytes = 0;
+  bool executable = false, at_once = false;
+  bool direct = false;  ///< Sent to the key of its artifact, or not at all because that is there.
+  std::vector<std::string> tags;
+  std::string crc64nvme;  ///< In base64; empty for what the driver downloads.
+  explicit Sent(const nlohmann::json& reported)
+      : name(kubernetes_api::text_at(reported, "/name")),
+        key(kubernetes_api::text_at(reported, "/key")),
+        upload(kubernetes_api::text_at(reported, "/upload")),
+        kind(kubernetes_api::text_at(reported, "/kind")),
+        digest(kubernetes_api::text_at(reported, "/digest")),
+        artifact(kubernetes_api::text_at(reported, "/artifact")),
+        crc64nvme(kubernetes_api::text_at(reported, "/crc64nvme")) {
+    const auto number = [&](const char* name, std::uint64_t& to) {
+      if (const auto found = reported.find(name);
+          found != reported.end() && found->is_number_unsigned())
+        to = found->get<std::uint64_t>();
+    };
+    number("bytes", bytes);
+    number("artifact_bytes", artifact_bytes);
+    executable = kubernetes_api::at(reported, "/executable") == true;
+    at_once = kubernetes_api::at(reported, "/at_once") == true;
+    direct = kubernetes_api::at(reported, "/direct") == true;
+    if (const auto found = reported.find("tags"); found != reported.end() && found->is_array())
+      for (const auto& tag : *found) tags.push_back(tag.is_string() ? tag.get<std::string>() : "");
+  }
+
+  bool is_file() const { return kind == "file"; }
+  bool is_tree() const { return kind == "tree"; }
+  const std::string& artifact_digest() const { return is_tree() ? artifact : digest; }
+  blobs::RemoteArtifacts::Sent blob() const {
+    return {.bytes = bytes, .tags = tags, .crc64nvme = crc64nvme};
+  }
+};
+
+}  // namespace pipeline::orchestrators::kubernetes
