@@ -19,7 +19,7 @@ constexpr const char *job_folder = "/pipe/job", *events_folder = "/pipe/events",
                      *agent_file = "/pipe/agent";
 /// Variables that the runtimes add. Those of Apptainer's prompt are for shells.
 constexpr const char* runtime_variables =
-    "CH_RUNNING PROMPT_COMMAND PS1 USER_PATH"
+    "CH_RUNNING HOSTNAME PROMPT_COMMAND PS1 USER_PATH container"
     " APPTAINER_APPNAME APPTAINER_BIND APPTAINER_COMMAND APPTAINER_CONTAINER"
     " APPTAINER_ENVIRONMENT APPTAINER_NAME SINGULARITY_APPNAME SINGULARITY_BIND"
     " SINGULARITY_COMMAND SINGULARITY_CONTAINER SINGULARITY_ENVIRONMENT SINGULARITY_NAME";
