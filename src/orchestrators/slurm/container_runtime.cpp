@@ -87,13 +87,13 @@ std::string charliecloud_words(const ContainerStart& start) {
 
 /// See podman-run(1), in_podman(). The step's user is 0 in the container, who is the job's user on
 /// the node and has no capability, so /etc/subuid need not have a line. The container has no cgroup
-/// of its own, so it is in the job's. A stop reaches the agent by its process number on the node.
+/// of its own, so it is in the job's; Podman wants a process namespace for that.
 std::string podman_words(const ContainerStart& start) {
   return " " + core::shell_quote(start.image) +
-         " --rm --conmon-pidfile=\"$temporary/podman/conmon\" --read-only --userns=host --pid=host"
-         " --network=host --ipc=private --shm-size=0 --cgroups=disabled --ulimit=host"
-         " --group-add=keep-groups --cap-drop=all --security-opt=no-new-privileges"
-         " --security-opt=label=disable --http-proxy=false --env-host=false --unsetenv-all" +
+         " --rm --conmon-pidfile=\"$temporary/podman/conmon\" --pidfile=\"$temporary/podman/agent\""
+         " --read-only --userns=host --pid=private --network=host --ipc=private --shm-size=0"
+         " --cgroups=disabled --ulimit=host --group-add=keep-groups --cap-drop=all"
+         " --security-opt=no-new-privileges --security-opt=label=disable --http-proxy=false --env-host=false --unsetenv-all" +
          variables_of_job +
          " $(if [ -t 0 ]; then echo --interactive --tty --log-driver=none --detach-keys=;"
          " else echo --log-driver=passthrough; fi)" +

@@ -50,7 +50,8 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
     const auto words = agent_words(attempt, agent_file);
     command.insert(command.begin(), words.begin(), words.end());
   }
-  return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
+  // In a process namespace of the container's, its number says nothing outside: see in_podman().
+  return text + "[ $$ = 1 ] || echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
          core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
          quoted_words(command) + "\n";
 }

@@ -7,7 +7,10 @@ namespace pipeline::orchestrators::slurm {
 /// namespace in which a user may mount; it stays until its process (pause.pid) ends. The overlay
 /// above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
 /// Images that were unpacked and not used for 14 days are removed, unless a job has them.
-const char* const podman_function = R"sh(in_podman() {
+const char* const podman_function = R"sh(pass_on() {
+  kill "-$1" "$(cat "$own/agent" 2>/dev/null || cat "$own/process")" 2>/dev/null
+}
+in_podman() {
   own=$temporary/podman
   images=/var/tmp/pipe-images-$(id -u)
   program=$1 image=$2
@@ -63,6 +66,7 @@ END
   export XDG_RUNTIME_DIR
   options="--runtime=crun --root=$own/storage --runroot=$own/run/storage --tmpdir=$own/run/tmp"
   options="$options --storage-driver=vfs --cgroup-manager=cgroupfs --events-backend=none"
+  options="$options --log-level=fatal" # Without /etc/subuid it warns; a failure is printed as well.
   set -- "$program" $options run "$@"
   set -- /bin/sh "$own/enter" "$own" "$images" "$image" "$temporary/image" "$@"
   if [ "$(id -u)" = 0 ]; then
@@ -70,7 +74,8 @@ END
   else
     set -- "$program" $options unshare "$@"
   fi
-  trap 'kill -TERM "$(cat "$own/process")" 2>/dev/null' TERM
+  trap 'pass_on TERM' TERM
+  trap 'pass_on URG' URG
   exec 3<&0
   "$@" <&3 &
   started=$!
@@ -83,7 +88,7 @@ END
   for name in process conmon; do
     while kill -0 "$(cat "$own/$name" 2>/dev/null)" 2>/dev/null; do sleep 0.1; done
   done
-  for file in "$own/fuse" $(find "$own" -name pause.pid); do
+  for file in "$own/fuse" $(find "$own" -name pause.pid 2>/dev/null); do
     kill -KILL "$(cat "$file" 2>/dev/null)" 2>/dev/null
   done
   chmod -R u+rwx "$own" 2>/dev/null

@@ -70,9 +70,10 @@ TEST(ContainerRuntime, podman_has_the_image_in_a_folder_and_nothing_of_the_user)
   const auto plain = container_commands(start_with("any"));
   EXPECT_EQ(line_of(plain, "podman"),
             "  podman) set -- in_podman \"$runtime\" /c/i.sqsh --rm "
-            "--conmon-pidfile=\"$temporary/podman/conmon\" --read-only --userns=host --pid=host "
-            "--network=host --ipc=private --shm-size=0 --cgroups=disabled --ulimit=host "
-            "--group-add=keep-groups --cap-drop=all --security-opt=no-new-privileges "
+            "--conmon-pidfile=\"$temporary/podman/conmon\" --pidfile=\"$temporary/podman/agent\" "
+            "--read-only --userns=host --pid=private --network=host --ipc=private --shm-size=0 "
+            "--cgroups=disabled --ulimit=host --group-add=keep-groups --cap-drop=all "
+            "--security-opt=no-new-privileges "
             "--security-opt=label=disable --http-proxy=false --env-host=false --unsetenv-all "
             "$(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p') "
             "$(if [ -t 0 ]; then echo --interactive --tty --log-driver=none --detach-keys=; "
@@ -81,7 +82,7 @@ TEST(ContainerRuntime, podman_has_the_image_in_a_folder_and_nothing_of_the_user)
             "--rootfs \"$temporary/image:O\" /bin/sh /pipe/job/start");
   EXPECT_THAT(line_of(container_commands(start_with("any", true)), "podman"),
               HasSubstr("fi) --device nvidia.com/gpu=all --volume"));
-  EXPECT_THAT(plain, testing::StartsWith("in_podman() {\n"));
+  EXPECT_THAT(plain, testing::HasSubstr("in_podman() {\n"));
   EXPECT_THAT(plain, HasSubstr("for name in apptainer singularity enroot ch-run podman; do"));
   EXPECT_THAT(container_commands(start_with("enroot")), Not(HasSubstr("podman")));
   const auto path = container_commands(start_with("/opt/bin/podman"));
