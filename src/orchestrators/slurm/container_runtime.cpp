@@ -93,7 +93,8 @@ std::string podman_words(const ContainerStart& start) {
          " --rm --conmon-pidfile=\"$temporary/podman/conmon\" --pidfile=\"$temporary/podman/agent\""
          " --read-only --userns=host --pid=private --network=host --ipc=private --shm-size=0"
          " --cgroups=disabled --ulimit=host --group-add=keep-groups --cap-drop=all"
-         " --security-opt=no-new-privileges --security-opt=label=disable --http-proxy=false --env-host=false --unsetenv-all" +
+         " --security-opt=no-new-privileges --security-opt=label=disable"
+         " --http-proxy=false --env-host=false --unsetenv-all" +
          variables_of_job +
          " $(if [ -t 0 ]; then echo --interactive --tty --log-driver=none --detach-keys=;"
          " else echo --log-driver=passthrough; fi)" +
