@@ -232,8 +232,9 @@ async::Task<ImageFiles::Unbuilt> ImageFiles::resolve(const StepSpec& step, Unbui
                              image.parent.file, events, cancel);
   auto resolved = find_unbuilt(step);
   if (!resolved || !resolved->packages.is_known())
-    throw core::EnvironmentError("the requirements of '" + step.name + "' cannot be known" +
-                                 (resolved ? ": " + resolved->packages.unknown : std::string()));
+    throw core::EnvironmentError(
+        "the requirements of '" + step.name + "' cannot be known" +
+        (resolved ? ": " + resolved->packages.unknown : std::string()));
   co_return std::move(*resolved);
 }
 

@@ -6,7 +6,8 @@ namespace pipeline::orchestrators::slurm {
 /// nothing of it must stay. Storage is `vfs` because no image is stored. `podman unshare` makes the
 /// namespace in which a user may mount; it stays until its process (pause.pid) ends. The overlay
 /// above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
-/// Images that were unpacked and not used for 14 days are removed, unless a job has them.
+/// An image is unpacked again each fortnight, because machines remove old files from /var/tmp, and
+/// earlier ones go unless a job has them.
 const char* const podman_function = R"sh(pass_on() {
   kill "-$1" "$(cat "$own/agent" 2>/dev/null || cat "$own/process")" 2>/dev/null
 }
@@ -31,25 +32,29 @@ mounted_image() {
     if is_mounted; then return 0; fi
     sleep 0.02
   done
+  rm -f "$own/fuse"
   return 1
 }
 unpacked_image() {
-  unpacked=$images/${image##*/}
+  unpacked=$images/${image##*/}-$(($(date +%s) / 1209600))
   mkdir -m 700 "$images" 2>/dev/null
   if [ -L "$images" ] || [ ! -O "$images" ]; then
     echo "$images is not a folder of this user" >&2
     return 1
   fi
-  exec 9>"$unpacked.lock" && flock 9 || return 1
+  exec 9>>"$unpacked.lock" && flock -s 9 || return 1
   if [ ! -d "$unpacked" ]; then
-    rm -rf "$unpacked.new"
-    unsquashfs -no-progress -no-xattrs -d "$unpacked.new" "$image" >/dev/null
-    case $? in
-      0 | 2) mv "$unpacked.new" "$unpacked" || return 1 ;;
-      *) return 1 ;;
-    esac
+    flock 9 || return 1
+    if [ ! -d "$unpacked" ]; then
+      rm -rf "$unpacked.new"
+      unsquashfs -no-progress -no-xattrs -d "$unpacked.new" "$image" >/dev/null
+      case $? in
+        0 | 2) mv "$unpacked.new" "$unpacked" || return 1 ;;
+        *) return 1 ;;
+      esac
+    fi
+    flock -s 9
   fi
-  flock -s 9
   find "$images" -maxdepth 1 -name '*.lock' -mtime +14 | while read -r old; do
     flock -n "$old" rm -rf "${old%.lock}" "${old%.lock}.new"
   done
