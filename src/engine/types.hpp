@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -61,7 +60,7 @@ struct AttemptOutcome {
   std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.
   std::string stored = {};                       ///< As in AttemptRecord.
   store::AttemptRecord record;                   ///< Record of the attempt's end.
-  std::deque<std::string> log_tail;
+  std::vector<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
                                            ///< removed with it once the success is recorded.
   std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.

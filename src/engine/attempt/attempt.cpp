@@ -180,7 +180,8 @@ class AttemptRun {
     report_memory_kills();
     log_.finish();
     const auto* rank_tail = outcome_.result.failure ? ranks_.tail_of_failed() : nullptr;
-    outcome_.log_tail = rank_tail ? *rank_tail : log_.tail();
+    const auto& tail = rank_tail ? *rank_tail : log_.tail();
+    outcome_.log_tail.assign(tail.begin(), tail.end());
     const bool is_linked = has_linked_folder();
     if (!is_linked)
       determine_failure(execution.has_timed_out);
@@ -468,8 +469,11 @@ class AttemptRun {
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions options, OutputsOf outputs_of,
                                         GpuReservation gpus) {
-  auto raised = std::optional<StepSpec>();
-  if (options.memory) raised.emplace(step).settings->resources.memory = options.memory;
+  std::unique_ptr<StepSpec> raised;  // Few attempts need it, and thousands may wait.
+  if (options.memory) {
+    raised = std::make_unique<StepSpec>(step);
+    raised->settings->resources.memory = options.memory;
+  }
   AttemptRun attempt(context, raised ? *raised : step, options, std::move(outputs_of));
   try {
     if (options.shell) co_return co_await attempt.run_shell(std::move(gpus));

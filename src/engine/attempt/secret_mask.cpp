@@ -149,13 +149,14 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::ranges::stable_sort(all, std::greater(), [](const auto& form) { return form.text.size(); });
   std::erase_if(all, [](const SecretForm& form) { return form.text.size() < 3; });
-  has_forms_ = !all.empty();
+  constexpr std::size_t bytes = 256;
+  if (!all.empty()) forms_.resize(bytes);
   for (auto& form : all)
     forms_[static_cast<unsigned char>(form.text.front())].push_back(std::move(form));
 }
 
 std::string SecretMask::feed(std::string_view bytes) {
-  if (!has_forms_) return std::string(bytes);
+  if (forms_.empty()) return std::string(bytes);
   pending_ += bytes;
   return take(false);
 }

@@ -3,7 +3,6 @@
 /// breaks are inserted after their first four characters.
 #pragma once
 
-#include <array>
 #include <compare>
 #include <string>
 #include <string_view>
@@ -30,8 +29,9 @@ class SecretMask {
 
  private:
   std::string take(bool at_end);
-  std::array<std::vector<Form>, 256> forms_;  ///< Of all secrets, by first byte, longest first.
-  bool has_forms_ = false;
+  /// Of all secrets, by first byte, longest first. Empty without secrets: thousands of attempts may
+  /// wait at the same time.
+  std::vector<std::vector<Form>> forms_;
   std::string pending_;
 };
 

@@ -73,15 +73,14 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     auto held = co_await limits_.acquire(step.spec, step.urgency, step.stop);
     step.waits.add("limit");
     auto reservation = co_await reserve(step, counts.avoided_gpus);
+    AttemptOutcome outcome;
     if (!reservation) {
-      AttemptOutcome none;
-      none.result.failure = cancelled_before_start();
-      co_return none;
+      outcome.result.failure = cancelled_before_start();
+      co_return outcome;
     }
     step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
     if (counts.attempts == 0) counts = {};
     ++counts.attempts;
-    AttemptOutcome outcome;
     const auto& avoided = counts.avoided_nodes;
     AttemptOptions which{.number = counts.attempts,
                          .joins = std::exchange(joins_next, false),

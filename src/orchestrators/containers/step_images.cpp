@@ -21,16 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns true if only the settings and the engine's images determine the image; not if files of
-/// the pipeline's folder or the machine's own Python do, too.
-bool images_decide(const DockerSettings& settings) {
-  return settings.parent_image && !settings::image_archive(*settings.parent_image) &&
-         !settings.dockerfile && !settings.pyproject_path &&
-         !settings.local_project_install_command &&
-         !settings.replicate_local_python_environment.value_or(false) &&
-         !settings.prevent_build_reuse.value_or(false);
-}
-
 /// Returns true if the image is built on the engine, not pulled from a registry.
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
@@ -70,6 +60,14 @@ void add_program(Environment& environment, const docker::ImageStatus& image) {
 }
 
 }  // namespace
+
+bool images_decide(const DockerSettings& settings) {
+  return settings.parent_image && !settings::image_archive(*settings.parent_image) &&
+         !settings.dockerfile && !settings.pyproject_path &&
+         !settings.local_project_install_command &&
+         !settings.replicate_local_python_environment.value_or(false) &&
+         !settings.prevent_build_reuse.value_or(false);
+}
 
 StepImages::StepImages(asio::io_context& loop, docker::EngineApi& engine,
                        const OrchestratorOptions& options, docker::PublishedImages* published)

@@ -25,6 +25,10 @@ struct StepImage {
       program;  ///< For a step with StepSpec::program: the command that starts the program there.
 };
 
+/// Returns true if only the settings, the lock file and images determine a step's image; not if
+/// files of the pipeline's folder or the machine's own Python do, too.
+bool images_decide(const DockerSettings& settings);
+
 class StepImages {
  public:
   /// @param published for an orchestrator that does not share the engine: built images whose name

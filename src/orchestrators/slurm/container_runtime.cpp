@@ -6,17 +6,25 @@
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "orchestrators/slurm/podman_script.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+/// Returns the words that name the image, each after a space.
+std::string image_words(std::string_view program, const std::string& image) {
+  if (program == "podman") return {};
+  return " " + core::shell_quote(image) + (program == "ch-run" ? " --" : "");
+}
+
 /// A runtime, by the name of its program on a node.
 struct Runtime {
   const char *name, *program;
   const char* variables;  ///< Words before the program, with a space behind.
-  /// Returns the words between the program and the image, each after a space.
+  /// Returns the words between the program and the image, each after a space; for Podman those
+  /// between the program and the command.
   std::string (*words)(const ContainerStart& start);
 };
 
@@ -57,13 +65,16 @@ constexpr const char* enroot_variables =
     "ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no ENROOT_REMAP_ROOT=no ENROOT_ROOTFS_WRITABLE=no "
     "ENROOT_UNSHARE_PID=no ";
 
+/// Options for the variables by which Slurm says what a job has, with a space before each.
+constexpr const char* variables_of_job =
+    " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p')";
+
 /// See enroot's doc/cmd/start.md and doc/image-format.md. It passes only the variables that are
 /// named, and its hook for NVIDIA's libraries and devices reads NVIDIA_VISIBLE_DEVICES.
 std::string enroot_words(const ContainerStart& start) {
   return " start --env NVIDIA_VISIBLE_DEVICES=" + std::string(start.has_gpus ? "all" : "void") +
          (start.has_gpus ? " --env NVIDIA_DRIVER_CAPABILITIES=compute,utility" : "") +
-         " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p')" +
-         " --mount \"$temporary/tmp:/tmp:none:bind,rw\"" +
+         variables_of_job + " --mount \"$temporary/tmp:/tmp:none:bind,rw\"" +
          binds_text(start, "--mount ", ":none:x-create=auto,bind,ro", ":none:x-create=auto,bind,rw",
                     fstab_field);
 }
@@ -74,10 +85,29 @@ std::string charliecloud_words(const ContainerStart& start) {
          binds_text(start, "--bind=", "", "");
 }
 
+/// See podman-run(1), in_podman(). The step's user is 0 in the container, who is the job's user on
+/// the node and has no capability, so /etc/subuid need not have a line. The container has no cgroup
+/// of its own, so it is in the job's; Podman wants a process namespace for that.
+std::string podman_words(const ContainerStart& start) {
+  return " " + core::shell_quote(start.image) +
+         " --rm --conmon-pidfile=\"$temporary/podman/conmon\" --pidfile=\"$temporary/podman/agent\""
+         " --read-only --userns=host --pid=private --network=host --ipc=private --shm-size=0"
+         " --cgroups=disabled --ulimit=host --group-add=keep-groups --cap-drop=all"
+         " --security-opt=no-new-privileges --security-opt=label=disable"
+         " --http-proxy=false --env-host=false --unsetenv-all" +
+         variables_of_job +
+         " $(if [ -t 0 ]; then echo --interactive --tty --log-driver=none --detach-keys=;"
+         " else echo --log-driver=passthrough; fi)" +
+         (start.has_gpus ? " --device nvidia.com/gpu=all" : "") +
+         " --volume \"$temporary/tmp:/tmp\"" + binds_text(start, "--volume ", ":ro", "") +
+         " --rootfs \"$temporary/image:O\"";
+}
+
 constexpr Runtime runtimes[] = {{"apptainer", "apptainer", "", apptainer_words},
                                 {"apptainer", "singularity", "", apptainer_words},
                                 {"enroot", "enroot", enroot_variables, enroot_words},
-                                {"charliecloud", "ch-run", "", charliecloud_words}};
+                                {"charliecloud", "ch-run", "", charliecloud_words},
+                                {"podman", "podman", "in_podman ", podman_words}};
 
 bool is_chosen(const Runtime& runtime, const std::string& wanted) {
   return wanted == "any" || wanted == runtime.name ||
@@ -87,7 +117,8 @@ bool is_chosen(const Runtime& runtime, const std::string& wanted) {
 }  // namespace
 
 const std::vector<std::string>& container_runtimes() {
-  static const std::vector<std::string> names{"any", "apptainer", "enroot", "charliecloud"};
+  static const std::vector<std::string> names{"any", "apptainer", "enroot", "charliecloud",
+                                              "podman"};
   return names;
 }
 
@@ -109,20 +140,19 @@ std::string container_commands(const ContainerStart& start) {
               ": a colon or a comma in a path ends it",
           {"move the state folder (PIPE_HOME), or choose other names of the step's files"});
   const bool is_path = start.runtime.starts_with('/');
-  std::string names, cases;
+  std::string names, cases, functions;
   for (const auto& runtime : runtimes) {
     if (!is_chosen(runtime, start.runtime)) continue;
+    if (runtime.program == std::string_view("podman")) functions = podman_function;
     const auto program = is_path ? start.runtime : std::string(runtime.program);
     names += (names.empty() ? "" : " ") + core::shell_quote(program);
     cases += "  " + core::shell_quote(program) + ") set -- " + runtime.variables + "\"$runtime\"" +
-             runtime.words(start) +
-             (runtime.program == std::string_view("ch-run")
-                  ? " " + core::shell_quote(start.image) + " --"
-                  : " " + core::shell_quote(start.image));
+             runtime.words(start) + image_words(runtime.program, start.image);
     for (const auto& word : start.command) cases += " " + core::shell_quote(word);
     cases += " ;;\n";
   }
-  return "runtime=\n"
+  return functions +
+         "runtime=\n"
          "for name in " +
          names +
          "; do\n"

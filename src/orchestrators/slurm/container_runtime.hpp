@@ -1,6 +1,6 @@
 /// @file
-/// The shell commands that run a step in a SquashFS image on a node: by Apptainer, Enroot or
-/// Charliecloud, none of which needs root or a daemon. Pure.
+/// The shell commands that run a step in a SquashFS image on a node: by Apptainer, Enroot,
+/// Charliecloud or Podman, none of which needs root or a daemon. Pure.
 #pragma once
 
 #include <string>

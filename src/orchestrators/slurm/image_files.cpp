@@ -28,6 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+/// How fingerprints of images begin that were pulled, see ImageFiles::matches().
+constexpr std::string_view without_engine = "pulled ";
+
 /// An image has no mount point of pipe's, and a read-only one can be given none.
 async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& container,
                               core::CancelSource& cancel) {
@@ -127,6 +130,8 @@ async::Task<Environment> ImageFiles::pulled_environment(const StepSpec& step) {
   if (!environment.ready && image->file != image->parent.file)
     environment.reason = "its packages are installed, without an engine: " +
                          docker::describe_layers({}, image->packages.plan.layers, false);
+  const auto fingerprint = environment.ready ? PulledImages::fingerprint_of(step) : std::string();
+  if (!fingerprint.empty()) environment.fingerprint = std::string(without_engine) + fingerprint;
   co_return environment;
 }
 
@@ -139,7 +144,9 @@ async::Task<> ImageFiles::look_for_file(Environment& environment, fs::path file)
 
 async::Task<bool> ImageFiles::matches(std::string fingerprint) {
   const bool on_engine = co_await has_engine();
-  if (!on_engine) co_return false;
+  const bool is_pulled = fingerprint.starts_with(without_engine);
+  if (on_engine == is_pulled) co_return false;  // Nothing is known of the image here.
+  if (is_pulled) co_return PulledImages::matches(fingerprint.substr(without_engine.size()));
   co_return co_await images_.matches(std::move(fingerprint));
 }
 

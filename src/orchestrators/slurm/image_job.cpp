@@ -19,7 +19,7 @@ constexpr const char *job_folder = "/pipe/job", *events_folder = "/pipe/events",
                      *agent_file = "/pipe/agent";
 /// Variables that the runtimes add. Those of Apptainer's prompt are for shells.
 constexpr const char* runtime_variables =
-    "CH_RUNNING PROMPT_COMMAND PS1 USER_PATH"
+    "CH_RUNNING HOSTNAME PROMPT_COMMAND PS1 USER_PATH container"
     " APPTAINER_APPNAME APPTAINER_BIND APPTAINER_COMMAND APPTAINER_CONTAINER"
     " APPTAINER_ENVIRONMENT APPTAINER_NAME SINGULARITY_APPNAME SINGULARITY_BIND"
     " SINGULARITY_COMMAND SINGULARITY_CONTAINER SINGULARITY_ENVIRONMENT SINGULARITY_NAME";
@@ -50,7 +50,8 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
     const auto words = agent_words(attempt, agent_file);
     command.insert(command.begin(), words.begin(), words.end());
   }
-  return text + "echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
+  // In a process namespace of the container's, its number says nothing outside: see in_podman().
+  return text + "[ $$ = 1 ] || echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
          core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
          quoted_words(command) + "\n";
 }

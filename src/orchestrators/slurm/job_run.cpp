@@ -334,7 +334,7 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   if (status.no_container)
     return Failure{FailureKind::environment,
                    "its container could not run" + (node_.empty() ? "" : " on " + node_),
-                   {"the nodes need Apptainer, Enroot or Charliecloud, and user namespaces "
+                   {"the nodes need Apptainer, Enroot, Charliecloud or Podman, and user namespaces "
                     "(docs/slurm.md)",
                     "without `container_runtime`, steps run in virtual environments"},
                    last_lines()};

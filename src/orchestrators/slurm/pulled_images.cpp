@@ -19,6 +19,7 @@
 #include "docker/reference.hpp"
 #include "oci/image_tree.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/slurm/shell_work.hpp"
 #include "orchestrators/slurm/squashfs_files.hpp"
@@ -111,6 +112,19 @@ std::optional<PulledImage> PulledImages::find(const StepSpec& step) const {
   if (!record.is_object() || !record.contains("parent") || !record.at("parent").is_object())
     return std::nullopt;
   return image_of(step, core::text_at(record, "name"), record.at("parent"));
+}
+
+std::string PulledImages::fingerprint_of(const StepSpec& step) {
+  const auto record = recorded_image(key_of(step));
+  if (record.empty() || !containers::images_decide(step.settings->docker)) return {};
+  return core::sha256(record).hex() + " " + key_of(step);
+}
+
+bool PulledImages::matches(const std::string& fingerprint) {
+  const auto space = fingerprint.find(' ');
+  if (space == fingerprint.npos) return false;
+  const auto record = recorded_image(std::string_view(fingerprint).substr(space + 1));
+  return !record.empty() && core::sha256(record).hex() == fingerprint.substr(0, space);
 }
 
 async::Task<PulledImage> PulledImages::ask(const StepSpec& step, core::CancelSource& cancel) {

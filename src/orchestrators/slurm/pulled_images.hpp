@@ -50,6 +50,12 @@ class PulledImages {
   /// From now on find() returns the image.
   static void record(const StepSpec& step, const PulledImage& image);
 
+  /// Returns a one-line text for matches(); empty if more than the parent image, settings and the
+  /// lock file determine the step's image.
+  static std::string fingerprint_of(const StepSpec& step);
+  /// Returns true if find() knows the same parent image as when the text was made.
+  static bool matches(const std::string& fingerprint);
+
   /// Why logins could not be read.
   const std::set<std::string>& notices() const { return client_.notices(); }
 

@@ -51,7 +51,8 @@ std::vector<std::string> building_runtimes(const std::string& wanted) {
   if (wanted == "any") return {"apptainer", "singularity", "ch-run"};
   if (wanted == "apptainer") return {"apptainer", "singularity"};
   if (wanted == "charliecloud") return {"ch-run"};
-  if (wanted.starts_with('/') && !wanted.ends_with("/enroot")) return {wanted};
+  const bool builds = !wanted.ends_with("/enroot") && !wanted.ends_with("/podman");
+  if (wanted.starts_with('/') && builds) return {wanted};
   return {};
 }
 

@@ -1,7 +1,8 @@
-// The command lines of Apptainer, Enroot and Charliecloud, and the files that a container has.
+// The command lines of container runtimes, and the files that a container has.
 #include "orchestrators/slurm/container_runtime.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -65,6 +66,38 @@ TEST(ContainerRuntime, each_has_its_own_command_line) {
   EXPECT_THAT(line_of(gpus, "enroot"), HasSubstr("NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER"));
 }
 
+TEST(ContainerRuntime, podman_has_the_image_in_a_folder_and_nothing_of_the_user) {
+  const auto plain = container_commands(start_with("any"));
+  EXPECT_EQ(line_of(plain, "podman"),
+            "  podman) set -- in_podman \"$runtime\" /c/i.sqsh --rm "
+            "--conmon-pidfile=\"$temporary/podman/conmon\" --pidfile=\"$temporary/podman/agent\" "
+            "--read-only --userns=host --pid=private --network=host --ipc=private --shm-size=0 "
+            "--cgroups=disabled --ulimit=host --group-add=keep-groups --cap-drop=all "
+            "--security-opt=no-new-privileges "
+            "--security-opt=label=disable --http-proxy=false --env-host=false --unsetenv-all "
+            "$(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p') "
+            "$(if [ -t 0 ]; then echo --interactive --tty --log-driver=none --detach-keys=; "
+            "else echo --log-driver=passthrough; fi) --volume \"$temporary/tmp:/tmp\" "
+            "--volume /s/pipe:/pipe --volume '/s/it'\\''s:/pipe/inputs/x:ro' "
+            "--rootfs \"$temporary/image:O\" /bin/sh /pipe/job/start");
+  EXPECT_THAT(line_of(container_commands(start_with("any", true)), "podman"),
+              HasSubstr("fi) --device nvidia.com/gpu=all --volume"));
+  EXPECT_THAT(plain, testing::HasSubstr("in_podman() {\n"));
+  EXPECT_THAT(plain, HasSubstr("for name in apptainer singularity enroot ch-run podman; do"));
+  EXPECT_THAT(container_commands(start_with("enroot")), Not(HasSubstr("podman")));
+  const auto path = container_commands(start_with("/opt/bin/podman"));
+  EXPECT_THAT(line_of(path, "/opt/bin/podman"), HasSubstr("set -- in_podman \"$runtime\""));
+}
+
+TEST(ContainerRuntime, commands_are_those_of_a_posix_shell) {
+  const core::TemporaryFolder folder;
+  const auto script = folder.path() / "script";
+  for (const auto has_gpus : {false, true}) {
+    std::ofstream(script) << container_commands(start_with("any", has_gpus));
+    EXPECT_EQ(std::system(("/bin/sh -n " + script.string()).c_str()), 0);
+  }
+}
+
 TEST(ContainerRuntime, enroot_has_blanks_as_fstab_has_them) {
   auto start = start_with("enroot");
   start.binds = {{"/s/my data\\x", "/pipe/inputs/my data"}};
@@ -82,12 +115,12 @@ TEST(ContainerRuntime, one_that_is_named_is_the_only_one) {
 }
 
 TEST(ContainerRuntime, an_unknown_one_is_an_error_with_a_suggestion) {
-  for (const auto* known : {"any", "apptainer", "enroot", "charliecloud", "/opt/bin/ch-run"})
+  for (const auto* known : {"any", "apptainer", "enroot", "charliecloud", "podman", "/bin/ch-run"})
     EXPECT_NO_THROW(check_container_runtime(known)) << known;
   EXPECT_THROW(check_container_runtime("/opt/bin/docker"), core::InputError);
   const auto text = test::error_text([] { check_container_runtime("aptainer"); });
   EXPECT_THAT(text, HasSubstr("'aptainer' is not a container runtime of Slurm's jobs; they are "
-                              "any, apptainer, enroot, charliecloud, or the path"));
+                              "any, apptainer, enroot, charliecloud, podman, or the path"));
   EXPECT_THAT(text, HasSubstr("did you mean 'apptainer'?"));
 }
 
