@@ -40,17 +40,24 @@ JobMonitor::JobMonitor(Client& client, std::filesystem::path events,
       executor_(executor),
       has_work_(executor),
       wants_news_(executor),
+      has_settled_(executor),
       pause_(min_pause) {}
 
 async::Task<> JobMonitor::settle() {
   if (!entries_.empty()) co_return;
+  if (is_over_) {  // Another caller ends them.
+    co_await has_settled_.wait();
+    co_return;
+  }
   is_over_ = true;
+  has_settled_.close();
   has_work_.tell();
   wants_news_.tell();
   const auto looking = std::exchange(looking_, nullptr), asking = std::exchange(asking_, nullptr);
   if (looking) co_await looking->join();
   if (asking) co_await asking->join();
   is_over_ = false;
+  has_settled_.open();
   if (!entries_.empty()) start();  // Of a job that was submitted meanwhile.
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "async/change.hpp"
+#include "async/gate.hpp"
 #include "async/joinable_task.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/job_states.hpp"
@@ -34,7 +35,8 @@ class JobMonitor {
 
   /// @param events folder of the run's events; it exists
   JobMonitor(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
-  /// Ends what runs in the background, unless there are jobs. Awaited before the destruction.
+  /// Ends what runs in the background, unless there are jobs. Awaited before the destruction. May
+  /// be called while another call waits: both return at the end.
   async::Task<> settle();
   /// Returns true if nothing runs in the background.
   bool is_settled() const { return !looking_; }
@@ -63,6 +65,7 @@ class JobMonitor {
   asio::any_io_executor executor_;
   std::map<std::string, Entry> entries_;  ///< Keyed by the job's name.
   async::Change has_work_, wants_news_;
+  async::Gate has_settled_;  ///< Closed while settle() waits.
   std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
   bool is_over_ = false;
   Clock::time_point answered_ = Clock::now(), asked_ = answered_;
