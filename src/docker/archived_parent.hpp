@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,9 @@ bool has_archived_parent(const ImagePlan& plan);
 
 /// Returns the name that the engine has the image under: as unique as that of a built one.
 std::string archived_reference(const ImagePlan& plan, const std::string& identity);
+
+/// Returns true for a name of this form.
+bool is_archived_reference(std::string_view name);
 
 class ArchivedParents {
  public:

@@ -23,7 +23,8 @@ struct StoredLayer {
 struct StoredImage {
   std::string id;                  ///< `sha256:...`.
   std::vector<std::string> names;  ///< References; the id of an image without a name.
-  bool is_own = false;             ///< pipe has built it.
+  /// pipe has built it, or has loaded it out of an archive and it has no other name.
+  bool is_own = false;
   std::int64_t created = 0;        ///< Seconds since 1970.
   std::vector<StoredLayer> layers;
 };
@@ -38,6 +39,11 @@ std::vector<std::string> names_of(const nlohmann::json& image);
 /// @param image as the engine lists it
 bool is_own_image(const nlohmann::json& image);
 
+/// Returns the references to remove for an image that pipe has built; of a parent image that it has
+/// loaded out of an archive the name that it has given it, because other names are the user's. None
+/// for images of others. @param image as the engine lists it
+async::Task<std::vector<std::string>> own_references(EngineApi& engine, nlohmann::json image);
+
 /// Returns all images that have a name or a label of pipe's.
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 
@@ -47,6 +53,9 @@ struct ImageStorage {
   Bytes own = 0;     ///< Bytes of layers that only one of them has.
   Bytes total() const { return shared + own; }
 };
+
+/// Returns true if the image has all layers of the other one.
+bool is_built_on(const StoredImage& image, const StoredImage& parent);
 
 /// Returns the disk space of pipe's images, without layers that other images have, such as parents.
 ImageStorage storage_of(std::span<const StoredImage> images);

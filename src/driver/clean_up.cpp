@@ -31,7 +31,6 @@
 #include "engine/attempt/attempt.hpp"
 #include "engine/attempt/shell.hpp"
 #include "engine/data/download.hpp"
-#include "net/url.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/user_entry.hpp"
@@ -42,8 +41,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr const char* image_label = "pipe.digest";
 
 class Cleaner {
  public:
@@ -58,7 +55,7 @@ class Cleaner {
   }
 
   void containers();
-  json own_images();
+  json all_images();
   void image_files();
   void images();
   void environments();
@@ -168,13 +165,11 @@ void Cleaner::image_files() {
   }
 }
 
-/// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
-/// its list of images lacks; Podman's disk usage lacks labels.
-json Cleaner::own_images() {
+/// Returns all images. The engine's disk usage includes the sizes shared between images, which its
+/// list of images lacks; Podman's disk usage lacks labels.
+json Cleaner::all_images() {
   const bool podman = workspace_.await(engine().info())->podman;
-  if (podman)
-    return workspace_.await(engine().call(
-        "GET", "/images/json?filters=" + net::url_encode(json{{"label", {image_label}}}.dump())));
+  if (podman) return workspace_.await(engine().call("GET", "/images/json"));
   const auto usage = workspace_.await(engine().disk_usage());
   const auto* images = core::member(usage, "Images");
   return images ? *images : json::array();
@@ -190,16 +185,15 @@ void Cleaner::images() {
     workspace_.await(
         docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - max_build));
   if (!wanted_.keep_storage.empty()) return images_above_budget();
-  for (const auto& image : own_images()) {
-    if (!docker::is_own_image(image)) continue;
+  for (const auto& image : all_images()) {
     const auto id = docker::text_at(image, "Id");
     if (id.empty()) continue;
-    auto names = docker::names_of(image);
-    if (names.empty()) names.push_back(id);
-    const bool is_gone = remove_image(id, names);
+    const auto names = workspace_.await(docker::own_references(engine(), image));
+    if (names.empty() || !remove_image(id, names)) continue;
     const auto size = docker::number_at(image, "Size"),
                shared = docker::number_at(image, "SharedSize");
-    if (is_gone) removed("image", names.front(), size - std::min(size, shared));
+    const bool has_other_names = names.size() < docker::names_of(image).size();
+    removed("image", names.front(), has_other_names ? 0 : size - std::min(size, shared));
   }
   resolver_cache();
 }
@@ -256,10 +250,17 @@ void Cleaner::images_above_budget() {
   const auto text = wanted_.keep_storage;
   const auto budget = *core::parse_bytes(text);
   auto images = workspace_.await(docker::stored_images(engine()));
-  const auto used = [](const docker::StoredImage& image) {
-    return std::max(image.created, orchestrators::containers::last_use(image.id));
-  };
-  std::ranges::stable_sort(images, {}, used);
+  std::map<std::string, std::int64_t> uses;  // Keyed by the image's id.
+  for (const auto& image : images)
+    uses[image.id] = std::max(image.created, orchestrators::containers::last_use(image.id));
+  // A use of an image is one of its parent image as well, which goes after it.
+  for (const auto& parent : images)
+    for (const auto& image : images)
+      if (image.is_own && docker::is_built_on(image, parent))
+        uses[parent.id] = std::max(uses[parent.id], uses[image.id]);
+  std::ranges::stable_sort(images, {}, [&](const docker::StoredImage& image) {
+    return std::pair(uses.at(image.id), -std::ssize(image.layers));
+  });
   auto storage = docker::storage_of(images);
   for (std::size_t i = 0; i < images.size() && storage.total() > budget;) {
     if (!images[i].is_own || !remove_image(images[i].id, images[i].names)) {

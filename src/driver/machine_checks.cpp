@@ -122,7 +122,7 @@ class MachineChecks {
     if (storage.images == 0) return;
     add("images", CheckLevel::ok,
         core::counted(storage.images, "image") +
-            " that pipe has built: " + core::format_bytes(storage.shared) +
+            " that pipe has built or loaded: " + core::format_bytes(storage.shared) +
             " shared by several of them, " + core::format_bytes(storage.own) +
             " of single ones (`pipe clean --images "
             "--keep-storage 20GB` removes those not used for longest)");

@@ -1,5 +1,6 @@
 """`pipe clean` and `pipe doctor` before an engine that the test plays itself: nobody's images are at stake, and each answer can be chosen."""
 
+import hashlib
 import http.server
 import json
 import os
@@ -25,6 +26,9 @@ LAYERS = {"base:1": [BASE], "pipe:env-oldest": [BASE, HEAVY, {"CreatedBy": "RUN 
           "pipe:env-newest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 5, "Size": 20}]}
 STORED = [{"Id": "sha256:" + name.partition(":")[2], "RepoTags": [name], "Created": number, "Labels": {"pipe.digest": name.partition("-")[2]} if number else None}
           for number, name in enumerate(LAYERS)]
+# `base:1` as a parent image that `pipe` has loaded out of an archive: the name has the beginning of its identity (docker/image_identity.cpp).
+PARENT = "sha256:base:1"
+LOADED = "pipe:parent-" + hashlib.sha256(b"".join(len(text).to_bytes(8, "little") + text.encode() for text in ("image 1", PARENT))).hexdigest()[:16]
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -69,6 +73,8 @@ class EnginePlayed(PipeTest):
                     self.answer(test.whole)
                 elif "/system/df" in self.path:
                     self.answer({"Images": test.images, "Volumes": test.volumes})
+                elif self.path.endswith("/json") and "/images/pipe:parent-" in self.path:
+                    self.answer({"Id": PARENT})
                 elif "/info" in self.path:
                     self.answer({"MemoryLimit": False, "CpuCfsQuota": True, **test.info})
                 elif "/images/json" in self.path:
@@ -117,6 +123,20 @@ class EnginePlayed(PipeTest):
         self.assertNotIn("volume", [item["kind"] for item in answer["removed"]])
         self.assertIn("pipe-lock-cache", answer["kept"][-1])
 
+    def test_a_parent_image_that_was_loaded_out_of_an_archive_goes_but_for_names_of_others(self):
+        image = {"Id": PARENT, "Labels": None, "RepoTags": [LOADED], "Size": 90, "SharedSize": 0}
+        self.images = [{**image, "Id": "sha256:other", "RepoTags": ["pipe:parent-0123456789abcdef", "pipe:parent-x"]}, image]
+        answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
+        self.assertEqual((self.deleted, answer["bytes"]), ([LOADED], 90))
+        self.images = [{**image, "RepoTags": ["theirs:3", LOADED]}]
+        answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
+        self.assertEqual((self.deleted, answer["bytes"]), ([LOADED] * 2, 0))
+
+    def test_a_loaded_parent_image_goes_after_those_that_are_built_on_it(self):
+        self.stored = [{**STORED[0], "RepoTags": [LOADED]}, *STORED[1:]]
+        self.pipe("clean", "--images", "--keep-storage", "1B", **self.host)
+        self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle", "pipe:env-newest", LOADED])
+
     def test_a_dry_run_removes_nothing(self):
         result = self.pipe("clean", "--images", "--dry-run", **self.host)
         self.assertEqual((result.code, self.deleted), (0, []), result)
@@ -155,7 +175,7 @@ class EnginePlayed(PipeTest):
 
     def test_doctor_tells_what_images_cost(self):
         self.stored = STORED
-        self.assertIn("3 images that pipe has built: 500 B shared by several of them, 330 B of single ones", self.doctor()["images"]["found"])
+        self.assertIn("3 images that pipe has built or loaded: 500 B shared by several of them, 330 B of single ones", self.doctor()["images"]["found"])
 
     def test_answers_of_other_types_are_read_as_not_given(self):
         wrong = [None, 1, 1e91, -1, True, "x", [], {}, [1], [[]], [None], {"Size": "x"}, [{"Name": 1}]]
