@@ -29,6 +29,13 @@ std::vector<store::TaskRecord> tasks_of(const AttemptOutcome& outcome, const std
   return tasks;
 }
 
+/// Returns true if the attempt was retried with more memory: Retries does not count it either.
+bool had_more_memory_next(const StepSpec& step, const store::AttemptRecord& attempt) {
+  const auto &max = step.retry->on_oom.max, &limit = attempt.usage.memory_limit;
+  return attempt.failure_kind == to_string(FailureKind::out_of_memory) && max && limit &&
+         *limit < *max;
+}
+
 }  // namespace
 
 Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
@@ -179,6 +186,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
     state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
     if (step.retry->avoid_failed == true) state.counts.avoid(attempt);
+    if (attempt.was_preempted || had_more_memory_next(step, attempt)) continue;
     ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
                                                                       : state.counts.failures);
   }
@@ -262,6 +270,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   if (!outcome.result.image.empty()) record.image = outcome.result.image;
   record.code = outcome.code;
   record.stored = outcome.stored;
+  record.was_preempted = outcome.result.was_preempted;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;

@@ -254,6 +254,39 @@ TEST_F(ResumedRun, retries_that_were_used_are_used) {
   EXPECT_EQ(recorder.end_of("train").failure->message, "exited with code 2");
 }
 
+TEST_F(ResumedRun, attempts_that_are_not_counted_use_no_retries) {
+  pipeline.steps[1].settings->resources.memory = 100;
+  pipeline.steps[1].retry->max_retries = 1;
+  pipeline.steps[1].retry->max_infrastructure_retries = 1;
+  pipeline.steps[1].retry->on_oom = {.max = 1000};
+  kill_during("train");
+  {
+    store::RunStore store(folder.path() / "state");
+    auto attempt = store.attempts().list("run-1", "train").at(0);
+    const auto ends = [&](FailureKind kind, bool was_preempted) {
+      auto ended = attempt;
+      ended.ended = wall_now();
+      ended.failure_kind = to_string(kind);
+      ended.was_preempted = was_preempted;
+      store.attempts().put(ended);
+      ++attempt.number;
+    };
+    ends(FailureKind::infrastructure, true);
+    ends(FailureKind::out_of_memory, false);
+    attempt.usage.memory_limit = 200;
+    store.attempts().put(attempt);
+  }
+  far->steps["train"] = [](const orchestrators::Attempt& attempt) {
+    if (attempt.number == 3)
+      return orchestrators::AttemptResult{
+          Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
+    return attempt.number == 4 ? fails_with(1) : writes(attempt, "train");
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.3"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 5u);
+}
+
 TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
   pipeline.steps[1].settings->resources.memory = 100;
   pipeline.steps[1].retry->on_oom = {.max = 1000};

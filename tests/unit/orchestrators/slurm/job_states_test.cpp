@@ -173,6 +173,8 @@ TEST(JobStates, each_end_is_the_failure_that_it_means) {
   for (const auto* state : {"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED", "COMPLETED", "FAILED",
                             "LAUNCH_FAILED", "RECONFIG_FAIL"})
     EXPECT_EQ(kind(state), FailureKind::infrastructure) << state;
+  for (const auto& state : job_states())
+    EXPECT_EQ(was_preempted(in_state(std::string(state.name))), state.name == "PREEMPTED");
   const auto failure = failure_of_job(in_state("NODE_FAIL"), "4711");
   EXPECT_EQ(failure.message, "was lost with its node");
   ASSERT_EQ(failure.details.size(), 1u);
