@@ -139,6 +139,28 @@ TEST_F(ARemoteStore, is_not_written_by_a_dry_run) {
   EXPECT_EQ(report.removed[1].bytes, 7u);
 }
 
+/// A pod that ends while the Job of its dead driver is removed may upload its report after the
+/// files of its run were removed, for as long as its addresses are valid.
+TEST_F(ARemoteStore, loses_what_pods_have_written_after_their_run_was_removed) {
+  for (const auto* name : {"report.json", "question.json", "outputs/model"})
+    put(std::string("runs/late/train.1/") + name, "x");
+  put("runs/held/train.1/report.json", "x");
+  put(artifact("sent to its digest"), "sent to its digest");
+  make_older(200h);
+  put("runs/young/train.1/report.json", "x");
+  make_older(100h);
+  RemoteArtifacts driver{loop, settings()};
+  driver.hold_for("held", quick);
+  EXPECT_FALSE(run_task(loop, driver.has(artifact("none"))));
+  const auto report = clean({});
+  run_task(loop, driver.release());
+  EXPECT_THAT(keys(), UnorderedElementsAre("runs/held/train.1/report.json",
+                                           "runs/young/train.1/report.json"));
+  ASSERT_EQ(report.removed.size(), 2u);
+  EXPECT_EQ(report.removed[1].name, "late");
+  EXPECT_EQ(report.removed[1].bytes, 3u);
+}
+
 TEST_F(ARemoteStore, of_a_later_version_loses_nothing) {
   add_result("old", {"a"});
   put("results/later.json", R"({"format": 2})");
