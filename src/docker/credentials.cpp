@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <openssl/evp.h>
-
 #include "core/base64.hpp"
 #include "core/error.hpp"
 #include "docker/config.hpp"
@@ -23,19 +21,6 @@ std::string encode_for_url(const std::string& text) {
   auto encoded = core::encode_base64(text);
   for (auto& c : encoded) c = c == '+' ? '-' : c == '/' ? '_' : c;
   return encoded;
-}
-
-std::string decode(std::string text) {
-  while (text.size() % 4 != 0) text += '=';
-  std::string decoded(text.size() / 4 * 3 + 1, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  if (size < 0) return {};
-  const auto padding = text.size() - text.find_last_not_of('=') - 1;
-  decoded.resize(static_cast<std::size_t>(size) -
-                 std::min(padding, static_cast<std::size_t>(size)));
-  return decoded;
 }
 
 /// Returns `host:5000` for `https://host:5000/v1/`; keys have either form.
@@ -58,13 +43,13 @@ Credentials from_entry(const json& entry) {
   found.password = text_at(entry, "password");
   found.identity_token = text_at(entry, "identitytoken");
   found.registry_token = text_at(entry, "registrytoken");
-  if (const auto both = decode(text_at(entry, "auth")); !both.empty()) {
-    const auto colon = both.find(':');
-    found.username = both.substr(0, colon);
+  if (const auto both = core::decode_base64(text_at(entry, "auth")); both && !both->empty()) {
+    const auto colon = both->find(':');
+    found.username = both->substr(0, colon);
     found.password =
-        colon == both.npos
+        colon == both->npos
             ? std::string()
-            : std::string(both.c_str() + colon + 1);  // Some clients pad with zero bytes.
+            : std::string(both->c_str() + colon + 1);  // Some clients pad with zero bytes.
   }
   return found;
 }

@@ -55,11 +55,6 @@ std::string key_of(const StepSpec& step) {
   return key;
 }
 
-std::string user_of(const nlohmann::json& image) {
-  auto config = image.find("Config");
-  return config != image.end() && config->is_object() ? config->value("User", "") : "";
-}
-
 /// Returns the error for images that were pulled and are nevertheless missing, as in a store with
 /// several platforms whose API describes only its own machine's.
 core::EnvironmentError invisible_image_error(const ImagePlan& plan) {
@@ -296,10 +291,10 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   if (plan.build && !plan.own) {
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
+      if (user == "root" || user == "0") user.clear();
     } else if (const auto parent = co_await parent_image(plan.parent_image, plan)) {
       user = user_of(*parent);
     }
-    if (user == "root" || user == "0") user.clear();
   }
   if (!user.empty() || locked) {
     image.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));

@@ -14,6 +14,9 @@ namespace pipeline::docker {
 /// @param image the response of GET /images/NAME/json
 std::string image_identity(const nlohmann::json& image);
 
+/// Returns the user that the image's containers run as; empty for root.
+std::string user_of(const nlohmann::json& image);
+
 /// Returns true if the image is made for the platform, or the platform is empty.
 bool fits_platform(const nlohmann::json& image, const std::string& platform);
 

@@ -95,10 +95,12 @@ async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
 }
 
 std::optional<ImageFiles::Unbuilt> ImageFiles::find_unbuilt(const StepSpec& step) const {
-  auto parent = pulled_.find(step);
+  const auto own = without_program(step);
+  auto plan = pulled_.plan(own);
+  auto parent = pulled_.find(own, plan);
   if (!parent) return std::nullopt;
   Unbuilt image{std::move(*parent), {}, {}};
-  image.packages = packages_.plan(without_program(step), image.parent.parent);
+  image.packages = packages_.plan(own, std::move(plan), image.parent.parent);
   image.file = image.parent.file;
   if (image.packages.adds_files() && image.packages.is_known())
     image.file = squashfs_file(
@@ -196,7 +198,7 @@ async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& ev
 
 async::Task<ImageFiles::Unbuilt> ImageFiles::pull_parent(const StepSpec& step, EventSink& events,
                                                          core::CancelSource& cancel) {
-  auto found = pulled_.find(step);
+  auto found = pulled_.find(step, pulled_.plan(step));
   const bool is_newer_wanted =
       step.settings->docker.build_config.build_options.pull.value_or(false);
   if (!found || is_newer_wanted) found = co_await pulled_.ask(step, cancel);

@@ -27,12 +27,6 @@ using nlohmann::json;
 
 constexpr std::size_t max_printed = 4 << 20;
 
-/// Returns the user that installs leave an image with; empty for root, as in an engine's build.
-std::string user_of(const json& image) {
-  const auto user = image.value(json::json_pointer("/Config/User"), std::string());
-  return user == "root" || user == "0" ? std::string() : user;
-}
-
 /// Folders of a build's own, which are not in the image here.
 std::string with_own_folders(std::string script) {
   script = core::replaced(std::move(script), "/pipe-tools", "/pipe/tools");
@@ -138,10 +132,11 @@ bool ImagePackages::has_requirements(const StepSpec& step) const {
   return !docker::plan_image(step, options_).python.empty();
 }
 
-PackagePlan ImagePackages::plan(const StepSpec& step, const json& parent) const {
+PackagePlan ImagePackages::plan(const StepSpec& step, docker::ImagePlan plan,
+                                const json& parent) const {
   const auto identity = docker::image_identity(parent);
   PackagePlan result;
-  result.plan = docker::plan_image(step, options_);
+  result.plan = std::move(plan);
   docker::Locked locked;
   if (result.adds_files()) {
     const auto& python = result.plan.python;
@@ -164,14 +159,14 @@ PackagePlan ImagePackages::plan(const StepSpec& step, const json& parent) const 
                        ": they are resolved first";
       return result;
     }
-    result.plan = docker::plan_image(step, options_, user_of(parent), locked.get());
+    result.plan = docker::plan_image(step, options_, docker::user_of(parent), locked.get());
   }
-  const auto& plan = result.plan;
-  result.digest = plan.build ? docker::plan_digest(plan, {identity}) : identity;
-  result.reference = plan.build ? plan.repository + ":env-" + result.digest.substr(0, 16)
-                     : docker::has_archived_parent(plan)
-                         ? docker::archived_reference(plan, identity)
-                         : plan.parent_image;
+  const auto& known = result.plan;
+  result.digest = known.build ? docker::plan_digest(known, {identity}) : identity;
+  result.reference = known.build ? known.repository + ":env-" + result.digest.substr(0, 16)
+                     : docker::has_archived_parent(known)
+                         ? docker::archived_reference(known, identity)
+                         : known.parent_image;
   return result;
 }
 

@@ -38,8 +38,10 @@ class ImagePackages {
   /// Returns true if the step asks for Python packages.
   bool has_requirements(const StepSpec& step) const;
 
+  /// @param plan of the step's image, as its settings alone determine it
   /// Throws EnvironmentError for requirements that cannot be locked.
-  PackagePlan plan(const StepSpec& step, const nlohmann::json& parent) const;
+  PackagePlan plan(const StepSpec& step, docker::ImagePlan plan,
+                   const nlohmann::json& parent) const;
 
   /// Resolves the requirements of a plan, and writes the lock file. Throws BuildError.
   async::Task<> resolve(const StepSpec& step, PackagePlan plan, nlohmann::json parent,

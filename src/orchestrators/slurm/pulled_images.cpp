@@ -90,7 +90,7 @@ PulledImages::PulledImages(asio::io_context& loop, processes::ProcessReaper& rea
                .state = options.state},
       client_(loop) {}
 
-docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
+docker::ImagePlan PulledImages::plan(const StepSpec& step) const {
   const auto& settings = step.settings->docker;
   if (settings.replicate_local_python_environment.value_or(false))
     throw needs_engine("`docker.replicate_local_python_environment`");
@@ -102,8 +102,8 @@ docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
   return plan;
 }
 
-std::optional<PulledImage> PulledImages::find(const StepSpec& step) const {
-  const auto plan = plan_of(step);
+std::optional<PulledImage> PulledImages::find(const StepSpec& step,
+                                              const docker::ImagePlan& plan) const {
   if (docker::has_archived_parent(plan)) {
     const auto& parent = plan.parent_image;
     return image_of(step, parent, archived_image(parent, plan.platform).description);
@@ -128,7 +128,8 @@ bool PulledImages::matches(const std::string& fingerprint) {
 }
 
 async::Task<PulledImage> PulledImages::ask(const StepSpec& step, core::CancelSource& cancel) {
-  if (docker::has_archived_parent(plan_of(step))) co_return *find(step);
+  const auto plan = this->plan(step);
+  if (docker::has_archived_parent(plan)) co_return *find(step, plan);
   const auto parent = parent_of(step);
   const auto image =
       co_await client_.find(parent, step.settings->docker.platform.value_or(""), cancel);

@@ -35,11 +35,14 @@ class PulledImages {
   PulledImages(asio::io_context& loop, processes::ProcessReaper& reaper,
                const OrchestratorOptions& options);
 
-  /// Returns nothing if the step's parent image has to be pulled first. Asks no registry. Throws
-  /// EnvironmentError that names the setting for which an engine is needed.
-  std::optional<PulledImage> find(const StepSpec& step) const;
+  /// Returns the plan of the step's image. Throws EnvironmentError that names the settings for which
+  /// an engine is needed.
+  docker::ImagePlan plan(const StepSpec& step) const;
 
-  /// Asks the registry what the step's parent image is. Throws as find() does.
+  /// Returns nothing if the plan's parent image has to be pulled first. Asks no registry.
+  std::optional<PulledImage> find(const StepSpec& step, const docker::ImagePlan& plan) const;
+
+  /// Asks the registry what the step's parent image is. Throws as plan() does.
   async::Task<PulledImage> ask(const StepSpec& step, core::CancelSource& cancel);
 
   /// Downloads the image's layers, and writes its files as a tar.
@@ -61,7 +64,6 @@ class PulledImages {
 
  private:
   PulledImage image_of(const StepSpec& step, std::string name, nlohmann::json parent) const;
-  docker::ImagePlan plan_of(const StepSpec& step) const;
   /// @param platform empty: that of this machine
   const oci::ArchivedImage& archived_image(const std::string& parent, std::string platform) const;
   /// Returns the image of a registry or an archive.
