@@ -202,7 +202,9 @@ class Images(OnSlurm):
         nowhere = {"DOCKER_HOST": NOWHERE, "DOCKER_CONFIG": REGISTRY["CONFIG"], "PIPE_CACHE_DIR": str(self.folder / "cache")}
         self.pipeline({"step": {"command": "true", "settings": {"docker": {"apt_packages": ["jq"]}}}}, settings={"docker": settings})
         refused = self.run_pipe(code=2, **nowhere).text
-        self.assertIn("'step' cannot run: its image is made on a Docker Engine, because of `docker.apt_packages`, and none answers", refused)
+        self.assertIn("'step' cannot run: its image cannot be made without a Docker Engine, and none answers: root is needed for `docker.apt_packages`", refused)
+        self.assertIn("`parent_image: docker-archive:FILE`, without `docker.apt_packages`", refused)
+        self.assertIn("a `parent_image` of a registry", refused)
         self.pipeline({"step": {"command": "cat /etc/debian_version > ${outputs.x}; stat -c %a /var/tmp", "outputs": ["x"]}}, settings={"docker": settings})
         self.assertIn("answered 404", self.run_pipe(code=3, **nowhere).failure("step")["message"])
         docker("tag", SMALL, image)

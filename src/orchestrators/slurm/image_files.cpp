@@ -283,7 +283,11 @@ async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnost
     find_unbuilt(step);
   } catch (const core::EnvironmentError& error) {
     diagnostic.message += error.what();
-    if (!error.advice().empty()) diagnostic.suggestion = error.advice().front();
+    diagnostic.notes = error.advice();
+    if (!diagnostic.notes.empty()) {
+      diagnostic.suggestion = diagnostic.notes.front();
+      diagnostic.notes.erase(diagnostic.notes.begin());
+    }
     found.push_back(diagnostic);
   }
 }

@@ -58,10 +58,14 @@ std::vector<std::string> built_settings(const StepSpec& step, const docker::Imag
   return names;
 }
 
-core::EnvironmentError needs_engine(const std::string& what) {
+/// @param settings that only an engine carries out
+core::EnvironmentError needs_engine(const std::string& why, const std::string& settings) {
   return core::EnvironmentError(
-      "its image is made on a Docker Engine, because of " + what + ", and none answers",
-      {"name a `parent_image` that has all of it, which `pipe` pulls without an engine",
+      "its image cannot be made without a Docker Engine, and none answers: " + why + settings,
+      {"build it once where an engine is (`pipe build PIPELINE`, `docker save -o FILE IMAGE`), and "
+       "name the archive here: `parent_image: docker-archive:FILE`, without " +
+           settings + "; docs/slurm.md has an example",
+       "a `parent_image` of a registry that has all of it takes no engine: `pipe` pulls it",
        "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
        "this one is enough, too",
        "without `container_runtime` in the profile, it runs in a virtual environment, which takes "
@@ -93,12 +97,14 @@ PulledImages::PulledImages(asio::io_context& loop, processes::ProcessReaper& rea
 docker::ImagePlan PulledImages::plan(const StepSpec& step) const {
   const auto& settings = step.settings->docker;
   if (settings.replicate_local_python_environment.value_or(false))
-    throw needs_engine("`docker.replicate_local_python_environment`");
+    throw needs_engine("only an engine carries out ",
+                       "`docker.replicate_local_python_environment`");
   auto plan = docker::plan_image(step, options_);
   const auto built = built_settings(step, plan);
   if (!built.empty())
-    throw needs_engine(
-        core::joined(built, ", ", [](const std::string& name) { return "`" + name + "`"; }));
+    throw needs_engine("root is needed for ", core::joined(built, ", ", [](const auto& name) {
+                         return "`" + name + "`";
+                       }));
   return plan;
 }
 
