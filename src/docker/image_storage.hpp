@@ -25,7 +25,7 @@ struct StoredImage {
   std::vector<std::string> names;  ///< References; the id of an image without a name.
   /// pipe has built it, or has loaded it out of an archive and it has no other name.
   bool is_own = false;
-  std::int64_t created = 0;        ///< Seconds since 1970.
+  std::int64_t created = 0;  ///< Seconds since 1970.
   std::vector<StoredLayer> layers;
 };
 

@@ -65,7 +65,7 @@ class JobMonitor {
   asio::any_io_executor executor_;
   std::map<std::string, Entry> entries_;  ///< Keyed by the job's name.
   async::Change has_work_, wants_news_;
-  async::Gate has_settled_;  ///< Closed while settle() waits.
+  async::Gate has_settled_;                                ///< Closed while settle() waits.
   std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
   bool is_over_ = false;
   Clock::time_point answered_ = Clock::now(), asked_ = answered_;

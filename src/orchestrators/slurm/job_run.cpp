@@ -435,8 +435,8 @@ async::Task<AttemptResult> JobRun::run() {
   if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
     last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
-  result.was_preempted = was_preempted(last_) && result.failure &&
-                         result.failure->kind == FailureKind::infrastructure;
+  result.was_preempted =
+      was_preempted(last_) && result.failure && result.failure->kind == FailureKind::infrastructure;
   co_return result;
 }
 

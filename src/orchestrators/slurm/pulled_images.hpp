@@ -35,8 +35,8 @@ class PulledImages {
   PulledImages(asio::io_context& loop, processes::ProcessReaper& reaper,
                const OrchestratorOptions& options);
 
-  /// Returns the plan of the step's image. Throws EnvironmentError that names the settings for which
-  /// an engine is needed.
+  /// Returns the plan of the step's image. Throws EnvironmentError that names the settings for
+  /// which an engine is needed.
   docker::ImagePlan plan(const StepSpec& step) const;
 
   /// Returns nothing if the plan's parent image has to be pulled first. Asks no registry.
