@@ -13,7 +13,7 @@
 #include <optional>
 #include <string_view>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 struct Frame {
   char kind;
@@ -32,4 +32,4 @@ std::chrono::milliseconds age_of(const Frame& frame);
 /// @param on_bytes (is stderr, bytes)
 void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -8,7 +8,7 @@
 
 #include "gpu/smi_samples.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 class GpuWatch {
  public:
@@ -32,4 +32,4 @@ class GpuWatch {
   int file_ = -1;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

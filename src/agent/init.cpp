@@ -12,7 +12,7 @@
 
 #include "agent/waits.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 [[noreturn]] void become_command(char** command, const sigset_t& mask) {
@@ -55,4 +55,4 @@ int run_init(char** command) {
   }
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

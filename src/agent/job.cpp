@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr const char* removed[] = {"SLURM_ARRAY_", "SLURM_JWT"};
@@ -106,4 +106,4 @@ int begin_job(char** arguments, int count) {
   return failed("/bin/sh");
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -3,7 +3,7 @@
 /// what the step must not see, and becomes the job's script.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// `pipe-agent job JOBS EVENTS NAME`, or with `--list FILE` in place of the name: it is the line of
 /// the file that the task of an array has the number of. Makes JOBS/NAME/claim and writes
@@ -14,4 +14,4 @@ namespace pipeline::kubernetes_api {
 /// because Slurm may start a job twice, and a lost answer of sbatch may have been a second job.
 int begin_job(char** arguments, int count);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <ctime>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// A node that Slurm has given up may go on: another attempt of the step then begins elsewhere, and
 /// this one must have no more effects.
@@ -50,4 +50,4 @@ class JobFolder {
   int missing_ = 0;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr std::size_t max_variables = 4 << 20;
@@ -93,4 +93,4 @@ int run_join(char** arguments) {
   return error == ENOENT ? 127 : 126;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -2,7 +2,7 @@
 /// A command beside a running process of a step, on the same machine or in the same container.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Executes a command with the variables and in the folder of a running process: that which the
 /// agent of this container has started as a rank, or the first that was started with these
@@ -10,4 +10,4 @@ namespace pipeline::kubernetes_api {
 /// Returns 125 if there is no such process, 126 or 127 if there is no such command.
 int run_join(char** arguments);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -67,10 +67,10 @@
 
 namespace {
 
-using pipeline::kubernetes_api::GpuWatch;
-using pipeline::kubernetes_api::JobFolder;
-using pipeline::kubernetes_api::Silence;
-using pipeline::kubernetes_api::UsageMeter;
+using pipeline::agent::GpuWatch;
+using pipeline::agent::JobFolder;
+using pipeline::agent::Silence;
+using pipeline::agent::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t max_frame = 8000;
@@ -143,7 +143,7 @@ bool pass_on(int from, char whole, char part) {
 /// also after a power failure. @param end members of the object
 void write_status(const char* path, const char* end, const char* usage) {
   fsync(STDOUT_FILENO);  // Other machines see all of the log before they see its end.
-  char text[pipeline::kubernetes_api::max_usage + 128], fresh[4096], folder[4096];
+  char text[pipeline::agent::max_usage + 128], fresh[4096], folder[4096];
   const int size = snprintf(text, sizeof text, "{%s,\"usage\":%s}\n", end, usage);
   snprintf(fresh, sizeof fresh, "%s.new", path);
   snprintf(folder, sizeof folder, "%s", path);
@@ -168,7 +168,7 @@ int not_executed(int error, const char* status_file) {
     write_status(status_file, end, "{}");
     return error == ENOENT ? 127 : 126;
   }
-  const int code = pipeline::kubernetes_api::write_not_executed(error);
+  const int code = pipeline::agent::write_not_executed(error);
   write_end();
   return code;
 }
@@ -283,9 +283,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
       write_frame('a', text, static_cast<std::size_t>(size));
     }
     if (silence.is_over_limit()) {
-      char waits[pipeline::kubernetes_api::max_waits];
-      write_frame('w', waits,
-                  pipeline::kubernetes_api::write_waits(waits, {gpus.process(), step.keeper}));
+      char waits[pipeline::agent::max_waits];
+      write_frame('w', waits, pipeline::agent::write_waits(waits, {gpus.process(), step.keeper}));
     }
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
@@ -295,7 +294,7 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
       if (signal == SIGCHLD || signal == SIGURG || at_once) continue;
       if (signal == SIGTERM)
-        pipeline::kubernetes_api::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
+        pipeline::agent::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
       else if (!ended)
         kill(step.pid, signal);
     }
@@ -308,8 +307,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
     if (at_once && !ended) kill(step.pid, SIGKILL);
     ended |= reap(step, meter, gpus) == step.pid;
     const bool has_time = step.is_stopping && !at_once;
-    is_over = ended && !(has_time && pipeline::kubernetes_api::signal_descendants(
-                                         0, {gpus.process(), step.keeper}) > 0);
+    is_over = ended && !(has_time &&
+                         pipeline::agent::signal_descendants(0, {gpus.process(), step.keeper}) > 0);
   }
 }
 
@@ -324,7 +323,7 @@ void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
 void end_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int max_looks = 100;
   for (int look = 0; look < max_looks; ++look) {
-    if (pipeline::kubernetes_api::signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
+    if (pipeline::agent::signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
     usleep(2'000);
     reap(step, meter, gpus);
   }
@@ -388,8 +387,8 @@ int run(char** command, const Options& options) {
   sigset_t before;
   const int signals = open_signals(before);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  if (options.services && !pipeline::kubernetes_api::wait_for_services(
-                              options.services, options.service_count, signals)) {
+  if (options.services &&
+      !pipeline::agent::wait_for_services(options.services, options.service_count, signals)) {
     write_end();
     return 128 + SIGTERM;
   }
@@ -419,7 +418,7 @@ int run(char** command, const Options& options) {
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
-  char used[pipeline::kubernetes_api::max_usage];
+  char used[pipeline::agent::max_usage];
   const auto used_size = meter.write(used, gpus);
   write_frame('u', used, used_size);
   const int code =
@@ -445,23 +444,19 @@ int run(char** command, const Options& options) {
 
 int main(int count, char** arguments) {
   if (count < 3) return 125;
-  if (strcmp(arguments[1], "install") == 0) return pipeline::kubernetes_api::install(arguments[2]);
-  if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
+  if (strcmp(arguments[1], "install") == 0) return pipeline::agent::install(arguments[2]);
+  if (strcmp(arguments[1], "init") == 0) return pipeline::agent::run_init(arguments + 2);
   if (strcmp(arguments[1], "join") == 0 && count > 3)
-    return pipeline::kubernetes_api::run_join(arguments + 2);
-  if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
-  if (strcmp(arguments[1], "job") == 0)
-    return pipeline::kubernetes_api::begin_job(arguments + 2, count - 2);
+    return pipeline::agent::run_join(arguments + 2);
+  if (strcmp(arguments[1], "ranks") == 0) return pipeline::agent::run_ranks(arguments + 2);
+  if (strcmp(arguments[1], "job") == 0) return pipeline::agent::begin_job(arguments + 2, count - 2);
   if (strcmp(arguments[1], "ready") == 0)
-    return pipeline::kubernetes_api::look_if_ready(arguments[2],
-                                                   count > 3 ? arguments[3] : nullptr);
+    return pipeline::agent::look_if_ready(arguments[2], count > 3 ? arguments[3] : nullptr);
   if (strcmp(arguments[1], "probe") == 0 && count > 4)
-    return pipeline::kubernetes_api::probe_service(arguments[2], arguments + 3);
-  if (strcmp(arguments[1], "needed") == 0)
-    return pipeline::kubernetes_api::look_if_needed(arguments[2]);
+    return pipeline::agent::probe_service(arguments[2], arguments + 3);
+  if (strcmp(arguments[1], "needed") == 0) return pipeline::agent::look_if_needed(arguments[2]);
   if (strcmp(arguments[1], "shell") == 0 && count > 3)
-    return pipeline::kubernetes_api::run_shell(strcmp(arguments[2], "--terminal") == 0,
-                                               arguments + 3);
+    return pipeline::agent::run_shell(strcmp(arguments[2], "--terminal") == 0, arguments + 3);
   Options options;
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
@@ -495,6 +490,6 @@ int main(int count, char** arguments) {
   }
   options.stop_file = arguments[1];
   const int code = run(arguments + 2, options);
-  if (options.services) pipeline::kubernetes_api::end_services(options.services);
+  if (options.services) pipeline::agent::end_services(options.services);
   return code;
 }

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 // Agents send lines. To node 0: `ID NODE` once, then `w`, `f` and `e` for the states; from it:
@@ -274,4 +274,4 @@ void Meeting::tell_all(const std::string& command) {
                                                 : Command::end);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -8,7 +8,7 @@
 
 #include <poll.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Returns the parts of a text that commas separate.
 std::vector<std::string> parts_of(const std::string& text);
@@ -70,4 +70,4 @@ class Meeting {
   std::vector<std::string> addresses_;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

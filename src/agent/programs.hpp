@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// The processor architecture that `pipe` was compiled for, as in the node label
 /// `kubernetes.io/arch`.
@@ -21,4 +21,4 @@ inline constexpr std::string_view own_architecture = "amd64";
 std::string_view agent_program(std::string_view architecture = own_architecture);
 std::string_view stager_program(std::string_view architecture = own_architecture);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -22,7 +22,7 @@
 #include "agent/meeting.hpp"
 #include "agent/waits.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr std::size_t max_rank_line = 16 << 20;
@@ -449,4 +449,4 @@ void RankNode::finish_ending() {
 
 int run_ranks(char** arguments) { return RankNode(read_options(arguments)).run(); }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

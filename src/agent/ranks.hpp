@@ -2,7 +2,7 @@
 /// The processes of one node of a step with nodes.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Starts the command once for each process of this node, when the agents of all nodes are
 /// connected (meeting.hpp). `arguments` are options, and then the command:
@@ -37,4 +37,4 @@ namespace pipeline::kubernetes_api {
 /// @return the exit code of the process that failed first, as above
 int run_ranks(char** arguments);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

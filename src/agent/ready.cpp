@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr int max_answer_wait = 2000;  // Milliseconds.
@@ -113,4 +113,4 @@ int look_if_ready(const char* port, const char* path) {
   return ready ? 0 : 1;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

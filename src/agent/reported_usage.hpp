@@ -11,7 +11,7 @@
 
 #include "core/usage.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Returns the member if it is a number that an agent writes: of microseconds, of at most 200
 /// years.
@@ -21,4 +21,4 @@ std::optional<std::uint64_t> reported_count(const nlohmann::json& object, const 
 std::optional<std::chrono::milliseconds> read_reported_usage(const nlohmann::json& object,
                                                              core::Usage& usage);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -14,7 +14,7 @@
 
 #include "agent/ready.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr int look_again = 100;  // Milliseconds.
@@ -85,4 +85,4 @@ void end_services(const char* folder) {
   make_file(path);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

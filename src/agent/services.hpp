@@ -3,7 +3,7 @@
 /// service that is ready has a file of its name, and an ended step the file `ended_file`.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 inline constexpr const char* ended_file = ".ended";
 
@@ -21,4 +21,4 @@ bool wait_for_services(const char* folder, int count, int signals);
 /// Records that the step has ended.
 void end_services(const char* folder);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 /// Standard input, split into frames.
@@ -211,4 +211,4 @@ int run_shell(bool has_terminal, char** command) {
   return watch_shell(shell, signals, input);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

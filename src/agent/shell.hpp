@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Frame lengths with a meaning of their own: see run_shell().
 inline constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffffe,
@@ -21,4 +21,4 @@ int run_shell(bool has_terminal, char** command);
 /// Tells the driver by a termination message that the command cannot run. Returns the exit code.
 int write_not_executed(int error);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

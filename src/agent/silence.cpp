@@ -4,7 +4,7 @@
 
 #include "agent/waits.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr long max_look_pause = 500, looks_in_limit = 4, max_wait = 60'000;
@@ -65,4 +65,4 @@ std::optional<long> Silence::look_for_progress(std::initializer_list<pid_t> left
   return now - marked_;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -9,7 +9,7 @@
 
 #include "core/activity.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Times are milliseconds.
 class Silence {
@@ -35,4 +35,4 @@ class Silence {
   bool is_reported_ = false, has_news_ = false;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

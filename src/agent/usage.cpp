@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 using Number = unsigned long long;
@@ -144,4 +144,4 @@ std::size_t UsageMeter::write(char* text, const GpuWatch& gpus) {
   return length;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -10,7 +10,7 @@
 
 #include "agent/gpu_watch.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Space for each GPU, and for the rest.
 constexpr std::size_t max_usage = gpu::SmiSamples::max_gpus * 384 + 512;
@@ -37,4 +37,4 @@ class UsageMeter {
   unsigned long long read_ = 0, written_ = 0;  ///< Bytes.
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -12,7 +12,7 @@
 #include "core/rank_variables.hpp"
 #include "core/shell_prelude.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr std::size_t max_processes = 4096, max_threads = 1024, max_kinds = 8;
@@ -226,4 +226,4 @@ std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out) {
   return end;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -10,7 +10,7 @@
 
 #include "core/activity.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 constexpr std::size_t max_waits = 7000;
 
@@ -31,4 +31,4 @@ core::Activity activity_of_descendants(std::initializer_list<pid_t> left_out);
 /// @param left_out children that are not a part of the step
 unsigned signal_descendants(int signal, std::initializer_list<pid_t> left_out);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -54,7 +54,7 @@ class PodLogFrames {
 
  private:
   void take_line(std::string_view line);
-  void report(const Frame& frame, std::size_t size);
+  void report(const agent::Frame& frame, std::size_t size);
   void fetch_until(std::uint64_t place);
 
   std::function<void(bool, std::string_view)> on_bytes_;

@@ -23,7 +23,7 @@ inline void write_agent(const std::filesystem::path& file) {
         file, std::string("#!/bin/sh\nexec ") + emulator + " '" + program.string() + "' \"$@\"\n");
     ::chmod(file.c_str(), 0755);
   }
-  core::write_file_atomically(program, kubernetes_api::agent_program());
+  core::write_file_atomically(program, agent::agent_program());
   ::chmod(program.c_str(), 0755);
 }
 

@@ -25,10 +25,9 @@ struct AgentFile {
 
 std::vector<AgentFile> programs(bool carries, std::string_view architecture) {
   std::vector<AgentFile> files{
-      {agent_in_image, std::string(kubernetes_api::agent_program(architecture)), 0555}};
+      {agent_in_image, std::string(agent::agent_program(architecture)), 0555}};
   if (carries) {
-    files.push_back(
-        {stager_in_image, std::string(kubernetes_api::stager_program(architecture)), 0555});
+    files.push_back({stager_in_image, std::string(agent::stager_program(architecture)), 0555});
     files.push_back({authorities_in_image, authorities_here(), 0444});
   }
   return files;
@@ -75,7 +74,7 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string a
   image.reference = repository + ":agent-" + image.digest.substr(0, 16);
   image.from = "scratch";
   image.run_id = run_id_;
-  if (architecture != kubernetes_api::own_architecture) image.platform = "linux/" + architecture;
+  if (architecture != agent::own_architecture) image.platform = "linux/" + architecture;
   image.files = [carries = carries_, &architecture] { return agent_files(carries, architecture); };
   docker::LocalImage local;
   local.reference = image.reference;

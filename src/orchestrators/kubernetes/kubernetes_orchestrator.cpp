@@ -310,7 +310,7 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Returns the agent as a file beside the run's other files, where pods find it.
   const std::filesystem::path& agent() {
     if (!agent_.empty()) return agent_;
-    const auto program = kubernetes_api::agent_program();
+    const auto program = agent::agent_program();
     const auto file = std::filesystem::absolute(options_.state) / "kubernetes" /
                       ("agent-" + core::sha256(program).hex().substr(0, 16));
     std::error_code error;

@@ -26,8 +26,7 @@ class BuiltImages : public PodImages {
     const auto repository = agent_repository(step);
     if (!environment.ready || repository.empty()) co_return environment;
     const auto architecture = co_await architecture_of(step);
-    kubernetes_api::agent_program(
-        architecture);  // Throws if there is none, before anything is built.
+    agent::agent_program(architecture);  // Throws if there is none, before anything is built.
     if (!agents_.find(repository, architecture)) {
       environment.ready = false;
       environment.reason = "what starts it in its pod is ";

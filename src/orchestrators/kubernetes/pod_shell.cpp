@@ -44,13 +44,13 @@ std::string frame_of(const std::string& bytes) {
 /// Some terminals do not know their size.
 std::string size_frame(unsigned rows, unsigned columns) {
   const bool is_known = rows > 0 && columns > 0;
-  return bytes_of(kubernetes_api::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
+  return bytes_of(agent::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
          bytes_of(is_known ? columns : 80, 2);
 }
 
 /// @param status receives what the server says at the end of a command
 async::Task<> pass_output(Channels& channels, std::string& status) {
-  co_await channels.send(Channel::input, bytes_of(kubernetes_api::shell_begins, 4));
+  co_await channels.send(Channel::input, bytes_of(agent::shell_begins, 4));
   for (;;) {
     const auto message = co_await channels.receive();
     if (!message) co_return;
@@ -63,8 +63,7 @@ async::Task<> pass_output(Channels& channels, std::string& status) {
 
 /// A terminal's input has no end but the user's.
 async::Task<> end_input(Channels& channels, bool has_terminal) {
-  if (!has_terminal)
-    co_await channels.send(Channel::input, bytes_of(kubernetes_api::shell_input_ends, 4));
+  if (!has_terminal) co_await channels.send(Channel::input, bytes_of(agent::shell_input_ends, 4));
 }
 
 /// Connects this process's streams with an agent that runs a shell (agent/shell.hpp). Returns what

@@ -393,7 +393,7 @@ class SlurmOrchestrator : public Orchestrator {
 
   /// Returns the agent as a file beside the runs' other files, where nodes find it.
   fs::path agent() {
-    const auto program = kubernetes_api::agent_program();
+    const auto program = agent::agent_program();
     const auto file =
         jobs_folder() / ("agent-" + core::sha256(program).hex().substr(0, digest_length));
     write_program(file, program);

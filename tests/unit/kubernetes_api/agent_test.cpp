@@ -40,7 +40,7 @@ TEST_F(Agent, copies_itself_for_the_containers_that_come_after) {
   const auto target = folder.path() / "agent";
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(install(target), 0) << said;
-    EXPECT_EQ(core::read_file(target), agent_program());
+    EXPECT_EQ(core::read_file(target), agent::agent_program());
     struct stat status {};
     EXPECT_EQ(stat(target.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777, 0555u);
@@ -229,14 +229,14 @@ TEST(PodPrograms, are_for_the_architecture_that_was_asked_for) {
   constexpr int x86_64 = 62, aarch64 = 183;
   for (const auto& [architecture, machine] : {std::pair("amd64", x86_64), {"arm64", aarch64}}) {
     try {
-      EXPECT_EQ(machine_of(agent_program(architecture)), machine);
-      EXPECT_EQ(machine_of(stager_program(architecture)), machine);
+      EXPECT_EQ(machine_of(agent::agent_program(architecture)), machine);
+      EXPECT_EQ(machine_of(agent::stager_program(architecture)), machine);
     } catch (const core::EnvironmentError& error) {
-      EXPECT_NE(architecture, own_architecture) << error.what();
+      EXPECT_NE(architecture, agent::own_architecture) << error.what();
     }
   }
-  EXPECT_THROW(agent_program("s390x"), core::EnvironmentError);
-  EXPECT_THROW(stager_program("s390x"), core::EnvironmentError);
+  EXPECT_THROW(agent::agent_program("s390x"), core::EnvironmentError);
+  EXPECT_THROW(agent::stager_program("s390x"), core::EnvironmentError);
 }
 
 /// A folder as Slurm's jobs have it, and the agent that begins one of them.
