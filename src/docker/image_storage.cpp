@@ -1,8 +1,10 @@
 #include "docker/image_storage.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -45,6 +47,12 @@ bool is_name_for(std::string_view name, const std::string& digest) {
   const auto colon = name.rfind(':');
   return dash != name.npos && colon != name.npos && colon < dash &&
          name.substr(dash + 1) == std::string_view(digest).substr(0, digits);
+}
+
+/// Returns true if the image has all layers of the other one.
+bool is_built_on(const StoredImage& image, const StoredImage& parent) {
+  return !parent.layers.empty() && image.layers.size() >= parent.layers.size() &&
+         image.layers[parent.layers.size() - 1].name == parent.layers.back().name;
 }
 
 /// Returns those of the names that pipe has given a parent image that it has loaded.
@@ -111,9 +119,17 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
   co_return images;
 }
 
-bool is_built_on(const StoredImage& image, const StoredImage& parent) {
-  return !parent.layers.empty() && image.layers.size() >= parent.layers.size() &&
-         image.layers[parent.layers.size() - 1].name == parent.layers.back().name;
+void sort_by_use(std::vector<StoredImage>& images,
+                 const std::function<std::int64_t(const std::string&)>& last_use) {
+  std::map<std::string, std::int64_t> uses;  // Keyed by the image's id.
+  for (const auto& image : images) uses[image.id] = std::max(image.created, last_use(image.id));
+  for (const auto& parent : images)
+    for (const auto& image : images)
+      if (image.is_own && is_built_on(image, parent))
+        uses[parent.id] = std::max(uses[parent.id], uses[image.id]);
+  std::ranges::stable_sort(images, {}, [&](const StoredImage& image) {
+    return std::pair(uses.at(image.id), -std::ssize(image.layers));
+  });
 }
 
 ImageStorage storage_of(std::span<const StoredImage> images) {

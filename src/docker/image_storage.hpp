@@ -2,6 +2,7 @@
 /// The disk space of an engine's images: the layers of each, with their sizes.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,15 +48,18 @@ async::Task<std::vector<std::string>> own_references(EngineApi& engine, nlohmann
 /// Returns all images that have a name or a label of pipe's.
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 
+/// Sorts the images by their last uses, or ages, the oldest first. A use of an image is one of the
+/// images that it is built on as well, which come after it.
+/// @param last_use returns seconds since 1970 for an image's id; 0: not known
+void sort_by_use(std::vector<StoredImage>& images,
+                 const std::function<std::int64_t(const std::string&)>& last_use);
+
 struct ImageStorage {
   std::size_t images = 0;
   Bytes shared = 0;  ///< Bytes of layers that several of pipe's images have.
   Bytes own = 0;     ///< Bytes of layers that only one of them has.
   Bytes total() const { return shared + own; }
 };
-
-/// Returns true if the image has all layers of the other one.
-bool is_built_on(const StoredImage& image, const StoredImage& parent);
 
 /// Returns the disk space of pipe's images, without layers that other images have, such as parents.
 ImageStorage storage_of(std::span<const StoredImage> images);

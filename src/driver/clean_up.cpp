@@ -250,17 +250,7 @@ void Cleaner::images_above_budget() {
   const auto text = wanted_.keep_storage;
   const auto budget = *core::parse_bytes(text);
   auto images = workspace_.await(docker::stored_images(engine()));
-  std::map<std::string, std::int64_t> uses;  // Keyed by the image's id.
-  for (const auto& image : images)
-    uses[image.id] = std::max(image.created, orchestrators::containers::last_use(image.id));
-  // A use of an image is one of its parent image as well, which goes after it.
-  for (const auto& parent : images)
-    for (const auto& image : images)
-      if (image.is_own && docker::is_built_on(image, parent))
-        uses[parent.id] = std::max(uses[parent.id], uses[image.id]);
-  std::ranges::stable_sort(images, {}, [&](const docker::StoredImage& image) {
-    return std::pair(uses.at(image.id), -std::ssize(image.layers));
-  });
+  docker::sort_by_use(images, orchestrators::containers::last_use);
   auto storage = docker::storage_of(images);
   for (std::size_t i = 0; i < images.size() && storage.total() > budget;) {
     if (!images[i].is_own || !remove_image(images[i].id, images[i].names)) {

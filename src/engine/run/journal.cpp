@@ -186,9 +186,9 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
     state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
     if (step.retry->avoid_failed == true) state.counts.avoid(attempt);
-    if (attempt.was_preempted || had_more_memory_next(step, attempt)) continue;
-    ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
-                                                                      : state.counts.failures);
+    const bool is_interruption = attempt.failure_kind == to_string(FailureKind::infrastructure);
+    if ((is_interruption && attempt.was_preempted) || had_more_memory_next(step, attempt)) continue;
+    ++(is_interruption ? state.counts.interruptions : state.counts.failures);
   }
   state.key = record.key;
   // With the key, because this driver may be killed before the step starts.

@@ -424,8 +424,7 @@ async::Task<AttemptResult> JobRun::run() {
       result.began = *ended_ - status_->running;
     }
     result.usage = status_->usage;
-    const auto status = *status_;
-    co_await explain_end(status);
+    co_await explain_end(*status_);
   }
   try {  // The next attempt is another job.
     if (is_requeued_) co_await place_.client.cancel(job_.id, std::vector<std::string>());
@@ -435,8 +434,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
     last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
-  result.was_preempted =
-      was_preempted(last_) && result.failure && result.failure->kind == FailureKind::infrastructure;
+  result.was_preempted = was_preempted(last_);
   co_return result;
 }
 
