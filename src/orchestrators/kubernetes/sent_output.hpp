@@ -43,8 +43,8 @@ struct PodStaging::Sent {
         digest(kubernetes_api::text_at(reported, "/digest")),
         artifact(kubernetes_api::text_at(reported, "/artifact")),
         crc64nvme(kubernetes_api::text_at(reported, "/crc64nvme")) {
-    const auto number = [&](const char* name, std::uint64_t& to) {
-      if (const auto found = reported.find(name);
+    const auto number = [&](const char* member, std::uint64_t& to) {
+      if (const auto found = reported.find(member);
           found != reported.end() && found->is_number_unsigned())
         to = found->get<std::uint64_t>();
     };
