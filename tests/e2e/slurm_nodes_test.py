@@ -1,5 +1,6 @@
 """A step with nodes is one job of the test bed's Slurm cluster, on as many of its nodes."""
 
+import json
 import os
 import re
 import signal
@@ -47,8 +48,9 @@ class Nodes(OnSlurm):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         resumed = self.start("resume", "latest", "--output", "json")
+        wait_until(lambda: json.loads(self.pipe("show", "latest", "--output", "json").out)["status"] == "running", "the other driver")
         log = lambda: self.pipe("logs", "latest", "slow").out
-        wait_until(lambda: log().count("waits") == 2, "the other driver")
+        wait_until(lambda: log().count("waits") == 2, "the lines that the other driver has joined")
         resumed.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(resumed).code, 130)
         self.assertEqual((self.effects(), log().count("told to end")), (2, 2), log())
