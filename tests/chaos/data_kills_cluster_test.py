@@ -109,7 +109,8 @@ class DataKills(S3Bucket, ClusterTest, ChaosTest):
                 repeated += any(event.get("attempts", 1) > 1 for event in run.events if event["event"] == "step_finished")
                 self.assertEqual(self.artifact(f"{self.mark}use.sum"), self.expected(number + 1))
                 self.assertEqual(self.jobs(), [])
-                self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+                if victim != "pod":  # One that is deleted by force goes on for a moment, and may send its report afterwards.
+                    self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
                 for file in (self.data / "team/pipe/artifacts").glob("*/*"):
                     if not file.suffix and not file.name.startswith("."):
                         self.assertEqual(hashlib.sha256(file.read_bytes()).hexdigest(), file.parent.name + file.name, "an artifact is not its digest")
@@ -119,13 +120,13 @@ class DataKills(S3Bucket, ClusterTest, ChaosTest):
         figure("data_kills_cluster", f"{sum(kills.values())} kills ({dict(kills)}), {repeated} runs repeated an attempt; each result was right, nothing was left")
 
     def clean(self):
-        """No run needs the artifacts of the last one: the next clean-up removes them here and in the bucket."""
-        days_ago = time.time() - 3 * 86400  # What is younger than a day may belong to a driver that has not recorded it yet.
+        """No run needs the files of the last one: the next clean-up removes them here and in the bucket."""
+        days_ago = time.time() - 8 * 86400  # What is younger than a day, or for files of pods a week, may be in use.
         for file in files_below(self.data):
             os.utime(file, (days_ago, days_ago))
         for words in ("--runs", "--keep", "0"), ("--profile", "lab", "--remote", "--keep-storage", "0B"):
             self.assertEqual((result := self.pipe("clean", *words)).code, 0, result)
-        left = [name for name in self.objects() if "/artifacts/" in name]
+        left = [name for name in self.objects() if "/artifacts/" in name or "/runs/" in name]
         self.assertEqual(left, [], "`pipe clean` leaves what nobody needs")
 
 
