@@ -7,8 +7,10 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr long max_look_pause = 500, looks_in_limit = 4, max_wait = 60'000;
+constexpr long max_look_pause = 500, max_wait = 60'000;  // Milliseconds.
+constexpr long looks_in_limit = 4;
 
+/// Returns the milliseconds of the monotonic clock.
 long silence_clock() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
