@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t max_parts = 10'000;  // Maximum number of parts of an upload.
-constexpr unsigned few_tries = 4;            // Without an answer, for lookups and probe().
-// Bytes that a slow server moves in a second while it is silent.
+constexpr unsigned few_tries = 4;            // Tries without an answer of lookups and probe().
+// Bytes that a slow server copies in a second; it sends nothing meanwhile.
 constexpr std::uint64_t server_pace = std::uint64_t{16} << 20;
 
 std::string quoted_tag(std::string tag) {
@@ -126,7 +126,7 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   } else if (call.method == "PUT") {
     request.headers.emplace_back("Content-Length: 0");
   }
-  // A transfer may take long, but a server that is silent is considered gone.
+  // A transfer may take long, but a server that sends nothing for too long is considered gone.
   const std::chrono::seconds work(call.server_bytes / server_pace);
   request.silence = net::max_silence() + work;
   request.timeout =
@@ -207,7 +207,7 @@ async::Task<net::Response> Bucket::call(Call call) {
 }
 
 async::Task<> Bucket::probe() {
-  // Concurrent calls keep their own policy.
+  // Another object, so that concurrent calls of this one keep their retry policy.
   Bucket bucket(loop_, settings_, retry_policy_.impatient(few_tries));
   if (run_) bucket.stop_calls_by(*run_, core::StopLevel::graceful);
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
@@ -358,7 +358,8 @@ async::Task<> Bucket::complete_upload(std::string key, std::string upload,
 async::Task<> Bucket::abort_upload(std::string key, std::string upload) {
   Call abort("give up " + key + " in", "DELETE", key);
   abort.query["uploadId"] = std::move(upload);
-  // A stop does not end this call, so that no part stays in the bucket; it is not waited for long.
+  // A stop does not cancel this call, so that no part stays in the bucket. As a lookup, the call is
+  // not retried for long.
   core::CancelSource never;
   abort.cancel = &never;
   abort.may_be_missing = abort.is_lookup = true;

@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr auto early = 10min;  // Keys are fetched again this long before they expire.
 
+/// Returns the path in the variable `name`, or else that of the file `usual` in ~/.aws.
 fs::path file_of(const char* name, const char* usual) {
   if (auto given = core::variable(name); !given.empty()) return given;
   const auto home = core::variable("HOME");
@@ -53,6 +54,7 @@ std::map<std::string, std::string> profile_of(const std::string& given) {
   return values;
 }
 
+/// Runs a `credential_process` and returns the keys that it prints.
 async::Task<FoundKeys> ask(std::string program) {
   for (const auto* name : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"})
     if (const auto file = core::variable(name);
@@ -61,7 +63,7 @@ async::Task<FoundKeys> ask(std::string program) {
                                    " names a file of the project, and a command that only looks "
                                    "runs no credential_process of it");
   net::ProgramCall call;
-  call.command = {"sh", "-c", program};  // Amazon's programs do the same.
+  call.command = {"sh", "-c", program};  // Amazon's programs also run it by the shell.
   const auto answer = co_await net::run_program(std::move(call));
   if (answer.code != 0 || answer.late)
     throw core::EnvironmentError(
@@ -79,9 +81,8 @@ IniFile parse_ini(std::string_view text) {
   std::string section;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
-    const bool nested =
-        line.starts_with(' ') ||
-        line.starts_with('\t');  // Nested values of a key without a value of its own (`s3 =`).
+    // Indented lines are values below a key that has no value itself (`s3 =`), and are ignored.
+    const bool nested = line.starts_with(' ') || line.starts_with('\t');
     line = std::string(core::trimmed(line));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line.front() == '[' && line.back() == ']') {

@@ -22,6 +22,7 @@ constexpr std::array text_options{
     TextOption{"region", Option::Type::text, &BucketSettings::region},
     TextOption{"aws_profile", Option::Type::text, &BucketSettings::aws_profile}};
 
+/// Returns true if the text consists of letters, digits and the characters of `more`.
 bool is_of(std::string_view text, std::string_view more) {
   return std::ranges::all_of(text, [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
