@@ -66,8 +66,9 @@ class TreeRemoval {
       }
     }
   }
-  /// errno of the first failure; 0 if there was none.
+  /// Returns errno of the first failure; 0 if there was none.
   int error() const { return error_; }
+  /// Returns the path of the first failure below the removed entry; begins with `/`, or is empty.
   const std::string& where() const { return where_; }
   std::size_t failures() const { return failures_; }
 
@@ -129,10 +130,10 @@ class TreeRemoval {
     if (!levels_.empty()) {
       above = Descriptor(::openat(folder_.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
       struct stat status {};
-      const bool is_it = above && ::fstat(above.get(), &status) == 0 &&
-                         status.st_dev == levels_.back().device &&
-                         status.st_ino == levels_.back().inode;
-      if (!is_it) {
+      const bool is_entered_from = above && ::fstat(above.get(), &status) == 0 &&
+                                   status.st_dev == levels_.back().device &&
+                                   status.st_ino == levels_.back().inode;
+      if (!is_entered_from) {
         fail(done.name, above ? EBUSY : errno);
         is_lost_ = true;
         return;
@@ -147,7 +148,7 @@ class TreeRemoval {
   int parent_ = -1;
   Descriptor folder_;  ///< The folder of the last level.
   std::vector<Level> levels_;
-  bool is_lost_ = false;
+  bool is_lost_ = false;  ///< A folder was moved meanwhile, so that its parent cannot be found.
   int error_ = 0;
   std::string where_;
   std::size_t failures_ = 0;
@@ -224,7 +225,7 @@ std::string read_if_file(const fs::path& path) {
   if (!fs::is_regular_file(path, error)) return {};
   try {
     return read_file(path);
-  } catch (const EnvironmentError&) {  // It may be gone by now, as a file of a process in /proc.
+  } catch (const EnvironmentError&) {  // The file may be gone by now, as in /proc.
     if (fs::is_regular_file(path, error)) throw;
     return {};
   }

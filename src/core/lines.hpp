@@ -32,7 +32,7 @@ class Lines {
       visit(std::string_view(line));
     }
   }
-  /// The beginning of a line whose end has not arrived.
+  /// Returns the beginning of a line whose end has not arrived.
   const std::string& rest() const { return rest_; }
   void clear() {
     rest_.clear();
