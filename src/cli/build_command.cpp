@@ -12,6 +12,7 @@
 namespace pipeline::cli {
 namespace {
 
+/// The environment of a step, or the error of preparing it.
 struct Prepared {
   const StepSpec* step;
   orchestrators::Environment environment;

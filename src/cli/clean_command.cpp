@@ -21,7 +21,7 @@ nlohmann::json to_json(const driver::CleanUpReport& report, bool is_dry_run) {
           {"bytes", report.freed}};
 }
 
-/// Asks before all runs are removed, because no number was given.
+/// Asks the user before all runs are removed: `--runs` was given without a number of runs to keep.
 void confirm_all_runs(driver::CleanUp& wanted, Context& context) {
   if (!wanted.runs || wanted.keep || wanted.dry_run || wanted.all || !wanted.keep_storage.empty())
     return;

@@ -141,8 +141,8 @@ std::string engine_elsewhere() {
     const auto endpoint = docker::find_endpoint();
     return endpoint.is_of_this_machine() ? std::string() : endpoint.url;
   } catch (const core::EnvironmentError&) {
-    return {};
-  }  // The code that needs the engine reports the error.
+    return {};  // A command that needs the engine will report the error.
+  }
 }
 
 std::string how_to_see(const std::string& endpoint) {

@@ -57,7 +57,8 @@ class LogPrinter {
   }
 
  private:
-  /// Returns the line, without its rank if a rank is wanted; nothing for a line of another one.
+  /// Returns the line. With `--rank`, returns a line of that rank without its prefix, and nothing
+  /// for lines of other ranks.
   std::optional<std::string_view> of_rank(std::string_view whole) const {
     const auto& wanted = context_.options().logs.rank;
     if (!wanted) return whole;
@@ -65,8 +66,9 @@ class LogPrinter {
     return found && found->first == *wanted ? std::optional(found->second) : std::nullopt;
   }
 
-  /// Returns the text for an unfinished line: on a terminal its last state in a line that is
-  /// rewritten, else the new bytes. A line that may turn out to be structured data is held back.
+  /// Returns the text for an unfinished line: on a terminal, a sequence that rewrites the line;
+  /// otherwise the new bytes. A line that may turn out to be structured data (`@pipe ...`) is held
+  /// back.
   std::string partial() {
     const std::string& rest = lines_.rest();
     if (rest.size() == shown_ || rest.starts_with('@')) return {};
@@ -159,8 +161,8 @@ struct OpenLog {
   driver::GrowingFile file;
 };
 
-/// Prints the logs of all steps of a run: those that have ended one after the other, and with
-/// `follow` those that are running line by line until the run ends.
+/// Prints the logs of all steps of a run. The logs of ended steps are printed one after the other.
+/// With `follow`, the lines of running steps are printed as they arrive, until the run ends.
 void print_all(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                const std::string& run, bool follow) {
   std::map<std::string, OpenLog> open;      // Keyed by the file's name.

@@ -76,9 +76,8 @@ struct Lines {
     return tag(paint, name, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
            for_terminal(model::shown_line(e.line), paint.on) + "\n";
   }
-  std::string operator()(const event::StepProgress&) const {
-    return "";
-  }  // Shown live; otherwise printed as the finished line.
+  // A live display shows progress itself; others print the line once it is finished.
+  std::string operator()(const event::StepProgress&) const { return ""; }
   std::string operator()(const event::StepRetried& e) const {
     std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
     if (e.memory) when += " with " + core::format_bytes(*e.memory);
@@ -146,7 +145,7 @@ class PlainProgress final : public Progress {
     const auto* log = std::get_if<event::StepLog>(&event);
     if (log && !io_.is_verbose) show_values(model_.step(log->step));
   }
-  /// Shows the values of a step that reports them, now and then.
+  /// Shows the values that a step reports, at most once in `pause`.
   void show_values(const driver::StepView& step) {
     constexpr std::chrono::seconds pause{30};
     if (step.values.empty() ||
@@ -205,7 +204,8 @@ void Progress::emit(const Event& event, driver::SteadyTime at) {
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
 }
 
-/// Shows the first failure of instances of a step that fail in the same way.
+/// Shows an event. Among instances of a step that fail in the same way, only the first failure is
+/// shown in full.
 void Progress::show_once(const Event& event) {
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (!finished || !finished->failure) return show(event);
@@ -220,6 +220,7 @@ void Progress::show_once(const Event& event) {
   show(again);
 }
 
+/// Returns false for events that are left out because there are too many of their kind.
 bool Progress::is_told(const Event& event) {
   if (std::holds_alternative<event::StepExpanded>(event)) return true;
   constexpr std::size_t max_failures = 10;

@@ -87,7 +87,8 @@ core::ExitCode show_background(const Context& context, const driver::BackgroundR
   return core::ExitCode::ok;
 }
 
-/// Drives a run. @param background null: the run is shown until it ends
+/// A function that drives a new or a resumed run until the run's end.
+/// @param background null: the run is shown until it ends
 using Drive = driver::RunEnd (*)(Context& context, RunDisplay& display,
                                  driver::Background* background);
 

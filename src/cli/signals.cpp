@@ -15,9 +15,10 @@ namespace {
 
 void ignore(int) {}
 
-volatile std::sig_atomic_t unheard = 0;  ///< Times of Ctrl-C since the event loop heard one.
-void (*volatile tell_loop)(int) = ignore;
+volatile std::sig_atomic_t unheard = 0;    ///< Number of SIGINTs since the loop last handled one.
+void (*volatile tell_loop)(int) = ignore;  ///< Asio's handler, which wakes the event loop.
 
+/// Ends the process. Called by a signal handler.
 [[noreturn]] void give_up() {
   pollfd errors{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&errors, 1, 0) > 0)
@@ -25,8 +26,8 @@ void (*volatile tell_loop)(int) = ignore;
   ::_exit(static_cast<int>(core::ExitCode::interrupted));
 }
 
-/// An event loop that is stuck hears no signal, so they are answered where they arrive: the second
-/// ends loops that look for it, the third ends the process.
+/// Handles SIGINT. A stuck event loop handles no signals, so the second unhandled SIGINT stops the
+/// loops that call core::check_reading(), and the third ends the process.
 void on_interrupt(int number) {
   const int error = errno;
   unheard = unheard + 1;
@@ -36,7 +37,7 @@ void on_interrupt(int number) {
   errno = error;
 }
 
-/// @return the handler before
+/// Makes on_interrupt() the handler of SIGINT. @return the earlier handler
 void (*handle_interrupt())(int) {
   struct sigaction action {
   }, before{};
@@ -52,7 +53,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
     : signals_(loop, SIGINT, SIGTERM, stop_at_once), cancel_(cancel), say_(std::move(say)) {
   struct sigaction hang_up {};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
-    signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
+    signals_.add(SIGHUP);  // Under nohup, or without a terminal, SIGHUP stays ignored.
   unheard = 0;
   core::stop_reading(false);
   if (const auto before = handle_interrupt(); before != on_interrupt) tell_loop = before;
@@ -60,7 +61,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
 }
 
 StopOnSignals::~StopOnSignals() {
-  // Signals are blocked in between: without the set, their defaults would end the process.
+  // Signals are blocked while their handlers change: the default handlers would end the process.
   sigset_t late, before;
   sigemptyset(&late);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) sigaddset(&late, number);
