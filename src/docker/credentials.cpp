@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The key of Docker Hub in docker's configuration, from before it had that name.
+/// The key of Docker Hub in docker's configuration: its address when it was the only registry.
 constexpr const char* hub_key = "https://index.docker.io/v1/";
 
 /// Encodes base64 with `-` and `_` and padding, as the engine requires.
@@ -87,7 +87,7 @@ std::string helper_for(const json& config, const std::string& registry) {
   return text_at(config, "credsStore");
 }
 
-/// Returns the one that engines and registries are sent, of those that a file has.
+/// Returns the credentials to send, if a file has several kinds of them.
 Credentials preferred(Credentials found) {
   if (!found.identity_token.empty()) return {{}, {}, std::move(found.identity_token), {}};
   if (!found.registry_token.empty()) return {{}, {}, {}, std::move(found.registry_token)};

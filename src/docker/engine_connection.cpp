@@ -23,7 +23,7 @@
 namespace pipeline::docker {
 namespace {
 
-/// `1.41` as a pair, for comparison.
+/// A version such as `1.41` as a pair, for comparison.
 using ApiVersion = std::pair<int, int>;
 constexpr ApiVersion newest_known{1, 50}, oldest_known{1, 40};
 
@@ -173,22 +173,21 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (failure.empty()) throw net::TransportError(*lost);
     if (!is_crowded(failure) || !call.repeatable || tries == max_tries) {
       const auto error = unreachable(endpoint_, failure);
-      if (known_info())
-        throw net::TransportError(
-            lost->curl_code(),
-            error.what());  // The engine responded before, so it may come back.
+      // An engine that has responded before may come back: this error is retried.
+      if (known_info()) throw net::TransportError(lost->curl_code(), error.what());
       throw UnreachableEngine(error);
     }
     co_await async::sleep(std::chrono::milliseconds(50 * tries));
   }
 }
 
+/// The state of a stream, shared by the exchange and the task that checks the engine.
 struct EngineConnection::StreamWatch {
   const EngineCall& call;
   core::CancelSource stop;  ///< Aborts the stream.
   core::CancelSource over;  ///< The stream has ended.
   bool opened = false;
-  std::string trouble;  ///< Why it was aborted.
+  std::string trouble;  ///< Why the stream was aborted; empty: it was not.
 };
 
 async::Task<net::Response> EngineConnection::exchange_stream(net::Request prepared,
@@ -333,8 +332,8 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
         response = co_await exchange_stream(prepared, call);
       else
         response = co_await exchange(prepared, call);
-      if (response.status < 300 || response.status == 304)
-        co_return response;  // 304: the object already has the requested state.
+      // The status 304 means that the object already has the requested state.
+      if (response.status < 300 || response.status == 304) co_return response;
       const auto message = message_of(response.body);
       words = "cannot " + call.what + ": " + message;
       failure = std::make_exception_ptr(

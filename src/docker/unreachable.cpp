@@ -10,8 +10,8 @@
 namespace pipeline::docker {
 namespace {
 
-/// A cause and its advice. {host} is the endpoint's host, {certificates} the folder of its TLS
-/// files, {missing} those that are missing.
+/// A cause and its advice. In the advice, {host} stands for the endpoint's host, and {certificates}
+/// for the folder of its TLS files.
 struct Cause {
   std::string_view text;  ///< Part of the transport's message.
   std::string_view advice;
@@ -171,7 +171,7 @@ std::string filled(std::string_view advice, const Endpoint& endpoint) {
   return text;
 }
 
-/// Returns the TLS files that do not exist.
+/// Returns the TLS files that do not exist, such as `ca.pem and no key.pem`.
 std::string missing_files(const Endpoint& endpoint) {
   std::string missing;
   for (const auto& [name, file] :
