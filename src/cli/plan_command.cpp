@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "cli/commands.hpp"
+#include "cli/context.hpp"
 #include "core/file.hpp"
 #include "driver/origin.hpp"
 #include "driver/plan.hpp"

@@ -358,9 +358,8 @@ async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::Can
 async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retries) {
   const auto* engine = co_await info();
   if (engine->podman) co_return true;
-  // The engine emits the event when it has stored the container's output, which may be long after
-  // the container's end. But the event follows at once after the engine shows the container as
-  // ended, and this function is called later than that.
+  // The engine emits the event when it has stored the container's output: perhaps long after the
+  // container's end, but at once after it shows the container as ended.
   constexpr std::chrono::seconds latest_event(10);
   nlohmann::json filters;
   filters["type"] = {"container"};
