@@ -26,7 +26,7 @@ class JobFolder {
   }
   /// Returns the shorter of `pause` and the time until the next look, in milliseconds. A `pause` of
   /// -1 is an endless one, and so is the result -1.
-  int at_most(int pause) const {
+  int limited_pause(int pause) const {
     return !folder_[0] || (pause >= 0 && pause < look_again) ? pause : look_again;
   }
   /// Looks if the last look is long enough ago. Returns true once the folder was missing in two

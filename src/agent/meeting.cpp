@@ -146,7 +146,7 @@ bool Meeting::is_whole() const {
 }
 
 void Meeting::tell(State state) {
-  if (node_ == 0) return note(0, state);
+  if (node_ == 0) return record_state(0, state);
   for (const auto& peer : peers_) send_text(peer.file, std::string{letter_of(state), '\n'});
 }
 
@@ -178,7 +178,7 @@ bool Meeting::read(Peer& peer) {
   const ssize_t count = recv(peer.file, bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   peer.bytes.append(bytes, static_cast<std::size_t>(count));
-  hear(peer);
+  handle_lines(peer);
   return count > 0 && peer.bytes.size() < (node_ > 0 ? max_begin_line : max_meeting_line);
 }
 
@@ -187,14 +187,14 @@ void Meeting::accept_all() {
   for (std::size_t count = 0; count < max_strangers; ++count) {
     const int file = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (file < 0) return;
-    make_room();
+    drop_stranger();
     peers_.push_back({file});
   }
 }
 
 /// Closes the oldest stranger's connection if there are too many: a node sends its `ID NODE` as
 /// soon as it connects, so that the oldest stranger is most likely not a node.
-void Meeting::make_room() {
+void Meeting::drop_stranger() {
   Peer* first = nullptr;
   std::size_t strangers = 0;
   for (auto& peer : peers_) {
@@ -213,7 +213,7 @@ bool Meeting::is_connected_to(unsigned long node) const {
   return false;
 }
 
-void Meeting::hear(Peer& peer) {
+void Meeting::handle_lines(Peer& peer) {
   for (std::size_t end; (end = peer.bytes.find('\n')) != std::string::npos;) {
     const auto line = peer.bytes.substr(0, end);
     peer.bytes.erase(0, end + 1);
@@ -226,7 +226,7 @@ void Meeting::hear(Peer& peer) {
                                                 : Command::none);
     } else if (peer.node > 0) {
       for (const auto state : {State::waits, State::failed, State::has_ended})
-        if (line == std::string{letter_of(state)}) note(peer.node, state);
+        if (line == std::string{letter_of(state)}) record_state(peer.node, state);
     } else {
       const auto space = line.rfind(' ');
       const auto node = space == std::string::npos ? 0 : strtoul(&line[space + 1], nullptr, 10);
@@ -241,10 +241,10 @@ void Meeting::hear(Peer& peer) {
 }
 
 /// Records the state of a node, and sends the command that follows from the states to all nodes.
-void Meeting::note(unsigned node, State state) {
+void Meeting::record_state(unsigned node, State state) {
   states_[node] = letter_of(state);
   if (state == State::failed) {
-    if (!is_stopping_) tell_all({stop_line});
+    if (!is_stopping_) send_to_all({stop_line});
     is_stopping_ = true;
     return;
   }
@@ -253,7 +253,7 @@ void Meeting::note(unsigned node, State state) {
   is_stopping_ = false;
   // Any letter but those of the states: each node has to say `waits` again before the next begin.
   if (state == State::waits) states_.assign(nodes_, 'r');
-  tell_all(state == State::waits ? begin_text() : std::string{end_line});
+  send_to_all(state == State::waits ? begin_text() : std::string{end_line});
 }
 
 /// Returns the begin command with the addresses of all nodes, which are all connected by now.
@@ -269,7 +269,7 @@ std::string Meeting::begin_text() {
   return text;
 }
 
-void Meeting::tell_all(const std::string& command) {
+void Meeting::send_to_all(const std::string& command) {
   for (const auto& peer : peers_)
     if (peer.node > 0) send_text(peer.file, command + "\n");
   commands_.push_back(command[0] == begin_line  ? Command::begin

@@ -64,12 +64,12 @@ class Meeting {
   };
   bool read(Peer& peer);
   void accept_all();
-  void make_room();
-  void hear(Peer& peer);
+  void drop_stranger();
+  void handle_lines(Peer& peer);
   bool is_connected_to(unsigned long node) const;
-  void note(unsigned node, State state);
+  void record_state(unsigned node, State state);
   std::string begin_text();
-  void tell_all(const std::string& command);
+  void send_to_all(const std::string& command);
 
   const unsigned node_, nodes_;
   const std::string id_;

@@ -147,7 +147,7 @@ class RankNode {
   void wait_for_news();
   void pass_on(bool is_last);
   void reap();
-  void take_end(unsigned local, int code, const rusage& used);
+  void handle_end(unsigned local, int code, const rusage& used);
   void obey(Meeting::Command command);
   void end_processes();
   void finish_ending();
@@ -372,11 +372,11 @@ void RankNode::reap() {
     for (unsigned local = 0; local < options_.processes; ++local) {
       if (processes_[local].pid != child) continue;
       processes_[local].pid = -1;
-      take_end(local, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), used);
+      handle_end(local, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), used);
     }
 }
 
-void RankNode::take_end(unsigned local, int code, const rusage& used) {
+void RankNode::handle_end(unsigned local, int code, const rusage& used) {
   const bool is_enough = code == 0 && options_.first_is_enough && options_.node == 0 && local == 0;
   const bool has_failed = code != 0 && !is_ending_;
   const bool is_executed = code != 126 && code != 127;

@@ -1,6 +1,6 @@
 /// @file
-/// The processes of one node of a step with `nodes`, that is, of a distributed step. A process is a
-/// rank: the number of the process among those of all nodes.
+/// The processes of one node of a step with `nodes`, that is, of a distributed step. Each process
+/// has a rank: its number among the processes of all nodes.
 #pragma once
 
 namespace pipeline::kubernetes_api {

@@ -39,7 +39,7 @@ bool Silence::is_over_limit() {
   return is_reported_ = true;
 }
 
-int Silence::at_most(int pause) const {
+int Silence::limited_pause(int pause) const {
   const auto now = silence_clock();
   const auto take = [&](long next) {
     const long left = next > now ? shorter(next - now, max_wait) : 0;

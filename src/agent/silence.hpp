@@ -23,7 +23,7 @@ class Silence {
   bool is_over_limit();
   /// Returns the shorter of `pause` and the time until the next call of is_over_limit() or
   /// look_for_progress() can matter. A `pause` of -1 is an endless one, and so is the result -1.
-  int at_most(int pause) const;
+  int limited_pause(int pause) const;
   /// Looks whether the step makes progress, if the last look is long enough ago. Returns how long
   /// ago the last progress was if that is to be reported, which is at most four times within the
   /// limit; otherwise nothing.

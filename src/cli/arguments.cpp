@@ -34,7 +34,7 @@ std::vector<std::string> shown_names(const Options& start) {
 }
 
 /// Replaces `pipe` in texts by the program's own name.
-std::string named(std::string text, const Options& start) {
+std::string with_own_name(std::string text, const Options& start) {
   if (!start.program) return text;
   for (auto at = text.find("pipe "); at != text.npos;
        at = text.find("pipe ", at + start.name.size()))
@@ -94,7 +94,7 @@ std::unique_ptr<CLI::App> make_app(const CommandEntry& command, Options& options
                                         options.name + " " + command.name);
   // parse_arguments() reports extra arguments, with the option that was probably meant.
   app->allow_extras();
-  app->footer(named(command.more, options));
+  app->footer(with_own_name(command.more, options));
   app->get_formatter()->column_width(30);
   app->get_formatter()->label("REQUIRED", "");
   command.add_options(*app, options);

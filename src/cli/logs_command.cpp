@@ -105,7 +105,8 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-bool goes_on(driver::Drivers& drivers, store::RunStore& store, const std::string& run_id) {
+bool is_run_in_progress(driver::Drivers& drivers, store::RunStore& store,
+                        const std::string& run_id) {
   auto run = store.runs().find(run_id);
   return run && drivers.goes_on(*run);
 }
@@ -120,7 +121,7 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
   LogPrinter printer(context, attempt.step, attempt.number, {.partial = follow});
   driver::GrowingFile file(store.paths().log_file(attempt.log));
   const auto is_over = [&] {
-    if (!goes_on(drivers, store, attempt.run)) return true;
+    if (!is_run_in_progress(drivers, store, attempt.run)) return true;
     const auto all = store.attempts().list(attempt.run, attempt.step);
     const auto now = std::ranges::find(all, attempt.number, &store::AttemptRecord::number);
     return now == all.end() || now->ended != WallTime{};
@@ -137,7 +138,7 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
 void follow(const Context& context, driver::Drivers& drivers, store::RunStore& store,
             const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over = !goes_on(drivers, store, run) ||
+    const bool over = !is_run_in_progress(drivers, store, run) ||
                       has_ended(driver::recorded_step(store, *store.runs().find(run), name));
     auto attempts = store.attempts().list(run, name);
     std::erase_if(attempts,
@@ -169,7 +170,7 @@ void print_all(const Context& context, driver::Drivers& drivers, store::RunStore
   std::map<std::string, unsigned> printed;  // The last attempt of each step that has been printed.
   std::set<std::string> ended;
   for (;;) {
-    const bool is_last = !follow || !goes_on(drivers, store, run);
+    const bool is_last = !follow || !is_run_in_progress(drivers, store, run);
     auto steps = store.runs().steps(run);
     std::ranges::stable_sort(steps, {}, &store::StepRecord::started);
     for (const auto& step : steps) {

@@ -149,9 +149,9 @@ class PlainProgress final : public Progress {
   void show_values(const driver::StepView& step) {
     constexpr std::chrono::seconds pause{30};
     if (step.values.empty() ||
-        io_.now() - told_.try_emplace(step.name, step.since).first->second < pause)
+        io_.now() - shown_at_.try_emplace(step.name, step.since).first->second < pause)
       return;
-    told_[step.name] = io_.now();
+    shown_at_[step.name] = io_.now();
     io_.write(tag(io_.paint, step.name) + for_terminal(step.values.text(), false) + "\n");
   }
   /// Shows a line at each tenth of the instances.
@@ -161,7 +161,8 @@ class PlainProgress final : public Progress {
       io_.write(tag(io_.paint, group.name) + group.text() + "\n");
   }
   std::map<std::string, std::size_t> tenths_;
-  std::map<std::string, driver::SteadyTime> told_;  ///< When the values of a step were shown last.
+  /// When the values of each step were shown last.
+  std::map<std::string, driver::SteadyTime> shown_at_;
 };
 
 class QuietProgress final : public Progress {
@@ -198,7 +199,7 @@ void Progress::emit(const Event& event, driver::SteadyTime at) {
   model_.apply(event, at);
   if (shows_all_)
     show(event);
-  else if (is_told(event))
+  else if (is_shown(event))
     show_once(event);
   if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && !shows_all_)
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
@@ -221,7 +222,7 @@ void Progress::show_once(const Event& event) {
 }
 
 /// Returns false for events that are left out because there are too many of their kind.
-bool Progress::is_told(const Event& event) {
+bool Progress::is_shown(const Event& event) {
   if (std::holds_alternative<event::StepExpanded>(event)) return true;
   constexpr std::size_t max_failures = 10;
   const auto* step = step_of(event);

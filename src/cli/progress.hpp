@@ -54,7 +54,7 @@ class Progress : public EventSink {
   std::map<std::string, std::string> failed_;
 
  private:
-  bool is_told(const Event& event);
+  bool is_shown(const Event& event);
   void show_once(const Event& event);
   std::function<void(const Event&)> record_;
   bool shows_all_;

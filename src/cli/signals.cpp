@@ -15,8 +15,10 @@ namespace {
 
 void ignore(int) {}
 
-volatile std::sig_atomic_t unheard = 0;    ///< Number of SIGINTs since the loop last handled one.
-void (*volatile tell_loop)(int) = ignore;  ///< Asio's handler, which wakes the event loop.
+/// The number of SIGINTs since the event loop last handled a signal.
+volatile std::sig_atomic_t pending_interrupts = 0;
+/// Asio's handler of SIGINT, which wakes the event loop.
+void (*volatile wake_loop)(int) = ignore;
 
 /// Ends the process. Called by a signal handler.
 [[noreturn]] void give_up() {
@@ -30,10 +32,10 @@ void (*volatile tell_loop)(int) = ignore;  ///< Asio's handler, which wakes the 
 /// loops that call core::check_reading(), and the third ends the process.
 void on_interrupt(int number) {
   const int error = errno;
-  unheard = unheard + 1;
-  if (unheard > 1) core::stop_reading(true);
-  if (unheard > 2) give_up();
-  tell_loop(number);
+  pending_interrupts = pending_interrupts + 1;
+  if (pending_interrupts > 1) core::stop_reading(true);
+  if (pending_interrupts > 2) give_up();
+  wake_loop(number);
   errno = error;
 }
 
@@ -54,9 +56,9 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   struct sigaction hang_up {};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
     signals_.add(SIGHUP);  // Under nohup, or without a terminal, SIGHUP stays ignored.
-  unheard = 0;
+  pending_interrupts = 0;
   core::stop_reading(false);
-  if (const auto before = handle_interrupt(); before != on_interrupt) tell_loop = before;
+  if (const auto before = handle_interrupt(); before != on_interrupt) wake_loop = before;
   wait();
 }
 
@@ -69,7 +71,7 @@ StopOnSignals::~StopOnSignals() {
   boost::system::error_code ignored;
   signals_.clear(ignored);
   for (const int number : {SIGTERM, SIGHUP, stop_at_once}) ::signal(number, SIG_IGN);
-  tell_loop = ignore;
+  wake_loop = ignore;
   handle_interrupt();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -77,7 +79,7 @@ StopOnSignals::~StopOnSignals() {
 void StopOnSignals::wait() {
   signals_.async_wait([this](boost::system::error_code error, int number) {
     if (error) return;
-    unheard = 0;
+    pending_interrupts = 0;
     if (cancel_.level() == core::StopLevel::none && number != stop_at_once) {
       say_("stopping gracefully; press Ctrl-C again to stop at once");
       cancel_.stop(core::StopLevel::graceful);

@@ -16,17 +16,18 @@ namespace pipeline::core {
 /// Maximum size of a text that is held in memory as a whole.
 inline constexpr std::size_t largest_text = std::size_t{64} << 20;
 
-/// Returns the whole content. Throws EnvironmentError if the file is longer than `most` bytes, as a
+/// Returns the whole content. Throws EnvironmentError if the file is longer than `max_bytes`, as a
 /// device may be.
-std::string read_file(const std::filesystem::path& path, std::size_t most = largest_text);
+std::string read_file(const std::filesystem::path& path, std::size_t max_bytes = largest_text);
 
 /// Returns the content of a regular file; empty if there is no regular file at the path.
 std::string read_if_file(const std::filesystem::path& path);
 
 /// Returns the content of a file that a step or another user may have written. Returns nothing if
 /// the file does not exist, is not a regular file (links are not followed, and pipes are not waited
-/// for), or is longer than `most` bytes, even if it grows meanwhile.
-std::optional<std::string> read_untrusted_file(const std::filesystem::path& path, std::size_t most);
+/// for), or is longer than `max_bytes`, even if it grows meanwhile.
+std::optional<std::string> read_untrusted_file(const std::filesystem::path& path,
+                                               std::size_t max_bytes);
 
 /// Writes all bytes to the open file. @param path for the message of the EnvironmentError
 void write_fully(int descriptor, std::string_view bytes, const std::filesystem::path& path);

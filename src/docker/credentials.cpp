@@ -44,7 +44,8 @@ std::string host_of(std::string_view key) {
   return std::string(key.substr(0, key.find('/')));
 }
 
-bool names(const std::string& key, const std::string& registry) {
+/// Returns true if a key of docker's configuration stands for the registry.
+bool is_key_of(const std::string& key, const std::string& registry) {
   const auto host = host_of(key);
   if (registry == "docker.io")
     return host == "index.docker.io" || host == "docker.io" || host == "registry-1.docker.io";
@@ -73,7 +74,7 @@ Credentials from_auths(const json& config, const std::string& registry) {
   const auto auths = config.find("auths");
   if (auths == config.end() || !auths->is_object()) return {};
   for (const auto& [key, entry] : auths->items())
-    if (names(key, registry))
+    if (is_key_of(key, registry))
       if (auto found = from_entry(entry); !found.empty()) return found;
   return {};
 }
@@ -83,7 +84,7 @@ std::string helper_for(const json& config, const std::string& registry) {
   if (const auto helpers = config.find("credHelpers");
       helpers != config.end() && helpers->is_object())
     for (const auto& [key, helper] : helpers->items())
-      if (names(key, registry) && helper.is_string()) return helper.get<std::string>();
+      if (is_key_of(key, registry) && helper.is_string()) return helper.get<std::string>();
   return text_at(config, "credsStore");
 }
 

@@ -325,7 +325,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
   for (;;) {
     std::optional<std::chrono::milliseconds> pause;
     std::exception_ptr failure;
-    std::string words;
+    std::string error_text;
     try {
       net::Response response;
       if (call.stream)
@@ -335,19 +335,20 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
       // The status 304 means that the object already has the requested state.
       if (response.status < 300 || response.status == 304) co_return response;
       const auto message = message_of(response.body);
-      words = "cannot " + call.what + ": " + message;
+      error_text = "cannot " + call.what + ": " + message;
       failure = std::make_exception_ptr(
-          EngineError(response.status, words, advice_for(message, call.registry)));
+          EngineError(response.status, error_text, advice_for(message, call.registry)));
       pause = retries.after(response.status, message);
     } catch (const net::TransportError& error) {
-      words = "cannot " + call.what + ": " + error.what();
-      failure = std::make_exception_ptr(net::TransportError(error.curl_code(), words));
+      error_text = "cannot " + call.what + ": " + error.what();
+      failure = std::make_exception_ptr(net::TransportError(error.curl_code(), error_text));
       pause = retries.after(error);
     }
     const bool may_retry = call.retried && !(call.stream && call.on_body) &&
                            !is_stopped(call.cancel) && !is_stopped(call.retries);
     if (!may_retry || !pause) std::rethrow_exception(failure);
-    core::log::info("engine: " + words + "; retried in " + std::to_string(pause->count()) + " ms");
+    core::log::info("engine: " + error_text + "; retried in " + std::to_string(pause->count()) +
+                    " ms");
     co_await async::sleep(*pause, call.cancel ? call.cancel : call.retries);
     if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
@@ -357,7 +358,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
     } catch (const EngineError& error) {
       // The look-up was refused. The result of the call is unknown, as when the connection is lost.
       if (!is_retryable(error.status(), error.what())) throw;
-      throw net::TransportError(CURLE_HTTP_RETURNED_ERROR, words + "; " + error.what());
+      throw net::TransportError(CURLE_HTTP_RETURNED_ERROR, error_text + "; " + error.what());
     }
     if (before) co_return std::move(*before);
   }

@@ -32,7 +32,8 @@ namespace {
 constexpr std::string_view empty_image = "scratch";
 constexpr std::uint64_t large_context = 100'000'000;
 
-bool made_of(std::string_view text, std::string_view others) {
+/// Returns true if the text is not empty, and consists of letters, digits and the other characters.
+bool consists_of(std::string_view text, std::string_view others) {
   return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
     return std::isalnum(c) || others.find(static_cast<char>(c)) != others.npos;
   });
@@ -125,13 +126,13 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
 }
 
 void check_apt_package(const std::string& package) {
-  if (package.front() == '-' || !made_of(package, "+-.:=/~_"))
+  if (package.front() == '-' || !consists_of(package, "+-.:=/~_"))
     throw core::InputError("apt_packages: '" + package + "' is not a Debian package",
                            "write NAME or NAME=VERSION");
 }
 
 void check_user(const std::string& user) {
-  if (!made_of(user, "_-.:") || std::ranges::count(user, ':') > 1 || user.front() == '-')
+  if (!consists_of(user, "_-.:") || std::ranges::count(user, ':') > 1 || user.front() == '-')
     throw core::InputError("user '" + user + "' is not a user's name",
                            "write NAME, UID or UID:GID");
 }
@@ -202,7 +203,7 @@ class ImagePlanner {
           "write NAME or REGISTRY/NAME, without a tag");
     plan_.tag = settings_.image_tag.value_or("");
     if (!plan_.tag.empty() && (plan_.tag.size() > 128 || plan_.tag.front() == '.' ||
-                               plan_.tag.front() == '-' || !made_of(plan_.tag, "._-")))
+                               plan_.tag.front() == '-' || !consists_of(plan_.tag, "._-")))
       throw core::InputError("image_tag '" + plan_.tag + "' is not a tag",
                              "letters, digits, `_`, `.`, `-`");
     if (plan_.tag.starts_with("env-") || plan_.tag.starts_with("own-"))

@@ -205,14 +205,14 @@ std::string last_line(const std::string& text) {
 }  // namespace
 
 UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why) {
-  const auto is = [&](std::string_view prefix) { return endpoint.url.starts_with(prefix); };
+  const auto has_scheme = [&](std::string_view prefix) { return endpoint.url.starts_with(prefix); };
   std::vector<std::string> advice;
   std::string reason = why;
-  if (is("ssh://")) {
+  if (has_scheme("ssh://")) {
     const auto line = last_line(why);
     reason = line.starts_with("ssh: ") ? line : "ssh: " + line;
     advice.emplace_back(filled(advice_for(why, ssh_causes), endpoint));
-  } else if (is("unix://")) {
+  } else if (has_scheme("unix://")) {
     if (why.find("Permission denied") != why.npos) {
       advice.emplace_back(
           "your user may not use the socket: `sudo usermod -aG docker $USER`, then log in again");

@@ -191,9 +191,9 @@ async::Task<net::Response> Bucket::call(Call call) {
       if (!is_refused || (response.status == 404 && call.may_be_missing)) co_return response;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(call.what, answer, where());
-      const bool passes = is_retryable(error.status(), error.code()) ||
-                          (response.status < 300 && error.code() == "InternalError");
-      if (!passes || backoff.exhausted()) throw S3Error(error);
+      const bool is_transient = is_retryable(error.status(), error.code()) ||
+                                (response.status < 300 && error.code() == "InternalError");
+      if (!is_transient || backoff.exhausted()) throw S3Error(error);
       why = error.what();
       wanted = net::wanted_pause(response);
     } catch (const net::TransportError& error) {
@@ -380,7 +380,7 @@ async::Task<PodAccess::Keys> Bucket::keys_for_pod() {
   Keys keys{.variables = {{"AWS_ACCESS_KEY_ID", found.keys.id},
                           {"AWS_SECRET_ACCESS_KEY", found.keys.secret}},
             .origin = found.origin,
-            .expiry = found.runs_out};
+            .expiry = found.expiry};
   if (!found.keys.session_token.empty())
     keys.variables["AWS_SESSION_TOKEN"] = found.keys.session_token;
   co_return keys;

@@ -22,7 +22,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto early = 10min;  // Keys are fetched again this long before they expire.
+constexpr auto renewal_margin = 10min;  // Keys are fetched again this long before they expire.
 
 /// Returns the path in the variable `name`, or else that of the file `usual` in ~/.aws.
 fs::path file_of(const char* name, const char* usual) {
@@ -55,7 +55,7 @@ std::map<std::string, std::string> profile_of(const std::string& given) {
 }
 
 /// Runs a `credential_process` and returns the keys that it prints.
-async::Task<FoundKeys> ask(std::string program) {
+async::Task<FoundKeys> run_credential_process(std::string program) {
   for (const auto* name : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"})
     if (const auto file = core::variable(name);
         core::only_looks() && !file.empty() && core::is_in_project(file))
@@ -109,7 +109,7 @@ FoundKeys parse_process_output(std::string_view text, const std::string& program
         "the credential_process of ~/.aws (" + program +
         ") printed no keys: it has to print JSON with AccessKeyId and SecretAccessKey");
   found.origin = "the credential_process of ~/.aws";
-  found.runs_out = parse_time(value("Expiration"));
+  found.expiry = parse_time(value("Expiration"));
   return found;
 }
 
@@ -121,7 +121,8 @@ std::string CredentialSource::region() const {
 }
 
 async::Task<FoundKeys> CredentialSource::find() {
-  if (found_ && (!found_->runs_out || *found_->runs_out - early > std::chrono::system_clock::now()))
+  if (found_ &&
+      (!found_->expiry || *found_->expiry - renewal_margin > std::chrono::system_clock::now()))
     co_return *found_;
   FoundKeys found;
   found.keys = {core::variable("AWS_ACCESS_KEY_ID"), core::variable("AWS_SECRET_ACCESS_KEY"),
@@ -135,7 +136,7 @@ async::Task<FoundKeys> CredentialSource::find() {
     found.origin = "the profile '" + name + "' of ~/.aws";
     if (const auto program = values["credential_process"];
         found.keys.id.empty() && !program.empty())
-      found = co_await ask(program);
+      found = co_await run_credential_process(program);
     if (found.keys.id.empty() || found.keys.secret.empty())
       throw core::EnvironmentError(
           "there are no keys for the remote store: neither AWS_ACCESS_KEY_ID and "

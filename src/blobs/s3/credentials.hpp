@@ -21,7 +21,7 @@ IniFile parse_ini(std::string_view text);
 struct FoundKeys {
   Keys keys;
   std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
-  std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Expiry time, if known.
+  std::optional<std::chrono::system_clock::time_point> expiry;  ///< Expiry time, if known.
 };
 
 /// Parses the output of a `credential_process` (Version 1). Throws EnvironmentError.
