@@ -172,7 +172,7 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
 
 /// Returns utime, stime, cutime and cstime, which are fields 14 to 17 of proc_pid_stat(5).
 unsigned long ticks_in(const char* stat) {
-  const char* at = strrchr(stat, ')');  // Of the second field.
+  const char* at = strrchr(stat, ')');  // The end of the second field, the name.
   for (int field = 2; at && field < 14; ++field) at = strchr(at + 1, ' ');
   unsigned long sum = 0;
   for (int i = 0; at && i < 4; ++i) {

@@ -53,6 +53,14 @@ bool is_legible(int number) {
   return is_legible(level(36), level(6), level(1));
 }
 
+/// Returns true for an SGR code of one number that cannot hide text: emphasis and its end, and the
+/// colours of the foreground but black and white.
+bool is_harmless(int code) {
+  const bool is_emphasis = code <= 4 || code == 7 || (code >= 22 && code <= 24) || code == 27;
+  const bool is_colour = code == 39 || (code >= 31 && code <= 36) || (code >= 90 && code <= 96);
+  return is_emphasis || is_colour;
+}
+
 /// Returns the codes of a colour sequence (SGR) that cannot hide text: without concealment,
 /// backgrounds, fonts, and black and white.
 std::string legible_codes(std::string_view codes) {
@@ -79,8 +87,7 @@ std::string legible_codes(std::string_view codes) {
           count == 3 ? is_legible(at(i + 2)) : is_legible(at(i + 2), at(i + 3), at(i + 4));
       if (code == 38 && is_seen) keep(i, count);
       i += count - 1;
-    } else if (code <= 4 || code == 7 || (code >= 22 && code <= 24) || code == 27 || code == 39 ||
-               (code >= 31 && code <= 36) || (code >= 90 && code <= 96)) {
+    } else if (is_harmless(code)) {
       keep(i, 1);
     }
   }

@@ -33,8 +33,10 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
       answer.failure = program + " failed: " + first_line(said.output);
   } else {
     const auto json = core::parse_json(said.output);
-    if (json.is_object() && json.contains("Username") && json["Username"].is_string() &&
-        json.contains("Secret") && json["Secret"].is_string()) {
+    const auto has_text = [&](const char* key) {
+      return json.is_object() && json.contains(key) && json[key].is_string();
+    };
+    if (has_text("Username") && has_text("Secret")) {
       answer.username = json["Username"].get<std::string>();
       answer.secret = json["Secret"].get<std::string>();
     } else {

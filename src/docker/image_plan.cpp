@@ -202,8 +202,9 @@ class ImagePlanner {
           "target_repository '" + plan_.repository + "' is not a repository's name",
           "write NAME or REGISTRY/NAME, without a tag");
     plan_.tag = settings_.image_tag.value_or("");
-    if (!plan_.tag.empty() && (plan_.tag.size() > 128 || plan_.tag.front() == '.' ||
-                               plan_.tag.front() == '-' || !consists_of(plan_.tag, "._-")))
+    const bool is_tag = consists_of(plan_.tag, "._-") && plan_.tag.size() <= 128 &&
+                        plan_.tag.front() != '.' && plan_.tag.front() != '-';
+    if (!plan_.tag.empty() && !is_tag)
       throw core::InputError("image_tag '" + plan_.tag + "' is not a tag",
                              "letters, digits, `_`, `.`, `-`");
     if (plan_.tag.starts_with("env-") || plan_.tag.starts_with("own-"))

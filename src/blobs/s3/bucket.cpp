@@ -304,9 +304,9 @@ async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::str
   } catch (const S3Error& error) {
     // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
     knows_conditions = error.status() != 501;
-    if (knows_conditions && error.status() != 412 && error.code() != "ConditionalRequestConflict" &&
-        !(error.status() == 404 && error.code() == "NoSuchKey"))
-      throw;
+    const bool is_unmet = error.status() == 412 || error.code() == "ConditionalRequestConflict" ||
+                          (error.status() == 404 && error.code() == "NoSuchKey");
+    if (knows_conditions && !is_unmet) throw;
   }
   if (!knows_conditions) {
     co_await this->put(std::move(key), body);
