@@ -251,17 +251,17 @@ void RankNode::give_up_without_addresses() {
 }
 
 void RankNode::try_to_meet() {
-  std::string main, why;
+  std::string address, why;  // The first address, and why no connection with it is possible.
   for (std::size_t i = 0; i < (options_.is_met_first ? addresses_.size() : 1); ++i) {
-    const auto no = meeting_.connect(addresses_[i].c_str(), options_.port.c_str());
-    if (no.empty()) return meeting_.tell(Meeting::State::waits);
-    if (why.empty()) main = addresses_[i], why = no;
+    const auto failure = meeting_.connect(addresses_[i].c_str(), options_.port.c_str());
+    if (failure.empty()) return meeting_.tell(Meeting::State::waits);
+    if (why.empty()) address = addresses_[i], why = failure;
   }
   const auto waited = now_ms() - began_ms_;
   const auto reason = options_.node == 0
                           ? "cannot listen at the port " + options_.port + ": " + why
                           : "node " + std::to_string(options_.node) + " cannot reach node 0 at " +
-                                main + ":" + options_.port + ": " + why;
+                                address + ":" + options_.port + ": " + why;
   if (waited >= notice_after_ms && !has_noticed_) {
     has_noticed_ = true;
     write_whole(STDERR_FILENO, "pipe: " + reason + "; trying on\n");

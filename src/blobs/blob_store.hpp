@@ -98,8 +98,8 @@ class PodAccess {
   virtual ~PodAccess() = default;
 
   enum class Method { read, write };
-  /// Returns a URL that allows this request without keys, for 7 days or until temporary keys
-  /// expire.
+  /// Returns a URL that allows this request without access keys, for 7 days or until temporary
+  /// access keys expire.
   virtual async::Task<std::string> presigned(Method method, std::string key) = 0;
   /// Many presigned URLs, split into their common text before and after a number, and one
   /// signature each.
@@ -119,7 +119,7 @@ class PodAccess {
     std::string before, after;
     std::vector<std::string> signatures;
   };
-  /// Returns the URLs by which these blobs are read, all signed at the same time.
+  /// Returns the URLs by which the blobs of these keys are read, all signed at the same time.
   virtual async::Task<KeyedUrls> presigned_reads(std::vector<std::string> keys) = 0;
 
   // Uploads in parts: the blob appears, as a whole, once its upload is completed.
@@ -129,8 +129,8 @@ class PodAccess {
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
   virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
-  /// Returns the open uploads of all keys; nothing if the server does not list them, or not for
-  /// these keys (s3:ListBucketMultipartUploads).
+  /// Returns the open uploads of all blobs. Returns none if the server does not list uploads, or
+  /// the access keys do not permit a list (s3:ListBucketMultipartUploads).
   virtual async::Task<std::vector<OpenUpload>> open_uploads() = 0;
   /// Returns the server's description of a blob, or nothing if there is no such blob.
   virtual async::Task<std::optional<Attestation>> attest(std::string key) = 0;
@@ -148,6 +148,7 @@ class PodAccess {
     std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
     std::optional<std::chrono::system_clock::time_point> expiry;  ///< Unset if it is not known.
   };
+  /// Returns the access keys of this process.
   virtual async::Task<Keys> keys_for_pod() = 0;
 };
 
@@ -196,9 +197,10 @@ class BlobStore {
                                                          core::CancelSource* cancel = nullptr) = 0;
   /// Writes a small blob if the present blob has this tag, or, for an empty tag, if there is none.
   /// A key that is written so is never written by put(). Returns the new tag, or nothing if the
-  /// condition does not hold. The reason can be this call itself: it retries if the response to its
-  /// first request was lost. Servers without conditional writes, such as rclone's, write the blob
-  /// in any case; the returned tag is then empty.
+  /// condition does not hold. This may be the work of this call: if the response to its first
+  /// request was lost, the retry finds the blob that this call itself has written. Servers without
+  /// conditional writes, such as rclone's, write the blob in any case; the returned tag is then
+  /// empty.
   virtual async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                          std::string tag) = 0;
   /// Returns all blobs whose keys begin with the prefix. Throws EnvironmentError for more than a

@@ -147,6 +147,7 @@ async::Task<std::set<std::string>> StoreLease::find_cleanings() {
   for (const auto& entry : all) {
     auto id = entry.key.substr(folder.size());
     id.resize(std::min(id.find('/'), id.size()));
+    // No cleaning takes so long after it has written `closed`, unless it was killed.
     const bool is_over = entry.key == end_of_cleaning(id) && !own.empty() &&
                          own.front().modified - entry.modified > 5 * times_.max_removal;
     const bool is_foreign = entry.key == keys_of_cleaning(id) && entry.size > max_cleaning;

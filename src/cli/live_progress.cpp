@@ -115,7 +115,9 @@ class LiveProgress final : public Progress {
   std::string activity(Colour colour, std::string_view name, std::string_view text,
                        driver::SteadyTime since, driver::SteadyTime now, unsigned columns) const {
     const std::string time = elapsed(since, now);
-    const unsigned room = std::max(16u, columns - 1) - 4 - static_cast<unsigned>(time.size());
+    constexpr unsigned min_columns = 16, blanks = 4;
+    const unsigned room =
+        std::max(min_columns, columns - 1) - blanks - static_cast<unsigned>(time.size());
     const std::string shown_name = clip(name, room / 2);
     const unsigned rest = room - display_width(shown_name);
     const std::string shown_text = rest > 3 ? clip(text, rest - 2) : "";

@@ -102,7 +102,7 @@ std::string_view line_of(std::string_view source, unsigned number) {
 /// Returns the line and, under the span, a caret with tildes.
 std::string excerpt(std::string_view line, const Span& span) {
   // Characters far behind the span are never shown, so a line of megabytes costs no more than a
-  // short one.
+  // short one. Eight bytes for each shown column suffice: a character has at most four.
   const std::size_t begin_byte =
       std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
   const std::size_t end_byte = std::min(begin_byte + std::max(span.length, 1U), line.size());

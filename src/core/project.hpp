@@ -15,6 +15,7 @@ namespace pipeline::core {
 /// no code that the project could have chosen.
 enum class Purpose { run, look };
 
+/// Sets the project of this process.
 /// @param folder the pipeline's folder. The project is the git repository around it, or else the
 /// folder alone. The user's home folder and the folders above it are not a project.
 /// @param servers returns the addresses of servers that the user has named for credentials; called

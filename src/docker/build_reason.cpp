@@ -75,7 +75,7 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
     if (other.empty() || part(other, "parent_image") != part(parts, "parent_image")) continue;
     std::set<std::string> all = names;
     for (auto& [name, items] : other) all.insert(name);
-    int likeness = 0;
+    int likeness = 0;  // The number of equal items less that of different ones.
     for (auto& name : all) {
       auto now = part(parts, name), before = part(other, name);
       likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) -

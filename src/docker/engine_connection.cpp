@@ -232,6 +232,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
       auto probe = request(path);
       probe.timeout = limits_.answer;
       const auto answer = co_await exchange(std::move(probe), question);
+      // At the first look, the stream's own report of the end may still be on its way.
       if (watch.call.is_over && watch.call.is_over(answer) && ++ends_seen == 2)
         watch.trouble = "the engine does not report its end";
     } catch (const net::TransportError& error) {

@@ -126,7 +126,8 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   } else if (call.method == "PUT") {
     request.headers.emplace_back("Content-Length: 0");
   }
-  // A transfer may take long, but a server that sends nothing for too long is considered gone.
+  // A transfer may take long, but a server that sends nothing for too long is considered gone. A
+  // download has an hour, an upload a second for each 64 KiB.
   const std::chrono::seconds work(call.server_bytes / server_pace);
   request.silence = net::max_silence() + work;
   request.timeout =
