@@ -1,3 +1,4 @@
+// `pipe artifacts`: lists the outputs of a run's steps, and copies or publishes them.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,3 +1,4 @@
+// `pipe build`: prepares the environments of all steps, and runs nothing.
 #include <unistd.h>
 
 #include <set>

@@ -1,3 +1,4 @@
+// `pipe clean`: removes containers, images, environments and old runs.
 #include <unistd.h>
 
 #include <iostream>

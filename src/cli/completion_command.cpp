@@ -1,3 +1,4 @@
+// `pipe completion`, and `pipe __complete`, which its scripts call.
 #include "cli/commands.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/context.hpp"

@@ -1,3 +1,4 @@
+// `pipe gpus`: the GPUs of this machine, and the steps that hold them or wait for them.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"

@@ -1,3 +1,4 @@
+// `pipe init`: writes a small pipeline to start from.
 #include <fcntl.h>
 #include <unistd.h>
 

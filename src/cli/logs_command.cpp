@@ -1,3 +1,4 @@
+// `pipe logs`: prints the output of a step, or of all steps of a run.
 #include <poll.h>
 #include <unistd.h>
 

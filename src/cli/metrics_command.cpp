@@ -1,3 +1,4 @@
+// `pipe metrics`: the metrics that a run's steps have reported.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+// `pipe plan`: what a run would do with each step, and why.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,3 +1,4 @@
+// Profiles as options of commands, and `pipe profiles`, which lists them.
 #include "cli/profiles.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `pipe run`, `pipe resume`, and `pipe __drive`, the driver in a cluster.
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"

@@ -1,3 +1,4 @@
+// `pipe sbom`: the contents of a step's image.
 #include <map>
 
 #include "cli/commands.hpp"

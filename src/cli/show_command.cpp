@@ -1,3 +1,4 @@
+// `pipe show`: a run or a step with its attempts, times and failures.
 #include <algorithm>
 #include <cmath>
 #include <map>

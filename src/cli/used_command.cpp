@@ -1,3 +1,4 @@
+// `pipe used`: lists what was made with a file or an artifact.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"

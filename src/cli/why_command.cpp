@@ -1,3 +1,4 @@
+// `pipe why`: tells how a file or an artifact was made.
 #include <algorithm>
 
 #include "cli/commands.hpp"
