@@ -149,6 +149,8 @@ int watch_shell(Shell& shell, int signals, Input& input) {
   }
 }
 
+/// Executes the command in this process. On failure, writes errno to the pipe `failure`.
+/// @param terminal path of the terminal that the command gets; null: `input` is its standard input
 [[noreturn]] void become_shell(char** command, int input, const char* terminal, int failure,
                                const sigset_t& mask) {
   if (terminal) {

@@ -42,6 +42,7 @@ std::string with_own_name(std::string text, const Options& start) {
   return text;
 }
 
+/// Returns the text of `pipe help`.
 std::string overview(const Options& start) {
   std::string text =
       start.program

@@ -34,6 +34,7 @@ Colour colour_of_action(StepPlan::Action action) {
                                              : Colour::blue;
 }
 
+/// Returns a step's code files with their reasons, and the parts of its key.
 std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint& paint) {
   std::string text = "\n" + paint(Colour::bold, plan.step) + "\n  code:\n";
   Table code_files;

@@ -69,6 +69,7 @@ core::ExitCode show_detached(const Context& context, const driver::DetachedRun& 
   return core::ExitCode::ok;
 }
 
+/// Starts a run whose driver is in the cluster.
 core::ExitCode detach(Context& context) {
   RunDisplay display(context);
   try {
@@ -105,6 +106,7 @@ driver::RunEnd drive_resumed(Context& context, RunDisplay& display,
   return driver::resume_run(context, context.options().run, display, background);
 }
 
+/// Drives and shows a run, and returns its exit code.
 core::ExitCode drive(Context& context, Drive drive_run, driver::Background* background) {
   RunDisplay display(context, background);
   const auto end = drive_run(context, display, background);

@@ -10,6 +10,8 @@ namespace {
 
 using nlohmann::json;
 
+/// Adds a row for each artifact that was made with the artifact, and below each, indented, those
+/// made with that in turn. @param users as report::uses_of() returns them
 void add_rows(const json& users, const std::string& indent, Table& table) {
   for (const auto& user : users) {
     std::string inputs;

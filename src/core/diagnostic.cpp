@@ -65,6 +65,7 @@ struct Cell {
   std::size_t byte;  ///< Byte offset in the line, from 0.
 };
 
+/// Returns the characters of a line with the columns at which a terminal shows them.
 std::vector<Cell> lay_out(std::string_view line) {
   std::vector<Cell> cells;
   std::size_t column = 0;

@@ -95,6 +95,7 @@ Credentials preferred(Credentials found) {
   return found;
 }
 
+/// Returns the value of the header X-Registry-Auth.
 std::string header_of(const Credentials& credentials, const std::string& server) {
   json header = json::object();
   if (!credentials.empty()) {

@@ -88,6 +88,7 @@ std::string ignore_rules_for(const fs::path& dockerfile, const fs::path& context
   return {};
 }
 
+/// Returns the plan of the user's own Dockerfile (`dockerfile` of the settings).
 ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptions& options) {
   ImagePlan plan;
   plan.own = true;

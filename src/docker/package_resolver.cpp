@@ -29,6 +29,7 @@ constexpr std::size_t kept_answer_lines = 20;
 /// templates/image/common.sh.
 constexpr auto base = "pipe-lock";
 
+/// Returns the body of POST /containers/create for the resolver's container.
 json body_of(const Resolution& resolution) {
   const auto& plan = resolution.plan;
   json body;
@@ -116,6 +117,7 @@ std::vector<std::string> last_lines(const std::string& printed) {
   return lines;
 }
 
+/// Reads a package of the resolver's output. Throws EnvironmentError if it cannot be locked.
 lockfile::LockedPackage read_package(const json& from) {
   lockfile::LockedPackage package;
   package.name = lockfile::normalised_name(from.at("name").get<std::string>());
