@@ -124,8 +124,8 @@ struct RankStream {
 };
 
 struct RankProcess {
-  std::string prefix;  ///< Before each of its lines.
-  pid_t pid = -1;      ///< -1: has ended.
+  std::string prefix;  ///< `[RANK] `, written before each line of the process.
+  pid_t pid = -1;      ///< -1: the process has ended.
   RankStream out, err = {-1, STDERR_FILENO};
 };
 

@@ -25,15 +25,20 @@ namespace pipeline::kubernetes_api {
 ///     --own-gpus COUNT      number of GPUs of each process: {gpus} becomes their numbers, and of a
 ///                           list that Slurm has written to CUDA_VISIBLE_DEVICES, each process gets
 ///                           its own part
-///     --restarts COUNT      how often all processes of all nodes begin again after a failure
+///     --restarts COUNT      how often all processes of all nodes are restarted after a failure
 ///     --first               the success of rank 0 ends the other processes of its node
 ///     --begun-within S      seconds within which node 0's agent must answer
 ///
 /// Each line of a process is written with `[RANK] ` before it. Other lines are the agent's own:
 /// `!met` once the addresses are known, and `!RANK CODE HOW TIME CPU MEMORY` at the end of a
-/// process: its exit code, or 128 plus the number of its signal; `failed`, `again` if all begin
-/// again because of it, or `ended`, also where this agent has ended it; the time in microseconds
-/// since 1970; its CPU time in microseconds, and its largest memory in KiB.
+/// process, with
+///
+///     CODE    its exit code, or 128 plus the number of the signal that ended it
+///     HOW     `failed`; `again` if all processes restart because of the failure; or `ended` after
+///             a success, and if this agent has ended the process
+///     TIME    microseconds since 1970
+///     CPU     its CPU time in microseconds
+///     MEMORY  its largest memory in KiB
 ///
 /// The first failure ends the other processes of the node: SIGTERM, and SIGKILL after ten seconds.
 /// After it has received a SIGTERM, this agent only waits until its processes have ended, because
