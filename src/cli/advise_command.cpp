@@ -1,3 +1,4 @@
+// `pipe advise`: compares the resources that steps ask for with those that they have used.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// `pipe export` of a run: RO-Crate, OpenLineage events, or SLSA provenance of an artifact.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"

@@ -1,3 +1,4 @@
+// `pipe init`: writes a small pipeline to start from.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ constexpr const char* ignore_file = ".gitignore";
 constexpr std::array files{pipeline_file, schema_file, "load.py",  "points.py",
                            "train.py",    "report.py", ignore_file};
 
-/// Returns a name for the pipeline: the folder's, converted to a valid one.
+/// Returns a name for the pipeline: the folder's name, if that is valid, else `starter`.
 std::string pipeline_name(const fs::path& folder) {
   const auto name = folder.filename().string();
   return core::is_name(name) ? name : "starter";

@@ -1,3 +1,4 @@
+// `pipe used`: lists what was made with a file or an artifact.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"
@@ -9,6 +10,8 @@ namespace {
 
 using nlohmann::json;
 
+/// Adds a row for each artifact that was made with the artifact, and below each, indented, those
+/// made with that in turn. @param users as report::uses_of() returns them
 void add_rows(const json& users, const std::string& indent, Table& table) {
   for (const auto& user : users) {
     std::string inputs;

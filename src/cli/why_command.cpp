@@ -1,3 +1,4 @@
+// `pipe why`: tells how a file or an artifact was made.
 #include <algorithm>
 
 #include "cli/commands.hpp"
@@ -23,6 +24,8 @@ std::string data_text(const json& entry) {
          entry.value("digest", std::string("unknown")).substr(0, driver::shown_digits) + "\n";
 }
 
+/// Returns how an artifact was made, with its inputs indented below.
+/// @param entry as report::lineage_of() returns it
 std::string text_of(const json& entry, const std::string& indent, const Paint& paint) {
   if (entry.contains("data") && !entry.contains("step")) return data_text(entry);
   const auto& digest = entry["digest"].get_ref<const std::string&>();

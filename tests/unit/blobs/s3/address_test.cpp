@@ -95,7 +95,7 @@ TEST(Credentials, of_a_program_run_out) {
       R"({"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "B", "SessionToken": "C", "Expiration": "2026-11-21T10:00:00Z"})",
       "x");
   EXPECT_EQ(found.keys.session_token, "C");
-  EXPECT_EQ(found.runs_out,
+  EXPECT_EQ(found.expiry,
             std::chrono::sys_days(std::chrono::year(2026) / 11 / 21) + std::chrono::hours(10));
   try {
     parse_process_output("please log in", "vault");
