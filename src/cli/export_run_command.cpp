@@ -91,7 +91,8 @@ core::ExitCode export_run_command(Context& context) {
                                               PIPELINE_VERSION);
     if (!made)
       throw core::InputError("no step in this state folder made '" + options.step + "'",
-                             "another machine made it: export it there");
+                             "if another machine made it, export it there; `pipe clean` may have "
+                             "removed the run that made it");
     write_out(context, json_text(exports::artifact_provenance(*made, artifact.digest), 2) + "\n");
     return core::ExitCode::ok;
   }
