@@ -6,6 +6,8 @@
 #include <ranges>
 #include <string>
 
+#include "engine/cache/cache_key.hpp"
+
 namespace pipeline::engine {
 namespace {
 
