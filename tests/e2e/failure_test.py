@@ -163,6 +163,10 @@ class Failures(PipeTest):
         self.assertIn("128 KiB", result.err)
         self.assertIn("name that under `inputs:`", result.err)
         self.assertNotIn("first", result.out)
+        self.pipeline({"long": {"command": "env", "environment": {"TABLE": "x" * 140000}}})
+        result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("the variable 'TABLE' with 136.7 KiB", result.err)
 
     def test_a_timeout_stops_the_step_and_output_of_python_is_not_held_back(self):
         self.pipeline({"slow": python("import time\nprint('begun')\ntime.sleep(600)", timeout="4s")})
