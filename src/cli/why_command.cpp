@@ -79,10 +79,11 @@ core::ExitCode why_command(Context& context) {
   const auto artifact = driver::artifact_named(store, words);
   const auto entry = report::lineage_of(store, artifact.digest, artifact.step, artifact.run);
   if (entry.is_null())
-    throw core::InputError("no step in this state folder made '" + words + "' (" +
-                           artifact.digest.hex().substr(0, driver::shown_digits) + ")",
-                           "runs of other machines, and those that `pipe clean` has removed, are not "
-                           "known here");
+    throw core::InputError(
+        "no step in this state folder made '" + words + "' (" +
+            artifact.digest.hex().substr(0, driver::shown_digits) + ")",
+        "runs of other machines, and those that `pipe clean` has removed, are not "
+        "known here");
   if (context.options().json)
     context.print_json(entry);
   else

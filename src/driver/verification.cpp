@@ -41,8 +41,8 @@ void add_published(store::RunStore& store, const store::ArtifactStore& artifacts
     for (const auto& version : store.published().of(name).versions) {
       const auto& output = version.output;
       const bool is_elsewhere = artifacts.elsewhere(output.digest).has_value();
-      uses.try_emplace(output.digest, Use{version.run, version.step, output.name, output.bytes,
-                                          is_elsewhere});
+      uses.try_emplace(output.digest,
+                       Use{version.run, version.step, output.name, output.bytes, is_elsewhere});
     }
 }
 

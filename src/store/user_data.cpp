@@ -64,9 +64,9 @@ std::vector<TreeNode> scan(const fs::path& folder) {
   } catch (const core::ContentError& error) {
     auto advice = error.advice();
     advice.push_back("or name the files and folders in it that the step needs");
-    throw core::ContentError("the folder " + folder.string() + " cannot be an input: " +
-                                 error.what(),
-                             std::move(advice));
+    throw core::ContentError(
+        "the folder " + folder.string() + " cannot be an input: " + error.what(),
+        std::move(advice));
   }
 }
 
