@@ -53,7 +53,7 @@ class Lineage(PipeTest):
                        "second": {"command": "echo ok > ${outputs.mark} # later", "outputs": ["mark"], "after": ["first"]},
                        "fit": {"repeat": {"max": 2}, "command": "echo ${params.round} > ${outputs.state}", "outputs": ["state"]},
                        "try": {"matrix": {"c": [1, 2]}, "command": "echo ok > ${outputs.mark}", "outputs": ["mark"], "after": ["second"]}})
-        made = self.run_pipe().run_id
+        made = self.run_pipe().events("run_started")[0]["run"]
         self.run_pipe("--no-cache")
         for words, step in (("first.mark", "first"), ("fit.state", "fit.round-1"), ("fit[round=0].state", "fit.round-0"), ("try[c=1].mark", "try.c-1")):
             self.assertEqual(self.why(words)["step"], step)

@@ -71,7 +71,7 @@ class Storage(PipeTest):
         published.unlink()
         verified = self.pipe("verify")
         self.assertEqual(verified.code, 3, verified)
-        self.assertIn(published.name[:12], verified.text)
+        self.assertIn((published.parent.name + published.name)[:12], verified.text)
 
     def test_a_run_warns_once_it_passes_the_budget(self):
         self.assertNotIn("warning", self.run_of(100_000, PIPE_KEEP_STORAGE="450KB").err)
