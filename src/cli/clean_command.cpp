@@ -45,7 +45,7 @@ core::ExitCode clean_command(Context& context) {
   confirm_all_runs(wanted, context);
   const bool is_json = context.options().json;
   const auto report = driver::clean_up(context, wanted, [&](const std::string& why) {
-    if (!is_json) context.note("note: " + why);
+    if (!is_json) context.note("kept: " + why);
   });
   const auto end = report.is_complete ? core::ExitCode::ok : core::ExitCode::environment;
   if (is_json) {

@@ -53,8 +53,8 @@ core::ExitCode init_command(Context& context) {
       (fs::absolute(context.options().init.folder) / "").lexically_normal().parent_path();
   std::error_code error;
   for (const std::string_view file : files) {
-    if (fs::symlink_status(folder / file, error).type() != fs::file_type::not_found &&
-        file != ignore_file && file != schema_file)
+    if (fs::exists(fs::symlink_status(folder / file, error)) && file != ignore_file &&
+        file != schema_file)
       throw core::InputError(shown_path(folder / file) + " exists already; nothing was written",
                              "give another folder: `pipe init DIR`");
   }

@@ -39,7 +39,7 @@ void add_rows(const json& users, const std::string& indent, Table& table) {
 core::ExitCode used_command(Context& context) {
   const auto& words = context.options().subject;
   auto& store = context.existing_store();
-  const auto digest = driver::digest_named(store, words);
+  const auto digest = driver::artifact_named(store, words).digest;
   const auto users = report::uses_of(store, digest);
   if (context.options().json) {
     context.print_json({{"digest", digest.hex()}, {"used", users}});

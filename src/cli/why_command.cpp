@@ -79,11 +79,14 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
 core::ExitCode why_command(Context& context) {
   const auto& words = context.options().subject;
   auto& store = context.existing_store();
-  const auto digest = driver::digest_named(store, words);
-  const auto entry = report::lineage_of(store, digest);
+  const auto artifact = driver::artifact_named(store, words);
+  const auto entry = report::lineage_of(store, artifact.digest, artifact.step, artifact.run);
   if (entry.is_null())
-    throw core::InputError("no step in this state folder made '" + words + "' (" +
-                           digest.hex().substr(0, driver::shown_digits) + ")");
+    throw core::InputError(
+        "no step in this state folder made '" + words + "' (" +
+            artifact.digest.hex().substr(0, driver::shown_digits) + ")",
+        "runs of other machines, and those that `pipe clean` has removed, are not "
+        "known here");
   if (context.options().json)
     context.print_json(entry);
   else

@@ -97,7 +97,7 @@ class Cleaner {
   OldRuns choose_old_runs();
   void remove_shared_folders();
   void list_removable(const std::vector<store::RunRecord>& old);
-  Bytes size_of_artifacts(const store::RunRecord& run);
+  Bytes size_of_removable();
   Bytes collect_artifacts();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// Returns true if a run is in progress, or could start and need its artifacts and images.
@@ -122,8 +122,8 @@ class Cleaner {
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
   std::set<core::Digest> used_;  ///< Outputs of runs that stay.
-  /// Outputs that only runs have which are to go.
-  std::set<core::Digest> of_old_runs_;
+  /// Outputs that only runs have which are to go, with their sizes.
+  std::map<core::Digest, Bytes> of_old_runs_;
   std::vector<fs::path> old_logs_;
   CleanUpReport report_;
 };
@@ -394,7 +394,7 @@ void Cleaner::remove_shared_folders() {
     if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
 }
 
-/// Lists what make_room() may remove: the logs of old runs, and artifacts that only these have.
+/// Lists what may go before the records of old runs: their logs, and artifacts that only they have.
 void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
   auto in_use = used_;
   for (const auto& name : store_->published().names())
@@ -404,18 +404,16 @@ void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
     old_logs_.push_back(store_->paths().log_file(run.id));
     for (const auto& step : store_->runs().steps(run.id))
       for (const auto& output : step.outputs)
-        if (!in_use.contains(output.digest)) of_old_runs_.insert(output.digest);
+        if (!in_use.contains(output.digest)) of_old_runs_.emplace(output.digest, output.bytes);
   }
 }
 
-/// Returns the recorded size of the artifacts that would go with this run, each once.
-Bytes Cleaner::size_of_artifacts(const store::RunRecord& run) {
-  Bytes bytes = 0;
-  for (const auto& step : store_->runs().steps(run.id))
-    for (const auto& output : step.outputs)
-      if (used_.insert(output.digest).second && !workspace_.artifacts().elsewhere(output.digest))
-        bytes += output.bytes;
-  return bytes;
+/// Returns the recorded size of the artifacts here that would go with the old runs.
+Bytes Cleaner::size_of_removable() {
+  Bytes sum = 0;
+  for (const auto& [digest, bytes] : of_old_runs_)
+    if (!workspace_.artifacts().elsewhere(digest)) sum += bytes;
+  return sum;
 }
 
 /// Removes the artifacts that no record refers to. @return their size
@@ -440,20 +438,15 @@ void Cleaner::runs() {
   if (!dry_run_) {
     remove_left_folders();  // Files before records: on a full disk these need room.
     remove_shared_folders();
-    list_removable(old.runs);
   }
+  list_removable(old.runs);
   std::map<std::string, Bytes> log_bytes;
   for (const auto& run : old.runs) log_bytes[run.id] = size_of(store_->paths().log_file(run.id));
-  Bytes artifact_bytes = 0;
-  for (const auto& run : old.runs) {
-    if (dry_run_)
-      artifact_bytes += size_of_artifacts(run);
-    else if (!remove_run(run, old.reused.contains(run.id)))
-      continue;
-    removed("run", run.id, log_bytes.at(run.id));
-  }
+  for (const auto& run : old.runs)
+    if (dry_run_ || remove_run(run, old.reused.contains(run.id)))
+      removed("run", run.id, log_bytes.at(run.id));
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
-  if (!dry_run_) artifact_bytes = collect_artifacts();
+  const auto artifact_bytes = dry_run_ ? size_of_removable() : collect_artifacts();
   remove_checkpoints(old.kept_keys);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

@@ -165,9 +165,24 @@ std::size_t size_of(const Template& text, const StepSpec& step) {
   return size;
 }
 
+/// Returns the variables whose values are known before the step starts.
+StringMap known_variables(const StepSpec& step) {
+  StringMap variables = step.settings->docker.runtime_environment;
+  const auto& of_image = step.settings->docker.environment;
+  variables.insert(of_image.begin(), of_image.end());
+  for (const auto& [name, value] : step.environment)
+    if (value) variables.insert_or_assign(name, *value);
+  return variables;
+}
+
 /// Returns what is too long; empty if nothing is.
 std::string too_long(const StepSpec& step) {
   std::size_t all = 0;
+  for (const auto& [name, value] : known_variables(step)) {
+    const auto size = name.size() + 1 + value.size();
+    all += size;
+    if (size >= max_argument) return "the variable '" + name + "' with " + core::format_bytes(size);
+  }
   for (const auto& argument : step.command.arguments) {
     const auto size = size_of(argument, step);
     all += size;
@@ -181,7 +196,7 @@ std::string too_long(const StepSpec& step) {
   }
   return all < max_arguments
              ? ""
-             : "a command and parameters with " + core::format_bytes(all) + " together";
+             : "a command, parameters and variables with " + core::format_bytes(all) + " together";
 }
 
 }  // namespace

@@ -34,6 +34,18 @@ std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::Artifac
   return uses;
 }
 
+/// Adds published artifacts, which stay when the runs that made them are removed.
+void add_published(store::RunStore& store, const store::ArtifactStore& artifacts,
+                   std::map<core::Digest, Use>& uses) {
+  for (const auto& name : store.published().names())
+    for (const auto& version : store.published().of(name).versions) {
+      const auto& output = version.output;
+      const bool is_elsewhere = artifacts.elsewhere(output.digest).has_value();
+      uses.try_emplace(output.digest,
+                       Use{version.run, version.step, output.name, output.bytes, is_elsewhere});
+    }
+}
+
 DamagedArtifact finding_of(const core::Digest& digest, const Use* use, bool is_there) {
   using State = DamagedArtifact::State;
   DamagedArtifact finding{is_there                       ? State::damaged
@@ -64,10 +76,11 @@ Verification verify(Workspace& workspace, const std::string& run) {
   Verification result;
   result.database = store.check();
   if (!result.database.empty()) return result;
-  const auto uses =
-      uses_of(store, workspace.artifacts(),
-              run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
   auto& artifacts = workspace.artifacts();
+  auto uses =
+      uses_of(store, artifacts,
+              run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
+  if (run.empty()) add_published(store, artifacts, uses);
   std::set<core::Digest> all;
   for (const auto& [digest, use] : uses) all.insert(digest);
   if (run.empty())

@@ -29,7 +29,7 @@ std::string suggest_file(const fs::path& missing) {
   const fs::path folder = missing.parent_path();
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (const auto extension = entry.path().extension();
-        extension == ".yaml" || extension == ".yml")
+        (extension == ".yaml" || extension == ".yml") && entry.is_regular_file(ignored))
       names.push_back(shown_path(entry.path()));
   if (auto hint = core::did_you_mean(shown_path(missing), names); !hint.empty()) return hint;
   if (names.size() == 1) return "did you mean '" + names.front() + "'?";

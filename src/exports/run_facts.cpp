@@ -92,13 +92,14 @@ RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::stri
 }
 
 std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
+                                       const std::string& step, const std::string& run,
                                        std::string version) {
-  auto step = store.lineage().producer(artifact);
-  const auto run = step ? store.runs().find(step->run) : std::nullopt;
-  if (!run) return std::nullopt;
-  RunFacts facts{*run, {}, std::move(version)};
-  Makers makers(store, store.runs().steps(run->id));
-  facts.steps.push_back(step_facts(store, std::move(*step), makers));
+  auto maker = store.lineage().producer(artifact, std::nullopt, step, run);
+  const auto its_run = maker ? store.runs().find(maker->run) : std::nullopt;
+  if (!its_run) return std::nullopt;
+  RunFacts facts{*its_run, {}, std::move(version)};
+  Makers makers(store, store.runs().steps(its_run->id));
+  facts.steps.push_back(step_facts(store, std::move(*maker), makers));
   return facts;
 }
 

@@ -41,8 +41,9 @@ struct RunFacts {
 RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version);
 
 /// Returns the facts of the step that made the artifact, and of that step's run; nothing if no step
-/// made the artifact.
+/// made the artifact. @param step,run the step that is meant, if several made an equal artifact
 std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
+                                       const std::string& step, const std::string& run,
                                        std::string version);
 
 /// Formats the time by RFC 3339; empty for the zero time.

@@ -170,7 +170,7 @@ std::vector<TreeNode> scan_tree(const fs::path& root, const FolderNames& names) 
         check_link(root, node, names);
       } else {
         refuse_node(entries->path(), "it is a socket, a pipe or a device",
-                    "write files, folders and links only");
+                    "remove it: only files, folders and links can be kept");
       }
       nodes.push_back(std::move(node));
     }

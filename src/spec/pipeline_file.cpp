@@ -319,7 +319,7 @@ void PipelineReader::expand_steps() {
   for (const ReadStep& step : steps_)
     if (!take_instances(step, budget_)) return;
   pipeline_.steps = expand(steps_, std::move(specs_), diagnostics_);
-  check_result_folders(pipeline_.steps, diagnostics_);
+  check_result_folders(pipeline_.steps, pipeline_.sources, diagnostics_);
   check_temporary(pipeline_.steps, diagnostics_);
   order_final_steps(pipeline_.steps);
 }

@@ -235,7 +235,7 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   if (!step.command && !body.find("notebook") && !has_misspelt(body, "command") &&
       !has_misspelt(body, "notebook"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
-                     key.span, {"a list is executed as it stands, a text by `sh -e`"});
+                     key.span, {"a list is executed as it stands, a text by a shell"});
 
   if (const auto* written = body.find("settings"); written && own.has_settings)
     settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);

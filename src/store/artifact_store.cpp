@@ -117,9 +117,11 @@ StoredArtifact ArtifactStore::take(const fs::path& source,
     throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
   if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
   if (S_ISDIR(status->st_mode)) return take_folder(source, other_name, on_known);
+  if (S_ISLNK(status->st_mode))
+    throw core::ContentError("cannot keep " + source.string() + ": it is a symbolic link",
+                             {"copy what it points to instead, e.g. with cp -rL"});
   throw core::ContentError(
-      "cannot keep " + source.string() + ": it is " +
-          (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
+      "cannot keep " + source.string() + ": it is a socket, a pipe or a device",
       {"write a file or a folder there"});
 }
 

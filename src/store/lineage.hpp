@@ -46,9 +46,10 @@ class Lineage {
   /// Returns the newest succeeded step that produced an artifact with this digest.
   /// @param by when that step had ended, such as the start of a step that consumed the artifact; if
   /// none had, by the clocks of the machines, any @param step of several, the one with this name
+  /// @param run of several with this name, the one of this run
   std::optional<StepRecord> producer(const core::Digest& artifact,
                                      std::optional<WallTime> by = std::nullopt,
-                                     const std::string& step = {});
+                                     const std::string& step = {}, const std::string& run = {});
   /// Returns the succeeded steps that took the content as an input, as data from outside, or as a
   /// part of a gathered input or of a folder, the oldest first.
   std::vector<StepRecord> consumers(const core::Digest& artifact);

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <map>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -58,7 +59,15 @@ std::string stamp_of_file(const fs::path& file) {
 }
 
 std::vector<TreeNode> scan(const fs::path& folder) {
-  return file_tree::scan_tree(folder, {fs::absolute(folder), fs::canonical(folder)});
+  try {
+    return file_tree::scan_tree(folder, {fs::absolute(folder), fs::canonical(folder)});
+  } catch (const core::ContentError& error) {
+    auto advice = error.advice();
+    advice.push_back("or name the files and folders in it that the step needs");
+    throw core::ContentError(
+        "the folder " + folder.string() + " cannot be an input: " + error.what(),
+        std::move(advice));
+  }
 }
 
 std::string part_of(const TreeNode& node) {

@@ -85,13 +85,15 @@ class Paths(PipeTest):
         link = self.folder / "leads_out"
         link.mkdir()
         (link / "passwd").symlink_to("/etc/passwd")
+        (self.folder / "socket").mkdir()
+        os.mkfifo(self.folder / "socket/x")
         for where, code, said in (("./nowhere", 2, "the data './nowhere' does not exist"), ({"path": "x", "url": "https://a/b"}, 2, "more than one of 'path', 'url' and 'artifact'"),
                                   ({"pth": "x"}, 2, "did you mean 'path'?"), ({}, 2, "none of 'path', 'url' and 'artifact'"),
                                   ({"url": "ftp://a/b", "sha256": "0" * 64}, 2, "must be a URL that begins with https"), ("s3://bucket", 2, "or s3://BUCKET/KEY"),
                                   ({"url": "https://a/b", "version": "1"}, 2, "'version' is for an object in a bucket"),
                                   ({"url": "https://me:secret@a/b", "sha256": "0" * 64}, 2, "without a login"),
                                   ({"url": "https://a/b", "sha256": "abc"}, 2, "must be a SHA-256 in 64 hexadecimal digits"),
-                                  ("./leads_out", 3, "outside of the folder")):
+                                  ("./leads_out", 3, "outside of the folder"), ("./socket", 3, "socket cannot be an input: ")):
             self.corpus(where)
             refused = self.run_pipe(code=code)
             self.assertIn(said, refused.text)

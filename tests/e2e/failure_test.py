@@ -163,6 +163,10 @@ class Failures(PipeTest):
         self.assertIn("128 KiB", result.err)
         self.assertIn("name that under `inputs:`", result.err)
         self.assertNotIn("first", result.out)
+        self.pipeline({"long": {"command": "env", "environment": {"TABLE": "x" * 140000}}})
+        result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("the variable 'TABLE' with 136.7 KiB", result.err)
 
     def test_a_timeout_stops_the_step_and_output_of_python_is_not_held_back(self):
         self.pipeline({"slow": python("import time\nprint('begun')\ntime.sleep(600)", timeout="4s")})
@@ -210,13 +214,14 @@ class Failures(PipeTest):
         self.assert_nothing_left()
 
     def test_a_pipe_that_ends_early_is_told_with_what_to_write(self):
-        self.pipeline({"early": {"command": "yes | head -1"}, "wrong": {"command": "(exit 141) | false"},
+        self.pipeline({"early": {"command": "yes | head -1"}, "wrong": {"command": "(exit 141) | false"}, "killed": {"command": "yes | (kill -9 $BASHPID) | true"},
                        "accepted": {"command": "(yes || true) | head -1"}, "all": {"command": "seq 100000 | sed -n 1p"}})
         result = self.run_pipe(code=1)
-        self.assertEqual(result.steps(), {"early": "failed", "wrong": "failed", "accepted": "succeeded", "all": "succeeded"})
+        self.assertEqual(result.steps(), {"early": "failed", "wrong": "failed", "killed": "failed", "accepted": "succeeded", "all": "succeeded"})
         hint = "a program that ends before it has read all, as `head` does"
         self.assertIn(hint, result.failure("early")["hints"][0])
-        self.assertNotIn(hint, " ".join(result.failure("wrong").get("hints", [])))
+        for step in ("wrong", "killed"):
+            self.assertNotIn(hint, " ".join(result.failure(step).get("hints", [])))
 
     def test_the_text_for_people_names_the_step_and_its_last_lines(self):
         self.pipeline({"bad": python("print('the reason'); raise SystemExit(3)")})

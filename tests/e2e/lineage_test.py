@@ -47,6 +47,24 @@ class Lineage(PipeTest):
         (copied,) = evaluated["outputs"][0]["used"]
         self.assertEqual([use["step"] for use in copied["outputs"][0]["used"]], ["publish"])
 
+    def test_an_output_that_is_named_is_that_of_its_step_and_run(self):
+        """Two steps write the same text: each is the maker of its own output, of the last round too."""
+        self.pipeline({"first": {"command": "echo ok > ${outputs.mark}", "outputs": ["mark"]},
+                       "second": {"command": "echo ok > ${outputs.mark} # later", "outputs": ["mark"], "after": ["first"]},
+                       "fit": {"repeat": {"max": 2}, "command": "echo ${params.round} > ${outputs.state}", "outputs": ["state"]},
+                       "try": {"matrix": {"c": [1, 2]}, "command": "echo ok > ${outputs.mark}", "outputs": ["mark"], "after": ["second"]}})
+        made = self.run_pipe().events("run_started")[0]["run"]
+        self.run_pipe("--no-cache")
+        for words, step in (("first.mark", "first"), ("fit.state", "fit.round-1"), ("fit[round=0].state", "fit.round-0"), ("try[c=1].mark", "try.c-1")):
+            self.assertEqual(self.why(words)["step"], step)
+        self.assertTrue(self.why("first.mark")["run"] != made)
+        provenance = json.loads(self.pipe("export", made, "first.mark", "--format", "slsa").out)["predicate"]
+        self.assertEqual(provenance["buildDefinition"]["externalParameters"]["step"], "first")
+        self.assertTrue(provenance["runDetails"]["metadata"]["invocationId"].startswith(made + "/first"))
+        several = self.pipe("why", "try[*].mark")
+        self.assertEqual(several.code, 2)
+        self.assertIn("name one of them: try.c-1.mark, try.c-2.mark", several.text)
+
     def test_an_input_is_of_the_step_that_it_was_declared_of(self):
         """A filter that found nothing to filter, and a model for each rate that is as the others: all had ended before the step that took one of them."""
         self.pipeline({"load": {"command": "echo rows > ${outputs.rows}", "outputs": ["rows"]},

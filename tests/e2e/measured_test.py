@@ -208,9 +208,12 @@ steps:
         self.assertRegex(shown, r"hold: memory: \d+MiB, as 4 GiB asked, 1\d\d(.\d)? MiB at most used in 1 run")
         self.assertRegex(shown, r"plain: \{settings: \{resources: \{cpu_count: 1\}\}\}")
         self.assertNotRegex(shown, "modest: (memory|cpu_count)")
-        patch = self.pipe("advise", "pipeline.yaml", "--patch").out
-        subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=patch.encode(), cwd=self.folder, check=True)
-        changed = (self.folder / "pipeline.yaml").read_text()
+        file = self.folder / "pipeline.yaml"
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+        patch = subprocess.run([self.command, "advise", "pipeline.yaml", "--patch"], cwd=self.folder, env=self.environment({}), stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=patch, cwd=self.folder, check=True)
+        self.assertEqual(file.read_bytes().count(b"\r\n"), file.read_bytes().count(b"\n"))
+        changed = file.read_text()
         self.assertRegex(changed, r"resources: \{memory: \d+MiB, cpu_count: 1\}\}\n")
         self.assertEqual(self.pipe("validate", "pipeline.yaml").code, 0)
         self.assertNotIn("hold: memory", self.pipe("advise", "pipeline.yaml").out)

@@ -171,8 +171,9 @@ class AsProcesses(OnDocker):
         self.assertEqual({step for step, status in forced.items() if step.startswith("choose") and status == "succeeded"}, {"choose.round-0", "choose.round-1"})
         forced = self.run_pipe("--force", "trial").steps()
         self.assertEqual({status for step, status in forced.items() if step.startswith("trial")}, {"succeeded"})
-        unknown = self.run_pipe("--step", "choose[round=1]", code=2)
-        self.assertIn("the steps of 'choose' are not known before the run makes them", unknown.text)
+        for name in ("choose[round=1]", "choose.round-1"):
+            unknown = self.run_pipe("--step", name, code=2)
+            self.assertIn("the steps of 'choose' are not known before the run makes them", unknown.text)
 
     def test_a_static_matrix_goes_through_the_rounds(self):
         steps = {

@@ -36,6 +36,13 @@ class Secrets(PipeTest):
         shown = [self.pipe(*words, TOKEN=secret).text for words in (["show", "latest"], ["plan", "pipeline.yaml", "-v"], ["render", "pipeline.yaml"])]
         self.assert_nowhere(secret, result.text, logs, text.text, *shown)
 
+    def test_a_reason_with_the_name_of_a_file_is_masked(self):
+        secret = f"canary-{self.mark}-token"
+        self.pipeline({"link": {"command": "mkdir ${outputs.o}; ln -s /$TOKEN ${outputs.o}/x", "outputs": ["o"], "secrets": ["TOKEN"]}})
+        result = self.run_pipe(code=1, TOKEN=secret)
+        self.assertIn("symbolic link to /***, outside", result.failure("link")["message"])
+        self.assert_nowhere(secret, result.text, self.pipe("show", "latest").text)
+
     def test_a_file_arrives_byte_for_byte_and_a_single_line_without_its_end(self):
         self.write("key.txt", "-----BEGIN\nabc\n-----END\n\n")
         self.write("token.txt", "abc \n")

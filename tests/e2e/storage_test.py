@@ -63,8 +63,15 @@ class Storage(PipeTest):
         self.run_of(100_000)
         self.pipe("artifacts", "latest", "make.x", "--publish", "kept")
         self.run_of(200_000)
+        would = json.loads(self.pipe("clean", "--keep", "0", "--dry-run", "--output", "json").out)["removed"]
+        self.assertEqual(next(item["bytes"] for item in would if item["kind"] == "artifacts"), 500_000)
         self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
         self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000])
+        published = next(path for path in (self.state / "artifacts").glob("??/*") if path.stat().st_size == 100_000)
+        published.unlink()
+        verified = self.pipe("verify")
+        self.assertEqual(verified.code, 3, verified)
+        self.assertIn((published.parent.name + published.name)[:12], verified.text)
 
     def test_a_run_warns_once_it_passes_the_budget(self):
         self.assertNotIn("warning", self.run_of(100_000, PIPE_KEEP_STORAGE="450KB").err)

@@ -417,7 +417,10 @@ class AttemptRun {
         add_stored(output, stored, outcome_);
       }
     } catch (const core::ContentError& error) {
-      outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};
+      // The message has names of files, which the step has chosen.
+      auto message = without_secrets(error.what(), secret_values());
+      outcome_.result.failure =
+          Failure{FailureKind::bad_output, std::move(message), error.advice(), {}};
     }
     has_ended = true;  // A failure that is returned is cleaned up by the caller.
     if (outcome_.result.failure) {

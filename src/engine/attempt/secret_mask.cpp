@@ -190,4 +190,10 @@ std::string SecretMask::take(bool at_end) {
   return shown;
 }
 
+std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets) {
+  SecretMask mask(secrets);
+  auto shown = mask.feed(text);
+  return shown + mask.finish();
+}
+
 }  // namespace pipeline::engine

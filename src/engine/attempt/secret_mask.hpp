@@ -35,4 +35,7 @@ class SecretMask {
   std::string pending_;
 };
 
+/// Returns the text with the secrets replaced, as SecretMask does it.
+std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets);
+
 }  // namespace pipeline::engine

@@ -35,9 +35,7 @@ async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
   found.process = {attempt.run_id, attempt.step.name, attempt.number};
   const auto add = [&](const std::vector<std::string>& more) {
     for (const auto& line : more) {
-      SecretMask mask(secrets);
-      auto shown = mask.feed(line);
-      lines.push_back(shown + mask.finish());
+      lines.push_back(without_secrets(line, secrets));
       tell(lines.back());
     }
     return std::ssize(lines);

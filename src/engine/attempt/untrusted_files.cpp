@@ -26,9 +26,7 @@ void read_failure(const fs::path& file, const std::vector<std::string>& secrets,
   const auto text = [&](const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_string()) return std::string();
-    SecretMask mask(secrets);
-    auto shown = mask.feed(found->get<std::string>());
-    return shown + mask.finish();
+    return without_secrets(found->get<std::string>(), secrets);
   };
   const auto with_type = [&](const nlohmann::json& object) {
     const auto type = text(object, "type"), message = text(object, "message");

@@ -70,7 +70,8 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
   });
   if (!found.empty()) return found;
   for (const auto& step : pipeline.steps)
-    if ((step.matrix || step.repeat) && name.starts_with(step.name + "["))
+    if ((step.matrix || step.repeat) &&
+        (name.starts_with(step.name + "[") || name.starts_with(step.name + ".")))
       throw core::InputError("the steps of '" + step.name + "' are not known before the run " +
                                  (step.matrix ? "has made the values of its matrix" : "makes them"),
                              "'" + step.name + "' means all of them");

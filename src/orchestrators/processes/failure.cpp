@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "core/diagnostic.hpp"
@@ -84,7 +85,10 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
   if (end.start_error)
     return Failure{FailureKind::not_started,
                    "could not be started: " + std::string(strerror(end.start_error)),
-                   {},
+                   end.start_error == E2BIG
+                       ? std::vector<std::string>{"its command, parameters and variables are too "
+                                                  "long: pass a long value as a file, by `inputs:`"}
+                       : std::vector<std::string>(),
                    {}};
   if (end.exited && end.code == 0 && end.left == 0) return {};
   if (end.exited && end.code == 0)

@@ -42,12 +42,15 @@ std::string host_key(const StepSpec& step, const std::string& path,
   add_all(programs);
   add_all(notices);
   if (reads_text(step)) key += '\2';
+  for (const auto* variables : {&settings.environment, &settings.runtime_environment}) {
+    for (const auto& [name, value] : *variables) add(name), add(value);
+    key += '\1';
+  }
   if (!VirtualEnvironments::wanted(settings)) return key;
   add_all(settings.requirements.items());
   add_all(settings.pyproject_export_command.items());
   for (const auto& [name, value] : settings.python_package_installer_args)
     add(name), add(value->dump());
-  for (const auto& [name, value] : settings.environment) add(name), add(value);
   add(settings.parent_image.value_or(""));
   add(settings.pyproject_path.value_or(""));
   add(settings.local_project_install_command.value_or(""));
@@ -60,6 +63,13 @@ std::string host_key(const StepSpec& step, const std::string& path,
       : *settings.python_package_installer == PackageInstaller::uv ? "uv"
                                                                    : "pip");
   return key;
+}
+
+/// Steps without such variables keep the keys that they had before these were covered.
+void add_variables(std::string_view kind, const StringMap& variables, core::Hasher& hasher) {
+  if (variables.empty()) return;
+  hasher.field(kind);
+  for (const auto& [name, value] : variables) hasher.field(name).field(value);
 }
 
 }  // namespace
@@ -127,6 +137,9 @@ void HostEnvironments::look_at(HostContext& host, const StepSpec& step, const st
     hasher.field("shell").field(bash.file.empty() ? "sh" : "bash");
     host.fingerprint["programs"]["bash"] = bash.identity;
   }
+  // Those that images have are a part of the virtual environment, if there is one.
+  if (!has_environment) add_variables("variables", settings.environment, hasher);
+  add_variables("runtime variables", settings.runtime_environment, hasher);
   host.identity = hasher.finish().hex();
   auto& environment = host.environment;
   environment.id = host.identity;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -450,6 +451,20 @@ TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
   later = make_local_orchestrator(loop, {.root = root.path()});
   EXPECT_FALSE(run_task(loop, later->matches(first.fingerprint)));
   EXPECT_TRUE(run_task(loop, later->matches(second.fingerprint)));
+}
+
+TEST_F(Local, variables_of_the_settings_are_a_part_of_the_environment) {
+  StepSpec step;
+  step.name = "step";
+  step.command = program({"true"});
+  std::set<std::string> ids{run_task(loop, orchestrator->environment(step)).id};
+  for (auto* variables :
+       {&step.settings->docker.environment, &step.settings->docker.runtime_environment})
+    for (auto* value : {"1", "2"}) {
+      (*variables)["MODE"] = value;
+      ids.insert(run_task(loop, orchestrator->environment(step)).id);
+    }
+  EXPECT_EQ(ids.size(), 5u);
 }
 
 TEST(programs_of, words_that_the_shell_executes_are_found) {
