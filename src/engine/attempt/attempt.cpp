@@ -39,6 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The user is told that outputs are being stored after this time.
 constexpr std::chrono::seconds slow_storing{5};
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
@@ -259,6 +260,7 @@ class AttemptRun {
     });
   }
 
+  /// Runs the attempt's processes: one for each rank of a step with nodes, otherwise one.
   async::Task<orchestrators::AttemptResult> run_sessions(const orchestrators::Attempt& attempt,
                                                          StallWatch& silence) {
     return step_.nodes ? ranks_.run(orchestrator(), attempt, silence) : orchestrator().run(attempt);
@@ -469,7 +471,8 @@ class AttemptRun {
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions options, OutputsOf outputs_of,
                                         GpuReservation gpus) {
-  std::unique_ptr<StepSpec> raised;  // Few attempts need it, and thousands may wait.
+  // On the heap, because few attempts need a copy of the step, and thousands may wait.
+  std::unique_ptr<StepSpec> raised;
   if (options.memory) {
     raised = std::make_unique<StepSpec>(step);
     raised->settings->resources.memory = options.memory;
@@ -480,7 +483,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
     co_return co_await attempt.run(std::move(gpus));
   } catch (const orchestrators::LostInput& lost) {
     throw attempt.lost_input(lost);
-  } catch (...) {  // Files that were changed meanwhile, or a lack of system resources.
+  } catch (...) {  // For example: a file was changed meanwhile, or system resources are lacking.
     async::rethrow_as_environment_error();
   }
 }

@@ -22,6 +22,7 @@ std::optional<double> plain_number(const nlohmann::json& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
+/// @param name the path of `value` in the file, as `test.accuracy`; empty for the whole file
 void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber number,
                  FileMetrics& found, std::optional<std::int64_t> step = {}) {
   if (value.is_object()) {
@@ -86,8 +87,10 @@ FileMetrics read_table(std::string_view text, char separator) {
       continue;
     }
     std::optional<std::int64_t> step = row - 1;
+    constexpr double max_step = 9e15;  // Nearly 2^53: doubles are exact integers up to there.
     if (step_column < fields.size())
-      if (const auto number = number_of(fields[step_column]); number && std::abs(*number) < 9e15)
+      if (const auto number = number_of(fields[step_column]);
+          number && std::abs(*number) < max_step)
         step = static_cast<std::int64_t>(*number);
     for (std::size_t i = 0; i < std::min(fields.size(), names.size()); ++i)
       if (const auto number = number_of(fields[i]);

@@ -12,7 +12,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t tail_of_rank = 50;
+constexpr std::size_t max_rank_tail = 50;  ///< Lines that are kept of each rank.
 
 }  // namespace
 
@@ -69,7 +69,7 @@ void Ranks::take(event::StepLog& log) {
   auto& tail = tails_[*log.rank];
   if (tail.empty() && log.line.starts_with(orchestrators::preflight_mark)) return;
   tail.push_back(log.line);
-  if (tail.size() > tail_of_rank) tail.pop_front();
+  if (tail.size() > max_rank_tail) tail.pop_front();
 }
 
 const std::deque<std::string>* Ranks::tail_of_failed() const {

@@ -10,7 +10,8 @@ namespace pipeline::engine {
 
 namespace {
 
-/// Returns the variables by which the process would find the others.
+/// Returns the variables by which a process of a step with nodes finds the other processes. Empty
+/// for a step without nodes.
 StringMap rank_variables(const ShellRequest& options) {
   if (!options.process) return {};
   orchestrators::NodeAddresses addresses;
@@ -24,7 +25,7 @@ StringMap rank_variables(const ShellRequest& options) {
   return orchestrators::node_variables(attempt);
 }
 
-/// Leaves the GPUs that the process sees of its node's.
+/// Reduces the GPUs of the node to those that the process sees.
 void keep_own(const ShellRequest& options, GpuReservation& held) {
   const auto& process = options.process;
   if (!process || options.step.nodes.visible != VisibleGpus::own) return;
@@ -61,7 +62,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   which.shell = std::move(options.request);
   if (options.process) which.shell->node = options.process->node;
   which.variables = rank_variables(options);
-  StepSpec of_one_node = step;
+  StepSpec of_one_node = step;  // The GPUs of one node are reserved, not those of all.
   if (options.process) of_one_node.nodes = {.count = 0};
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     const std::vector<const StepSpec*> asking{&of_one_node};

@@ -13,8 +13,9 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::size_t max_lookups = 32;  ///< Maximum number of concurrent requests.
-constexpr std::size_t max_named = 5;
+constexpr std::size_t max_named = 5;     ///< Maximum number of steps that a message names.
 
+/// Returns the error's message and its advice in one line.
 std::string words_of(const core::EnvironmentError& error) {
   std::string text = error.what();
   for (const auto& advice : error.advice()) text += "; " + advice;
@@ -76,7 +77,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
                                                                       std::string key,
                                                                       bool only_own,
                                                                       bool may_stay) {
-  if (!may_stay) downloaded_.erase(key);  // If the step runs again, its result is sent.
+  if (!may_stay) downloaded_.erase(key);  // So that its result is sent if the step runs again.
   std::optional<store::CacheEntry> entry;
   const auto turn = ++next_rank_;
   co_await finding_.acquire(turn);
@@ -122,7 +123,8 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
   co_return entry;
 }
 
-/// Notes an output that is not fetched before something needs it. Small ones are fetched at once.
+/// Returns true if the output stays in the remote cache until something needs it, and notes that in
+/// the artifact store. Small outputs do not stay: they are fetched at once.
 bool CacheExchange::stays(const StepSpec& step, const RemoteOutput& output) {
   constexpr std::uint64_t small_output = 1 << 20;
   const auto& record = output.record;

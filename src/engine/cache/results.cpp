@@ -18,11 +18,12 @@ Results::Results(const RunContext& context)
 }
 
 std::optional<store::CacheEntry> Results::find_local(const StepSpec& step, const std::string& key) {
-  const bool any = may_be_reused(step);
-  if (!has_any_ || (!any && !options_.resume)) return std::nullopt;
+  const bool may_be_of_others = may_be_reused(step);
+  if (!has_any_ || (!may_be_of_others && !options_.resume)) return std::nullopt;
   const bool is_asked_for = options_.only_step == (step.instance ? step.instance->of : step.name);
   auto entry = keys_.success_of(step, key, is_asked_for);
-  if (entry && entry->run != options_.run_id && (!any || is_too_old(step, *entry))) entry.reset();
+  const bool is_own = entry && entry->run == options_.run_id;
+  if (entry && !is_own && (!may_be_of_others || is_too_old(step, *entry))) entry.reset();
   return entry;
 }
 

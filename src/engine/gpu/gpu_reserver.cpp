@@ -19,11 +19,12 @@ using gpu::counted_gpus;
 using gpu::LockEntry;
 using std::chrono::milliseconds;
 
-/// Interval of checks without notification: nothing wakes the waiting steps when a container of a
+/// Interval of checks without a notification: nothing wakes the waiting steps when a container of a
 /// dead driver, or a process of another program, ends.
-constexpr milliseconds safety{1000};
+constexpr milliseconds max_unnotified{1000};
 /// The files of a killed driver are closed, and watchers are notified, slightly before its locks
 /// are released.
+/// Therefore the queue is looked at again after these times.
 constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
 /// Maximum number of this run's requests in the machine's queue, so that a run with thousands of
 /// waiting steps does not fill it.
@@ -36,12 +37,13 @@ std::string user_name() {
 
 }  // namespace
 
+/// A step's request while it waits.
 struct GpuReserver::Ticket {
   const StepSpec& step;
   gpu::Waiting waiting;
   gpu::HolderInfo holder;
   async::Gate offered;
-  bool served = false;
+  bool served = false;          ///< The step has its GPUs, and is not queued any more.
   std::string reported_reason;  ///< The last reported reason.
 };
 
@@ -134,7 +136,7 @@ async::Task<> GpuReserver::offer_gpus() {
       session->put_queue(entries);
     }
     if (tickets_.empty()) co_return;
-    const auto timeout = quiet < std::size(after_change) ? after_change[quiet] : safety;
+    const auto timeout = quiet < std::size(after_change) ? after_change[quiet] : max_unnotified;
     const bool has_changed = co_await wait_for_change(timeout);
     quiet = has_changed ? 0 : quiet + 1;
   }
@@ -164,7 +166,7 @@ async::Task<bool> GpuReserver::wait_for_change(Duration timeout) {
 /// itself.
 async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
     std::function<bool()> is_wanted) {
-  // A different offset for each process, so that two do not collide again.
+  // A different offset for each process, so that two that collide do not collide again.
   const std::chrono::microseconds offset(::getpid() % 100);
   for (auto wait = std::chrono::microseconds(100); is_wanted();
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
@@ -175,10 +177,10 @@ async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
 }
 
 async::Task<> GpuReserver::refresh_processes() {
-  if (!machine_) co_return;  // On another machine, only the first report is known.
+  if (!machine_) co_return;  // The GPUs of another machine are read only once, by check().
   const auto inventory =
       co_await async::on_pool(context_.pool, [this] { return machine_->read(); });
-  if (inventory.unavailable) co_return;  // The steps themselves will report it.
+  if (inventory.unavailable) co_return;  // The steps that use the GPUs report the error.
   const auto all = gpu::units_of(inventory);
   lost_.clear();
   for (auto& unit : units_) {
@@ -218,7 +220,7 @@ async::Task<> GpuReserver::refresh_containers() {
     holds = co_await routes_.gpus_in_use();
   } catch (const core::EnvironmentError&) {
     co_return;
-  }  // The steps themselves will report the error.
+  }  // The steps that use the engine report the error.
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);
@@ -232,7 +234,7 @@ std::vector<LockEntry> GpuReserver::merge_queue(const Session& session) {
   for (const auto& entry : entries) {
     last = std::max(last, entry.waiting.number);
     if (entry.driver != token) continue;
-    for (auto* ticket : tickets_)  // Other requests may have overtaken it.
+    for (auto* ticket : tickets_)  // Other runs count in the queue how often they overtook it.
       if (ticket->waiting.number == entry.waiting.number)
         ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
   }
@@ -274,7 +276,8 @@ std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const
 
 async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket,
                                                                     core::CancelSource& stop) {
-  // After a wait, offer_gpus() has just read the processes; reading again would idle GPUs.
+  // After a wait, offer_gpus() has just read the processes. Reading them again takes time in which
+  // the GPUs are idle.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await refresh_processes();
   if (is_first_try) co_await refresh_containers();
@@ -300,12 +303,13 @@ async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& tick
   }
 }
 
-/// Takes what the queue grants the request now; else queues the request, and returns nothing.
+/// Takes the GPUs that the queue grants the request now. If it grants none, queues the request and
+/// returns nothing.
 std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket& ticket) {
   auto entries = merge_queue(session);
   const auto granted = grants(session, entries);
   const auto grant = std::ranges::find_if(
-      granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
+      granted, [&](const gpu::Grant& each) { return is_of(entries[each.index], ticket); });
   if (grant == granted.end()) {
     session.put_queue(entries);
     return std::nullopt;

@@ -34,11 +34,11 @@ class GatheredFolder {
   /// Returns the digest over the names of the entries, the index, and the contents.
   core::Digest digest() const;
   /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
-  /// Artifacts that are elsewhere are left out.
+  /// Artifacts that only a remote store has are left out.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
-  /// Returns its artifacts with the steps that made them, in order.
+  /// Returns the gathered artifacts with the steps that made them, in order.
   std::vector<store::GatheredPiece> artifacts() const;
-  /// Returns the artifacts that it links to.
+  /// Returns the gathered artifacts with their file names and paths, for the orchestrator.
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:
@@ -53,10 +53,10 @@ class GatheredFolder {
 /// A gathered input: its digest in the step's key, and its artifacts.
 using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
 
-/// The artifacts behind a step's inputs that its key does not name.
+/// The artifacts behind a step's inputs which its key does not name one by one.
 struct InputOrigins {
   std::vector<GatheredInput> gathered;
-  store::MatrixInputs taken;  ///< Values of its matrix.
+  store::MatrixInputs taken;  ///< The outputs that the values of its matrix come from.
 };
 
 InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);

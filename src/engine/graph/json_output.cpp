@@ -16,7 +16,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t max_shown = 80;
+constexpr std::size_t max_shown = 80;  ///< Bytes of a value or of a list of names in a message.
 
 /// Returns the member or item of the value; throws std::runtime_error if it has none.
 const nlohmann::json& member_of(const nlohmann::json& value, const std::string& name,

@@ -342,7 +342,7 @@ void Journal::skipped(const StepSpec& step, const std::string& reason,
   this->lost(step, StepStatus::skipped, lost);
 }
 
-/// @param is_failure whether the steps could have run if another one had not failed
+/// @param is_failure the steps are left out because of a failure or a stop, not a condition
 void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                            StepStatus status, bool is_failure) {
   if (steps.empty()) return;
@@ -401,7 +401,7 @@ std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& store, Event
     if (!is_there) return;
     record = *model;
     record.id = options.run_id;
-    record.tags = earlier.tags;  // Neither those of `pipe tag` nor a note, which are of one run.
+    record.tags = earlier.tags;  // Tags by `pipe tag`, and the note, stay with the earlier run.
     record.note.clear();
     record.git_commit = options.git_commit;
     record.git_dirty = options.git_dirty;

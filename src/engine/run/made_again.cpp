@@ -49,14 +49,16 @@ async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
       if (const auto* output = steps_.outputs_of()(source).output;
           output && output->temp && !context_.services.artifacts.is_known(output->digest))
         removed.emplace_back(source.step + "." + source.output, steps_.index_of(source.step));
+  // Several outputs are made concurrently; restore() then waits for those in progress.
   for (const auto& [output, producer] : removed)
     if (removed.size() > 1) context_.tasks.spawn(try_restore(output, producer, i));
   for (const auto& [output, producer] : removed) co_await restore(output, producer, i);
   co_return !removed.empty();
 }
 
-/// @param output a temporary output of the step `i`, `STEP.OUTPUT`
-/// @param reader the step that needs it
+/// Makes a removed temporary output again.
+/// @param output `STEP.OUTPUT`, an output of the step `i`
+/// @param reader the step that needs the output
 async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
   const DamagedInput gone("the temporary output '" + output + "' was removed", {},
                           steps_.spec(i).name);
@@ -66,7 +68,7 @@ async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::
     throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
 }
 
-/// Begins to make the output again; who waits for it reports the failure.
+/// Does what restore() does, but ignores a failure: restore_inputs() reports it.
 async::Task<> MadeAgain::try_restore(std::string output, model::StepIndex i,
                                      model::StepIndex reader) {
   try {

@@ -16,14 +16,16 @@ Failure cancelled_before_start() {
   return {FailureKind::cancelled, "cancelled before it started", {}, {}};
 }
 
-/// Returns the limit of memory that the orchestrator enforces for an attempt.
+/// Returns the memory limit that the orchestrator enforces for an attempt; nothing if there is
+/// none.
 std::optional<Bytes> limit_of(const StepSpec& step, const orchestrators::Capabilities& capabilities,
                               const std::optional<Bytes>& raised) {
   if (!capabilities.memory_limits) return std::nullopt;
   return raised ? raised : step.settings->resources.memory;
 }
 
-/// Returns the limit that an earlier driver has raised for the step's next attempt.
+/// Returns the memory limit that an earlier driver of the run has raised for the step; nothing if
+/// it has not raised the limit.
 std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries, bool joins) {
   const auto* point = step.resume_point;
   const auto& asked = step.spec.settings->resources.memory;
@@ -79,7 +81,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
       co_return outcome;
     }
     step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
-    if (counts.attempts == 0) counts = {};
+    if (counts.attempts == 0) counts = {};  // Its times begin after the waits.
     ++counts.attempts;
     const auto& avoided = counts.avoided_nodes;
     AttemptOptions which{.number = counts.attempts,
