@@ -22,7 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Time to wait for a driver: it renews its Lease many times meanwhile, and a lost pod is replaced.
+/// Longest time without a sign of the driver. A living driver renews its Lease many times in this
+/// time, and a lost pod is replaced.
 constexpr std::chrono::seconds max_silence{30};
 
 void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
@@ -51,7 +52,8 @@ bool has_open(const std::filesystem::path& state, long pid) {
   return false;
 }
 
-/// @return whether there was a process to stop
+/// Stops the process that drives the run, and waits for its end. Returns false if there is no such
+/// process.
 bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store::RunStore& store,
                   const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
@@ -79,8 +81,8 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
   return true;
 }
 
-/// Writes the request into the Lease, where a driver that replaces a lost one finds it, too.
-/// @return whether a driver has stopped the run
+/// Writes the request into the Lease, where a driver that replaces a lost one finds it, too. Then
+/// waits for the end of the run. Returns false if no driver has stopped the run.
 bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& drivers,
                  store::RunRecord run) {
   auto& store = workspace.existing_store();
@@ -93,7 +95,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
         client, lease.name, wanted.now ? "immediate" : "graceful", std::move(owners)));
     announce_stop(workspace, wanted, run);
   }
-  std::string heard;
+  std::string last_sign;
   for (auto since = Clock::now(); Clock::now() - since < max_silence;) {
     const auto now = store.runs().find(run.id);
     if (!now) return true;
@@ -102,11 +104,11 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
     if (run.status != RunStatus::running) return true;
     if (!goes_on) break;
     const auto holder = workspace.await(kubernetes_api::holder_of(client, lease.name));
-    if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
-      heard = std::move(sign);
+    if (auto sign = holder.name + " " + holder.renewed; sign != last_sign) {
+      last_sign = std::move(sign);
       since = Clock::now();
     }
-    ::poll(nullptr, 0, 300);
+    ::poll(nullptr, 0, 300);  // Sleeps for 300 ms.
   }
   workspace.await(orchestrators::kubernetes::remove_driver(
       client, lease.name));  // The driver's pod, if it exists, releases the Lease.

@@ -114,6 +114,7 @@ std::vector<std::string> pull_secrets_of(Session& session) {
   return {names.begin(), names.end()};
 }
 
+/// Returns the repository of the first step that names a registry; empty if no step does.
 std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
     if (auto repository = orchestrators::kubernetes::registry_repository(*step);
@@ -166,7 +167,8 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   return snapshot.placed(file);
 }
 
-/// Copies the lock file beside the copy of the pipeline's file: the driver takes the same data.
+/// Copies the lock file beside the copy of the pipeline's file, so that the driver takes the same
+/// data.
 void keep_lock(Session& session, const fs::path& file) {
   const auto& source = session.lock().path();
   std::error_code error;
@@ -177,6 +179,7 @@ void keep_lock(Session& session, const fs::path& file) {
                              error.value());
 }
 
+/// Records the run's options for its driver. @param file the copy of the pipeline's file
 void keep(Session& session, const fs::path& file, const DetachedRecord& detached) {
   Invocation options = session.workspace.options();
   options.file = file;
@@ -188,7 +191,8 @@ void keep(Session& session, const fs::path& file, const DetachedRecord& detached
   keep_detached(session.store, session.run_id, detached);
 }
 
-/// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
+/// Uploads the run for a driver that sees no file of this machine. Returns the key of the uploaded
+/// files in the remote store.
 async::Task<std::string> upload_run(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore store(folder.path());

@@ -22,8 +22,8 @@ class EventLog {
  public:
   /// Creates a file. Throws EnvironmentError.
   EventLog(const store::RunStore& store, const std::string& run);
-  /// Appends an event with its time, `at`. Leaves out the output of steps, which is in their logs.
-  /// On a full disk the event is lost, and the run continues.
+  /// Appends an event with its time as the member `at`. Leaves out the output of steps, which is in
+  /// their logs. On a full disk the event is lost, and the run continues.
   void add(const Event& event);
   /// Appends another object, such as the summary.
   void add(const nlohmann::json& object);

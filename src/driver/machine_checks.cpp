@@ -52,13 +52,13 @@ class MachineChecks {
     checks_.push_back({name, level, std::move(found), std::move(fixes)});
   }
 
-  /// Returns the output of a program, and whether it succeeded.
+  /// Returns the output of a program, and true if it succeeded.
   std::pair<std::string, bool> output_of(std::vector<std::string> command) try {
     net::ProgramCall call;
     call.command = std::move(command);
     const auto answer = workspace_.await(net::run_program(std::move(call)));
     return {std::string(core::trimmed(answer.output)), answer.code == 0};
-  } catch (const core::EnvironmentError&) {  // It is not there.
+  } catch (const core::EnvironmentError&) {  // The program is not installed.
     return {};
   }
 
@@ -94,6 +94,8 @@ class MachineChecks {
     credentials();
   }
 
+  /// Reports the free space of the file system that has the folder.
+  /// @param fix advice if there is little space
   void disk(const char* name, const std::filesystem::path& folder, const char* fix) {
     struct statvfs status {};
     auto existing = folder;
@@ -141,7 +143,7 @@ class MachineChecks {
         std::string(rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
             (containerd ? std::string("containerd's store, ") : std::string()) +
             text("Driver", "an unknown store") + ", runtime " + text("DefaultRuntime", "unknown"));
-    if (containerd && !docker::speaks_api(info, 49))
+    if (containerd && !docker::speaks_api(info, 49))  // API 1.49 is that of Docker Engine 28.1.
       add("platforms", CheckLevel::warn,
           "of an image for several platforms this engine shows only its own machine's",
           {"for steps with another `platform:`, update to Docker Engine 28.1 or newer"});
@@ -305,7 +307,7 @@ class MachineChecks {
     }
   }
 
-  /// Says nothing where Slurm's commands are missing: few machines are login nodes.
+  /// Reports nothing where Slurm's commands are missing: few machines are login nodes.
   void slurm() {
     const auto [version, is_there] = output_of({"sbatch", "--version"});
     if (!is_there) return;
@@ -327,11 +329,12 @@ class MachineChecks {
     const auto& options = workspace_.options();
     if (options.connection.empty()) return;
     const auto state = workspace_.existing_state();
-    const auto place = make_orchestrator(workspace_, options.orchestrator,
-                                         {.state = state.value_or(std::filesystem::path(".pipe")),
-                                          .connection = options.connection});
-    const auto found = workspace_.await(place->service());
-    workspace_.await(place->settle());
+    const auto orchestrator =
+        make_orchestrator(workspace_, options.orchestrator,
+                          {.state = state.value_or(std::filesystem::path(".pipe")),
+                           .connection = options.connection});
+    const auto found = workspace_.await(orchestrator->service());
+    workspace_.await(orchestrator->settle());
     if (!found.empty()) add("cluster", CheckLevel::ok, found);
   } catch (const core::EnvironmentError& error) {
     add("cluster", CheckLevel::fail, error.what(), error.advice());

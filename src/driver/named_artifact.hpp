@@ -8,11 +8,11 @@
 
 namespace pipeline::driver {
 
-constexpr std::size_t shown_digits = 12;  ///< Shown digits of a digest.
+constexpr std::size_t shown_digits = 12;  ///< Hexadecimal digits of a digest in messages.
 
-/// Returns the digest that the words name: a file's content, 64 digits, the beginning of an
-/// artifact's digest, a published name (`model`, `model@3`), or an output of the latest run
-/// (`train.model`). Throws InputError.
+/// Returns the digest that the words name: the path of a file or folder, an address of data, 64
+/// digits, the beginning of an artifact's digest, a published name (`model`, `model@3`), or an
+/// output of the latest run (`train.model`). Throws InputError if they name no artifact.
 core::Digest digest_named(store::RunStore& store, const std::string& words);
 
 /// Returns the digest of `STEP.OUTPUT` of the run. Throws InputError.

@@ -19,7 +19,7 @@ std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunR
   for (const auto& step : recorded_steps(store, run, wanted.substr(0, dot)))
     wanted_steps.insert(step.name);
 
-  // `fit.state` is that of the last round, if the step is repeated.
+  // If the step `fit` is repeated, `fit.state` is the output of its last round.
   const auto output_dot = std::min(wanted.rfind('.'), wanted.size());
   const auto last = last_round(steps, wanted.substr(0, output_dot));
   const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);
@@ -37,8 +37,8 @@ std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunR
         found.push_back({std::move(name), step, output});
     }
   }
-  if (!wanted.empty() && found.empty() && wanted_steps.empty() &&
-      std::ranges::find(known, wanted) == known.end()) {
+  const bool is_known = !wanted_steps.empty() || std::ranges::find(known, wanted) != known.end();
+  if (!wanted.empty() && found.empty() && !is_known) {
     auto meant = wanted.find('[') == std::string::npos ? core::did_you_mean(wanted, known) : "";
     if (meant.empty()) {
       std::vector<std::string> names;

@@ -53,8 +53,8 @@ notify::Asked Notifier::asked(const std::string& step, const std::string& questi
                       .command = workspace_.options().name + " answer " + run_ + " " +
                                  core::shell_quote(step) + " yes",
                       .address = {}};
-  // Browsers send no fragment, so the key is in no log of a server or proxy, and services that look
-  // at addresses before people do have not answered.
+  // The key is in the fragment, which browsers do not send: no server or proxy logs it, and a
+  // service that opens addresses in messages before people do cannot answer by that.
   if (const auto& page = workspace_.options().page; !page.empty())
     asked.address = page + "/answer?run=" + run_ + "&step=" + net::url_encode(step) + "#" +
                     store::make_answer_key(store_, run_, step);

@@ -28,12 +28,14 @@ class PublishedNames {
   /// bad name.
   void publish(const std::string& name, const store::StepRecord& step,
                const store::OutputRecord& output);
+  /// Makes the version the current one.
   void promote(const std::string& name, unsigned version);
   /// Makes the version current again that was current before.
   void demote(const std::string& name);
   remote_cache::RunOutputs& outputs() { return outputs_; }
 
  private:
+  /// Returns all names, for suggestions.
   std::vector<std::string> all();
   void change(const std::string& name, const remote_cache::RemoteNames::Edit& edit);
 

@@ -25,6 +25,8 @@ std::string new_run_id() {
       std::random_device{}());
 }
 
+/// Opens the state folder. Reads the pipeline first if there is no such folder, so that an invalid
+/// file leaves none behind.
 store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   const auto state = workspace.state_beside(source.file());
   std::error_code error;
@@ -32,7 +34,7 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   return workspace.store(state);
 }
 
-/// Returns null if there is none.
+/// Returns the remote store that the options name; null if they name none.
 std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) {
   const auto& settings = workspace.options().remote_store;
   if (!settings.is_given()) return nullptr;

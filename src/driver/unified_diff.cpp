@@ -11,12 +11,13 @@ namespace {
 
 constexpr unsigned shown_around = 3;  // Lines before and after a change.
 
-/// Lines from 1; the last one is included.
+/// A part of the diff: its first and last line, counted from 1.
 struct Hunk {
   unsigned begin, end;
 };
 
-/// Returns the hunks; changes whose surroundings meet are in one.
+/// Returns the hunks; changes whose surrounding lines meet share a hunk.
+/// @param last number of the text's last line
 std::vector<Hunk> hunks_of(const std::map<unsigned, std::string>& lines, unsigned last) {
   std::vector<Hunk> hunks;
   for (const auto& [line, text] : lines) {

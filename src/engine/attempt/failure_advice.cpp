@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "engine/cache/cache_key.hpp"
+
 namespace pipeline::engine {
 namespace {
 
