@@ -276,8 +276,7 @@ void Cleaner::images_above_budget() {
          ", which containers use");
 }
 
-/// Removes the run's record and files. Returns false if the run stays, which is reported.
-/// @param keep_cache results of the run stay reusable
+/// Removes the run, with its results unless `keep_cache`. Reports it and returns false if it stays.
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   for (;;) try {
       forget_unused(run);
@@ -311,8 +310,8 @@ bool Cleaner::make_room(const std::string& failure) {
   return freed > 0 || !logs.empty();
 }
 
-/// Within a budget, forgets those results of a run to be removed that no remaining run uses.
-/// Otherwise the whole cache of a run stays of which one result is reused.
+/// Within a budget, forgets the results of the run that no remaining run uses: otherwise all its
+/// results stay if one of them is reused.
 void Cleaner::forget_unused(const store::RunRecord& run) {
   if (wanted_.keep_storage.empty()) return;
   for (const auto& step : store_->runs().steps(run.id)) {
@@ -408,8 +407,7 @@ void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
   }
 }
 
-/// Returns the recorded size of the run's artifacts, without those that an earlier call has
-/// counted.
+/// Returns the recorded size of those artifacts of the run that no earlier call has counted.
 Bytes Cleaner::size_of_artifacts(const store::RunRecord& run) {
   Bytes bytes = 0;
   for (const auto& step : store_->runs().steps(run.id))

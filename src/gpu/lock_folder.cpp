@@ -73,14 +73,14 @@ bool is_locked(int file) {
   return ::fcntl(file, F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
 }
 
-/// MIG devices of drivers before 470 are called `MIG-GPU-UUID/1/0`.
+/// Replaces slashes: MIG devices of drivers before 470 are called `MIG-GPU-UUID/1/0`.
 std::string file_name_of(std::string uuid) {
   std::ranges::replace(uuid, '/', '_');
   return uuid;
 }
 
 /// Returns true for a process that a signal has stopped (Ctrl-Z), which does not take the GPUs that
-/// it is granted. False where no process has this number, as for a process in another PID
+/// it is granted. Returns false if no process has this number here, as for a process in another PID
 /// namespace.
 bool is_stopped(pid_t pid) {
   const auto fields = core::process_fields(pid);

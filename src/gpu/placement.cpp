@@ -153,6 +153,7 @@ class Parser {
     return placement;
   }
 
+  /// Reads operands joined by `or`.
   Placement read_any(std::size_t depth) {
     const std::size_t begin = token_.begin;
     std::vector<Placement> operands;
@@ -161,6 +162,7 @@ class Parser {
     return joined(Placement::Kind::any_of, std::move(operands), begin);
   }
 
+  /// Reads operands joined by `and`.
   Placement read_all(std::size_t depth) {
     const std::size_t begin = token_.begin;
     std::vector<Placement> operands;
@@ -300,7 +302,7 @@ class Parser {
 
   std::string_view text_;
   Token token_;
-  std::size_t last_end_ = 0;
+  std::size_t last_end_ = 0;  ///< End of the token before `token_`.
   std::optional<PlacementError> error_;
 };
 
@@ -318,6 +320,7 @@ int compare(const std::string& a, const std::string& b) {
   return a.compare(b);
 }
 
+/// @param value the host's value of the attribute; null if the host does not have the attribute
 bool holds(const Placement& comparison, const std::string* value) {
   switch (comparison.op) {
     case Placement::Operator::exists: return value != nullptr;
@@ -344,13 +347,14 @@ bool holds(const Placement& comparison, const std::string* value) {
   }
 }
 
+/// Returns the value of the attribute on this host, in words.
 std::string here(const Placement& comparison, const HostAttributes& host) {
   const auto found = host.find(comparison.attribute);
   return found == host.end() ? "this host has no attribute '" + comparison.attribute + "'"
                              : comparison.attribute + " is '" + found->second + "' here";
 }
 
-/// Lists the attributes of the comparisons below, for a negation that fails as a whole.
+/// Adds the attributes of all comparisons in the expression, for a negation that fails as a whole.
 void describe(const Placement& placement, const HostAttributes& host,
               std::vector<std::string>& texts) {
   if (placement.kind != Placement::Kind::comparison) {

@@ -37,7 +37,7 @@ std::optional<Version> version_of(const settings::ComputeCapability& capability)
   return Version{{capability.major, capability.minor}, {}};
 }
 
-/// @return malformed, or whether the requirement holds
+/// Returns whether the condition holds.
 RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   const auto condition = parse_condition(text);
   if (!condition) return RequireVerdict::Kind::malformed;

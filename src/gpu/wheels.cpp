@@ -17,7 +17,8 @@ struct Variant {
   std::string because;
 };
 
-/// `cu118` is 11.8, `cuda12` is 12.
+/// Returns the variant that the word names: `cu118` and `cu92` are CUDA 11.8 and 9.2, `cuda12` is
+/// CUDA 12, `cpu` has none.
 std::optional<Variant> variant_of(std::string_view word, std::string because) {
   if (word == "cpu" || word.starts_with("cpu.")) return Variant{"cpu", {}, std::move(because)};
   std::string_view digits = word;
@@ -80,8 +81,8 @@ std::string normalized(std::string_view name) {
   return text;
 }
 
-/// Returns true if the marker selects another system than Linux.
-bool is_elsewhere(std::string_view marker) {
+/// Returns true if a requirement with this marker is not installed on Linux.
+bool excludes_linux(std::string_view marker) {
   if (marker.find("platform") == std::string_view::npos &&
       marker.find("os_name") == std::string_view::npos)
     return false;
@@ -93,16 +94,17 @@ bool is_elsewhere(std::string_view marker) {
          marker.find(" or ") == std::string_view::npos;
 }
 
+/// Returns the requirement in a line; nothing if it is not for Linux.
 std::optional<Requirement> parse_requirement(const std::string& line) {
   Requirement requirement;
   requirement.text = line;
   std::string_view text = line;
   if (const auto marker = text.find(" ;"); marker != std::string_view::npos) {
-    if (is_elsewhere(text.substr(marker))) return std::nullopt;
+    if (excludes_linux(text.substr(marker))) return std::nullopt;
     text = text.substr(0, marker);
   } else if (const auto close = text.find(';');
              close != std::string_view::npos && text.find("://") == std::string_view::npos) {
-    if (is_elsewhere(text.substr(close))) return std::nullopt;
+    if (excludes_linux(text.substr(close))) return std::nullopt;
     text = text.substr(0, close);
   }
   const auto name_end = std::min(text.find_first_of(" [<>=!~@"), text.size());
@@ -137,7 +139,8 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
   return requirement;
 }
 
-/// Returns the CUDA of the package index's wheel of this version; nothing if unknown.
+/// Returns the CUDA version of the wheel that the package index has of this version; nothing if it
+/// is not known.
 std::optional<Version> default_cuda(std::string_view package,
                                     const std::optional<Version>& version) {
   if (!version) return std::nullopt;
@@ -148,8 +151,10 @@ std::optional<Version> default_cuda(std::string_view package,
   return cuda;
 }
 
+/// Classifies single requirements.
 class Reader {
  public:
+  /// @param index the variant that the package index has, if its address names one
   Reader(std::optional<Variant> index, bool is_x86) : index_(std::move(index)), is_x86_(is_x86) {}
 
   std::optional<Wheel> read(const Requirement& requirement) const {
