@@ -28,6 +28,7 @@ constexpr std::string_view magic("\x93NUMPY\x01\x00", 8);
 constexpr std::size_t alignment = 64;
 constexpr std::size_t max_header = 4096;
 
+/// The folder that make_arrays_in() has set.
 std::string& memory_folder() {
   static std::string folder;
   return folder;
@@ -65,7 +66,8 @@ struct Header {
   std::size_t size = 0;  ///< Offset of the data in bytes.
 };
 
-/// Returns the text between `'key': ` and the next of `ends`.
+/// Returns the text between `'key': ` and the next of the characters in `ends`; empty if there is
+/// no such key.
 std::string member(std::string_view text, std::string_view key, std::string_view ends) {
   const auto at = text.find("'" + std::string(key) + "':");
   if (at == text.npos) return {};
@@ -75,13 +77,14 @@ std::string member(std::string_view text, std::string_view key, std::string_view
                                                 : std::string(text.substr(begin, end - begin));
 }
 
+/// Parses the header. @param begin the first bytes of the file @param file its name for messages
 Header parse(std::string_view begin, const std::string& file) {
   const auto bad = [&](const std::string& why) {
     throw CodecError("cannot read " + file + ": " + why);
   };
   if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6))
     bad("expected a .npy array, but the file lacks its signature");
-  const bool is_long = begin[6] >= 2;
+  const bool is_long = begin[6] >= 2;  // From version 2 on, the length has four bytes, not two.
   if (begin.size() < 12) bad("the file is truncated");
   const auto byte = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(begin[i]));
@@ -113,6 +116,7 @@ Header parse(std::string_view begin, const std::string& file) {
   return header;
 }
 
+/// Returns the element type in words, for messages.
 std::string describe(const std::string& descr) {
   if (descr.size() < 3) return descr;
   const auto size = descr.substr(2);

@@ -29,7 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Returns the value of a variable that the orchestrator sets.
+/// Returns the value of a variable that the orchestrator sets. Throws std::runtime_error if it is
+/// not set.
 std::string required(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (!value)
@@ -38,6 +39,7 @@ std::string required(const std::string& name) {
   return value;
 }
 
+/// The arguments, results and context of the step that this process executes.
 class Run final : public detail::StepRun {
  public:
   Run(const detail::Declaration& declaration, std::stop_token stop) : declaration_(declaration) {
@@ -156,6 +158,8 @@ struct CurrentStep {
   const detail::Declaration* declaration = nullptr;
 } current;
 
+/// Writes the failure to the log and to PIPE_FAILURE_FILE.
+/// @param how verb of the message, such as `threw`
 void report_failure(const std::exception_ptr& error, const char* how) {
   json all = json::array();
   unroll(error, all);
@@ -221,7 +225,7 @@ void catch_crashes() {
     ::sigaction(signal, &action, nullptr);
 }
 
-int stop_pipe = -1;
+int stop_pipe = -1;  ///< Write end of the pipe that wakes the thread of stop_on_signal().
 
 /// Requests a stop of the function on SIGTERM and SIGINT. The thread lives as long as the process.
 void stop_on_signal(std::stop_source source) {
@@ -237,13 +241,15 @@ void stop_on_signal(std::stop_source source) {
   struct sigaction action {};
   action.sa_handler = [](int) {
     const char byte = 0;
-    if (::write(stop_pipe, &byte, 1) < 0) ::_exit(143);
+    constexpr int exit_code = 143;  // 128 + SIGTERM, as a shell has it.
+    if (::write(stop_pipe, &byte, 1) < 0) ::_exit(exit_code);
   };
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
 }
 
+/// Returns the function step of this name. Throws InputError if there is none.
 const detail::Declaration& find(const Pipeline& pipeline, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps()) {

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the digest, for a folder under pipe's own algorithm: the digest of its tree.
+/// Returns the digest with the name of its algorithm. The digest of a folder is that of its tree,
+/// an algorithm of pipe's own.
 json digest_of(const core::Digest& digest, bool is_folder = false) {
   return {{is_folder ? "pipeTreeSha256" : "sha256", digest.hex()}};
 }

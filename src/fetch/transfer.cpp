@@ -49,7 +49,7 @@ void DataTransfer::throw_changed(const std::string& how) const {
                                        : "run again once it does not change any more"});
 }
 
-/// Checks that a response with content belongs to the expected one.
+/// Checks that the content of a response is the expected one. Throws Changed if it is not.
 /// @param size size of the whole content, if the response states it
 void DataTransfer::accept(const net::Response& response, std::optional<std::uint64_t> size) {
   if (size && expected_.size && *size != *expected_.size) {
@@ -117,7 +117,8 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
       part = into_.part_of(have);
       return Outcome{true, {}, {}};
     }
-    if (head.status != 200 || range) {  // Another range; or all is here, or more than there is.
+    // The server sent another range, or the file already has all bytes, or too many.
+    if (head.status != 200 || range) {
       if (head.header("content-range") == "bytes */" + std::to_string(have) && have > 0) {
         into_.plan(have);
         return Outcome{true, {}, {}};

@@ -35,8 +35,8 @@ class DataTransfer {
   /// The result of a request.
   struct Outcome {
     bool is_done = false;
-    std::string problem;  ///< Reason of a failure that may be retried.
-    std::optional<std::chrono::seconds> pause;
+    std::string problem;                        ///< Reason of a failure that may be retried.
+    std::optional<std::chrono::seconds> pause;  ///< The server wants this pause before a retry.
   };
   async::Task<Outcome> begin();
   async::Task<Outcome> read_part(std::size_t part, core::CancelSource& stop);
@@ -53,7 +53,7 @@ class DataTransfer {
   const Expected& expected_;
   PartFile& into_;
   core::CancelSource& stop_;
-  bool has_ranges_ = true;
+  bool has_ranges_ = true;  ///< The server has not refused a range yet.
 };
 
 }  // namespace pipeline::fetch
