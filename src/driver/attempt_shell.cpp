@@ -196,6 +196,8 @@ class AttemptShell {
   bool is_stopped_ = false;
 };
 
+/// Returns the step's environment, which must be ready for a shell: an engine has the attempt's
+/// image, other environments are prepared again.
 orchestrators::Environment AttemptShell::environment(EventSink& events) {
   auto& orchestrator = session_.routes().of(step());
   if (orchestrator.capabilities().traits.runs_on_engine)
@@ -203,6 +205,7 @@ orchestrators::Environment AttemptShell::environment(EventSink& events) {
   return workspace_.await(orchestrator.prepare(step(), events, cancel_));
 }
 
+/// Returns the request for a shell of its own, without its outputs and process.
 engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted, EventSink& events) {
   engine::ShellRequest shell{
       .step = step(),

@@ -94,6 +94,7 @@ ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& store,
   lease_->guard(store);
 }
 
+/// At a signal, saves the run and releases the Lease to the pod that replaces this one.
 void ClusterDriver::hand_on_at_signal() {
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (error) return;

@@ -237,6 +237,8 @@ class DetachedStart {
   orchestrators::kubernetes::DriverJob driver();
   /// Prepares images and files, and records the run.
   void prepare();
+  /// Records the run's options, uploads the run if the driver shares no files, and starts the
+  /// driver's Job.
   void hand_to_cluster();
   async::Task<orchestrators::kubernetes::DriverStatus> wait_for_start();
   void await_driver();

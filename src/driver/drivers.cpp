@@ -129,6 +129,7 @@ void Drivers::bring_home(store::RunRecord& run) {
   context_.await(remote.replica->remove());
 }
 
+/// Returns the liveness of the driver: looks up its process, or asks its cluster.
 Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   if (!run.driver.is_elsewhere()) {
     const auto life = store_.drivers().liveness(run);

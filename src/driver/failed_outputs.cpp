@@ -26,6 +26,7 @@ unsigned attempt_of(const std::string& folder, const std::string& step) {
   return read.ec == std::errc() && read.ptr == end ? number : 0;
 }
 
+/// Copies a file, link or folder; adds anything else to `left_out`.
 void copy_entry(const fs::path& from, const fs::path& to, std::vector<fs::path>& left_out) {
   const auto check = [&](const std::error_code& error) {
     if (error)

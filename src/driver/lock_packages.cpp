@@ -43,6 +43,7 @@ async::Task<> lock_environments(Session& session, RunObserver& observer,
   }
 }
 
+/// Locks the packages of all environments, then the data.
 async::Task<> lock_all(Session& session, RunObserver& observer) {
   const auto services = session.services();
   // Comes first: the constructor tells the lock file which names belong to data.

@@ -29,6 +29,7 @@ FileNames file_names_of(const PipelineSpec& pipeline) {
   return names;
 }
 
+/// Returns the step's Job, with placeholders for the values that only a run has.
 json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const StepSpec& step,
             const FileNames& file_names) {
   const auto plan = docker::plan_image(

@@ -9,6 +9,7 @@
 
 namespace pipeline::driver {
 
+/// Sends one notification, and reports a failure.
 async::Task<> Notifier::send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
                              core::CancelSource& stop, notify::DeliveryLimits limits) {
   std::string where = "its webhook", reason;
@@ -45,6 +46,7 @@ void Notifier::send_end(core::CancelSource& stop) try {
   events_.emit(event::Notice{"", std::string("notifications were not sent: ") + error.what()});
 }
 
+/// Returns the contents of a question's notification.
 notify::Asked Notifier::asked(const std::string& step, const std::string& question) {
   notify::Asked asked{.run = run_,
                       .pipeline = pipeline_.name,

@@ -10,6 +10,7 @@
 namespace pipeline::driver {
 namespace {
 
+/// Converts the options. Throws InputError for a wrong age.
 remote_cache::CleaningPolicy policy_of(const CleanUp& wanted) {
   remote_cache::CleaningPolicy policy;
   policy.is_dry_run = wanted.dry_run;

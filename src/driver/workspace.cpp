@@ -17,12 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* state_name = ".pipe";
 
+/// Returns the state folder that --state or $PIPE_HOME names; nothing if neither does.
 std::optional<fs::path> chosen_state(const WorkspaceOptions& options) {
   if (!options.state.empty()) return fs::absolute(options.state);
   if (const char* home = std::getenv("PIPE_HOME"); home && *home) return fs::absolute(home);
   return std::nullopt;
 }
 
+/// Returns advice for a pipeline file that does not exist.
 std::string suggest_file(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code ignored;

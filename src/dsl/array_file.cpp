@@ -44,6 +44,7 @@ std::string descr_of(ElementType type) {
   return std::string{order, type.kind} + std::to_string(type.size);
 }
 
+/// Returns the header of a .npy file, up to the data.
 std::string header_of(ElementType type, std::span<const std::size_t> shape) {
   std::string text = "{'descr': '" + descr_of(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -155,6 +156,7 @@ struct Opened {
   std::size_t bytes;
 };
 
+/// Opens a .npy file, and checks that it has elements of this type.
 Opened open_array(const std::string& path, ElementType type) {
   Opened opened{core::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
   if (!opened.file) fail("cannot read " + path, errno);

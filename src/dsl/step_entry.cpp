@@ -117,6 +117,7 @@ class Run final : public detail::StepRun {
   std::size_t index_ = 0;
 };
 
+/// Returns the name of a type as users write it.
 std::string demangled(const char* name) {
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
@@ -209,6 +210,7 @@ void on_crash(int signal) {
   ::raise(signal);  // SA_RESETHAND has restored the default action, which ends the process.
 }
 
+/// Makes on_crash() the handler of the signals that crashes raise.
 void catch_crashes() {
   void* frame;
   ::backtrace(&frame, 1);  // Loads its libraries now, which a signal handler must not do.

@@ -29,11 +29,12 @@ class ContainerReader {
 
  private:
   void read_command(const core::Value& container, core::Value& step);
-  void read_environment(const core::Value& container, core::Value& step);
-  void read_order(const core::Value& container, core::Value& step);
+  void read_environment(const core::Value& container, core::Value& step);  ///< And the secrets.
+  void read_order(const core::Value& container, core::Value& step);        ///< `dependsOn`.
   void read_resources(const core::Value& container, core::Value& step);
   void read_mounts(const core::Value& container, core::Value& step);
   void read_options(const core::Value& container, core::Value& step);
+  /// Reads `linuxParameters`.
   void read_linux(const core::Value& linux, core::Value& step);
   void read_devices(const core::Value& linux, core::Value& step);
   void read_tmpfs(const core::Value& linux, core::Value& step);

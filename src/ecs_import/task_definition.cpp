@@ -42,6 +42,7 @@ class TaskReader {
   std::string family_;
 };
 
+/// Fills TaskFrame::volumes.
 void TaskReader::read_volumes(const core::Value& task) {
   // For example `efsVolumeConfiguration`, which names a service of AWS.
   const auto is_of_service = [](const auto& member) {
@@ -97,6 +98,7 @@ void TaskReader::read_limits(const core::Value& task) {
     frame_.memory = static_cast<std::int64_t>(*mebibytes);
 }
 
+/// Reads the keys that become settings of all steps.
 void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
   const core::Span span = task.span;
   model::set_in(pipeline, {"settings", "docker", "skip_build"}, model::plain_value("true", span));

@@ -28,6 +28,7 @@ std::string uri_of(const TakenArtifact& artifact) {
   return "file:" + net::url_encode(artifact.source, "/");
 }
 
+/// Returns what the artifact was made from: code, inputs, image and repository.
 json materials_of(const RunFacts& made, const StepFacts& step) {
   auto materials = json::array();
   for (const auto& [file, digest] : step.code)

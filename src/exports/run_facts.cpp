@@ -43,6 +43,7 @@ std::string public_name_of(const store::DataOrigin& data) {
   return std::filesystem::path(data.source).filename().string();
 }
 
+/// Returns the facts of a step, from its record and the parts of its key.
 StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& makers) {
   constexpr std::string_view code_prefix = "code ", input_prefix = "input ";  // Of key parts.
   StepFacts facts;

@@ -69,6 +69,7 @@ s3::Bucket& Sources::bucket(const std::string& name) {
   return *found;
 }
 
+/// Returns the request to send. @param url for HTTP: the address itself, or a redirection's target
 async::Task<net::Request> Sources::request(const DataAddress& from, const std::string& url,
                                            const Reading& reading) {
   if (from.is_s3()) {
@@ -183,6 +184,7 @@ core::EnvironmentError Sources::refused(const DataAddress& from, const net::Resp
            : "look at the URL with `curl -I`"});
 }
 
+/// Returns the state of a folder in a bucket.
 async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSource& stop) {
   ContentState state;
   auto objects = co_await bucket(from.bucket).objects(from.key, max_objects, &stop);

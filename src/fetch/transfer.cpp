@@ -150,6 +150,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
   co_return outcome;
 }
 
+/// Reads the missing bytes of a part by one request.
 async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
                                                            core::CancelSource& stop) {
   const auto missing = into_.missing(part);
@@ -186,6 +187,7 @@ async::Task<> DataTransfer::work(core::CancelSource& stop) {
   }
 }
 
+/// Reads all missing parts, by several connections at a time.
 async::Task<> DataTransfer::read_parts() {
   core::CancelSource stop;
   const core::CancelSource::Listener outer(stop_, [&](core::StopLevel level) { stop.stop(level); });

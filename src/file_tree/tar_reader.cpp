@@ -70,6 +70,7 @@ bool describes_the_next(char type) {
 
 }  // namespace
 
+/// Begins the entry whose header was read, or notes the end of the archive.
 void TarReader::begin_entry() {
   const auto header = std::exchange(header_, {});
   if (header.find_first_not_of('\0') == header.npos) {
@@ -143,6 +144,7 @@ void TarReader::read_records(std::string_view text) {
   }
 }
 
+/// Ends the content of an entry, and keeps what it says about the next entry.
 void TarReader::end_body() {
   const auto text = std::exchange(text_, {});
   switch (std::exchange(kind_, 0)) {

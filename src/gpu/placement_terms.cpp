@@ -15,6 +15,7 @@ struct NotExpressible : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+/// Returns the node label that has the attribute's value.
 std::string label_of(const std::string& attribute) {
   // kubernetes.io/docs/reference/labels-annotations-taints
   static const std::map<std::string, std::string> labels{
@@ -26,6 +27,7 @@ std::string label_of(const std::string& attribute) {
   return found == labels.end() ? attribute : found->second;
 }
 
+/// Returns the values as Kubernetes writes them.
 std::vector<std::string> values_of(const Placement& comparison) {
   auto values = comparison.values;
   if (comparison.attribute == "ecs.cpu-architecture")
@@ -91,6 +93,7 @@ Terms terms_of_comparison(const Placement& comparison, bool negated) {
   return terms;
 }
 
+/// Returns the terms of the expression or, if `negated`, of its negation.
 Terms terms_of(const Placement& placement, bool negated) {
   if (placement.kind == Placement::Kind::comparison) return terms_of_comparison(placement, negated);
   if (placement.kind == Placement::Kind::negation)

@@ -17,6 +17,7 @@ const core::Value* find(const core::Value& map, std::initializer_list<std::strin
   return value;
 }
 
+/// Reports an error in a placement expression at its position.
 void check_expression(const core::Value& value, settings::Diagnostics& diagnostics) {
   if (value.kind != core::Value::Kind::scalar || !settings::formats::word.accepts(value.scalar))
     return;

@@ -31,6 +31,7 @@ bool brings_unknown(const DockerSettings& docker) {
   });
 }
 
+/// Returns what the step brings along for CUDA.
 CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   const DockerSettings& docker = step.settings->docker;
   CudaFacts facts;

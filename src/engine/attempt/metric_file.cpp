@@ -58,6 +58,7 @@ std::vector<std::string> fields_of(std::string_view line, char separator) {
   return fields;
 }
 
+/// Returns the number in a field, which may have blanks around it; nothing for any other text.
 std::optional<double> number_of(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -68,6 +69,7 @@ std::optional<double> number_of(std::string_view text) {
   return value;
 }
 
+/// Returns the numbers of a table, whose first line names the columns.
 FileMetrics read_table(std::string_view text, char separator) {
   std::vector<std::string> names;
   std::size_t step_column = std::string::npos;

@@ -32,6 +32,7 @@ async::Task<orchestrators::AttemptResult> Ranks::run(orchestrators::AttemptRunne
   co_return result;
 }
 
+/// Looks for progress of the ranks from time to time, until the attempt has ended.
 async::Task<> Ranks::watch_progress(StallWatch& silence) {
   const auto pause = silence.pause_between_looks();
   if (!pause) co_return;

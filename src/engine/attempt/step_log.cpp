@@ -34,6 +34,7 @@ void StepLogWriter::write(Stream stream, std::string_view bytes) {
   put(stream, masks_[stream == Stream::err].feed(bytes));
 }
 
+/// Writes masked bytes to the file, and passes on the lines that they complete.
 void StepLogWriter::put(Stream stream, std::string_view masked) {
   if (masked.empty()) return;
   write_file(stream, masked);
@@ -91,6 +92,7 @@ bool StepLogWriter::open() {
   return static_cast<bool>(file_);
 }
 
+/// Passes on a whole line, and adds it to the tail.
 void StepLogWriter::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)

@@ -228,6 +228,7 @@ async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
   co_await flights(executor).get(digest.hex(), work, &stop_);
 }
 
+/// Downloads the content into the store, while a lock keeps other processes from doing the same.
 async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
@@ -302,6 +303,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
   store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
+/// Returns the error for content that is not the wanted one. @param found what was found instead
 core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
                                                 const std::string& found) const {
   if (wanted.is_of_lock)

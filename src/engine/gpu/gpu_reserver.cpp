@@ -176,6 +176,7 @@ async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
   co_return std::nullopt;
 }
 
+/// Reads again which processes use the GPUs, and which GPUs have stopped working.
 async::Task<> GpuReserver::refresh_processes() {
   if (!machine_) co_return;  // The GPUs of another machine are read only once, by check().
   const auto inventory =
@@ -214,6 +215,7 @@ std::string GpuReserver::shortage_of(const Ticket& ticket) const {
               : "");
 }
 
+/// Asks the orchestrators again which GPUs the containers of other runs use.
 async::Task<> GpuReserver::refresh_containers() {
   std::vector<orchestrators::GpuHold> holds;
   try {
@@ -262,6 +264,7 @@ std::vector<gpu::Grant> GpuReserver::grants(const Session& session,
   return gpu::grants(waiting, devices(session));
 }
 
+/// Returns the current state of the machine's GPUs, for the queue.
 std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const {
   std::vector<gpu::DeviceState> devices;
   for (const auto& unit : units_) {
@@ -338,6 +341,7 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
   return reservation;
 }
 
+/// Reports why this run's steps wait.
 void GpuReserver::report_reasons(const Session& session, const std::vector<LockEntry>& entries) {
   std::size_t ahead = 0;
   for (const auto& entry : entries) {
@@ -357,6 +361,7 @@ void GpuReserver::report_reasons(const Session& session, const std::vector<LockE
   }
 }
 
+/// Returns what the step waits for: the requests ahead of it, or the holders of its GPUs.
 std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
                                 std::span<const LockEntry> ahead) const {
   const auto& demand = ticket.waiting.demand;

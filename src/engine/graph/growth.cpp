@@ -107,6 +107,7 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
   return all;
 }
 
+/// Returns the instance of the step for the k-th combination, from 0.
 StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.matrix.reset();

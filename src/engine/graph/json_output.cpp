@@ -45,6 +45,7 @@ const nlohmann::json& member_of(const nlohmann::json& value, const std::string& 
                            "'");
 }
 
+/// Returns the JSON that an output contains. @param name the output's name for messages
 nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
                          store::ArtifactStore& artifacts, std::uint64_t max_bytes) {
   if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");

@@ -83,6 +83,7 @@ bool comes_before(const std::string& a, const std::string& b) {
   return a.size() - i != b.size() - k ? a.size() - i < b.size() - k : a < b;
 }
 
+/// Returns the items of a JSON list.
 std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::OutputRecord& output,
                                       store::ArtifactStore& artifacts) {
   const auto name = name_of_items(items);
@@ -116,6 +117,7 @@ std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::Out
   return found;
 }
 
+/// Returns the visible entries of a folder.
 std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::OutputRecord& output,
                                         store::ArtifactStore& artifacts) {
   const auto name = name_of_items(items);

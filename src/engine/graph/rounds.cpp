@@ -54,6 +54,7 @@ std::vector<StepSpec> Rounds::steps_of(unsigned round,
   return made;
 }
 
+/// Returns the step of a round: its name, sources and parameters belong to the round.
 StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
   StepSpec made = step;
   made.repeat.reset();

@@ -38,6 +38,7 @@ void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   }
 }
 
+/// Remembers the loops: which steps run in rounds together.
 void RunSteps::note_repeats() {
   std::map<std::string_view, std::vector<model::StepIndex>> groups;
   for (model::StepIndex i = 0; i < size(); ++i)
@@ -193,6 +194,7 @@ std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::S
   return needs;
 }
 
+/// Adds the instances of one step, and returns their dependencies.
 RunSteps::InstanceNeeds RunSteps::add(model::StepIndex base, std::vector<StepSpec> instances,
                                       const Growth& growth) {
   const auto first = static_cast<model::StepIndex>(size());

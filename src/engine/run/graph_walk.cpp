@@ -22,6 +22,7 @@ async::Task<> GraphWalk::run(StepStarter& starter) {
   }
 }
 
+/// Decides about the steps that are ready, and gives the decisions to the starter.
 async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
   while (starter.may_start()) {
     expand_matrices(starter);
@@ -42,6 +43,7 @@ async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
   }
 }
 
+/// Decides whether the step runs, is reused or is skipped.
 async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   auto decision = decide_by_conditions(i);
@@ -60,6 +62,7 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   co_return decision;
 }
 
+/// Decides whether conditions skip the step; otherwise returns a decision to run it.
 Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   Decision decision;

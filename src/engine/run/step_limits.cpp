@@ -54,6 +54,7 @@ async::Task<std::optional<std::vector<core::Descriptor>>> StepLimits::try_take(
   co_return std::nullopt;
 }
 
+/// Takes all units that the step uses; nothing if some are not free.
 std::optional<std::vector<core::Descriptor>> StepLimits::units_of(
     const StepSpec& step, gpu::LockFolder::Session& session) const {
   std::vector<core::Descriptor> all;

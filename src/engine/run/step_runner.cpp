@@ -137,6 +137,7 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(
   co_return reservation;
 }
 
+/// Runs one attempt, and records its start and its end.
 async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
                                                  GpuReservation gpus) {
   const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), which.memory);

@@ -97,6 +97,7 @@ std::set<core::Digest> TempOutputs::needed(bool has_ended) {
   return needed;
 }
 
+/// Removes the dropped artifacts that nothing needs any more, unless another run is in progress.
 async::Task<> TempOutputs::remove(bool has_ended) {
   const auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;
