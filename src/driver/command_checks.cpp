@@ -30,6 +30,7 @@ constexpr std::array images_with_pipefail{"alpine",    "busybox", "fedora",    "
                                           "almalinux", "centos",  "ubi",       "amazonlinux",
                                           "suse",      "oracle",  "archlinux", "bash"};
 
+/// Returns true if the `sh` of the step's image is likely to have pipefail.
 bool has_pipefail(const DockerSettings& settings) {
   const auto image = settings.parent_image.value_or("");
   return std::ranges::any_of(images_with_pipefail,
@@ -120,6 +121,7 @@ bool is_variable(std::string_view word) {
 /// Returns the word of a list that means something to a shell only; null if there is none.
 const std::string* shell_sign(const Command& command) {
   static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&", ";"};
+  // Programs that take such words as arguments.
   static constexpr std::array takes_signs{"expr", "test", "[", "find", "envsubst"};
   const auto literal = [](const Template& word) {
     return word.parts.size() == 1 ? std::get_if<std::string>(&word.parts[0]) : nullptr;
@@ -150,7 +152,8 @@ constexpr std::size_t max_arguments = 2000 << 10;
 constexpr Bytes min_memory = 6 << 20;
 constexpr Bytes min_shared_memory = 4 << 10;
 
-/// Returns the bytes of the value in an argument: a text has no quotes there.
+/// Returns the bytes of the value in an argument, where a text has no quotes. Numbers and booleans
+/// are short, and count as 0.
 std::size_t size_of(const nlohmann::json& value) {
   const auto* text = value.get_ptr<const std::string*>();
   return text ? text->size() : value.is_structured() ? value.dump().size() : 0;

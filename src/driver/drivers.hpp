@@ -61,7 +61,7 @@ class Drivers {
   std::map<std::string, Answer> answers_;                           ///< Keyed by run.
   std::map<std::pair<std::string, std::string>, Clock::time_point>
       silent_clusters_;  ///< Keyed by context and namespace.
-  std::string silence_;
+  std::string silence_;  ///< See silence().
 };
 
 /// Returns how to reach the cluster of the Lease.

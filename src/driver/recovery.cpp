@@ -85,6 +85,7 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
                                                    .artifacts = artifacts.get(),
                                                    .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
+      // Returns true for a run whose objects stay.
       workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == own) return true;
         if (id == resumed) return can_join;

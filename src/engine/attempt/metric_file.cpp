@@ -16,12 +16,14 @@ namespace {
 
 constexpr std::size_t max_file_size = 16 << 20;
 
+/// Returns the number that a JSON value stands for; nothing if it stands for none.
 using ReadNumber = std::optional<double> (*)(const nlohmann::json&);
 
 std::optional<double> plain_number(const nlohmann::json& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
+/// Adds the numbers in `value` to `found`.
 /// @param name the path of `value` in the file, as `test.accuracy`; empty for the whole file
 void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber number,
                  FileMetrics& found, std::optional<std::int64_t> step = {}) {

@@ -68,6 +68,7 @@ void Ranks::take(event::StepLog& log) {
   log.rank = found->first;
   log.line = std::string(found->second);
   auto& tail = tails_[*log.rank];
+  // Lines about the check of the GPUs before the command do not explain a failure of the command.
   if (tail.empty() && log.line.starts_with(orchestrators::preflight_mark)) return;
   tail.push_back(log.line);
   if (tail.size() > max_rank_tail) tail.pop_front();

@@ -30,8 +30,8 @@ void note_way(const std::string& output, const std::string& way, AttemptOutcome&
 bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
                         const std::string& output) {
   // Without a result in the cache that names it, a clean-up of the remote store would remove it.
-  if (!step.cache || step.nodes || !step.publish_to.empty() || step.publish.contains(output))
-    return false;
+  if (!step.cache || step.nodes) return false;
+  if (!step.publish_to.empty() || step.publish.contains(output)) return false;
   return std::ranges::none_of(
              step.outputs,
              [&](const OutputSpec& each) { return each.name == output && each.metrics; }) &&
@@ -72,9 +72,9 @@ bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
 bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output) {
   if (services.artifacts.looks_whole(output.digest)) return true;
   const auto place = services.artifacts.elsewhere(output.digest);
-  return place && services.remote_store &&
-         settings::remote_store_of(core::parse_json(place->store)).url ==
-             services.remote_store->url &&
+  if (!place || !services.remote_store) return false;
+  const auto store = settings::remote_store_of(core::parse_json(place->store));
+  return store.url == services.remote_store->url &&
          may_stay_elsewhere(services.pipeline, step, output.name);
 }
 

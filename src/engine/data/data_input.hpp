@@ -34,7 +34,7 @@ class DataInputs {
   /// Returns the version of a published artifact. If it does not exist, returns null for optional
   /// data, else throws EnvironmentError.
   const store::PublishedVersion* artifact(const DataSpec& data);
-  /// Returns the contents of addresses.
+  /// Returns the data at addresses, whose content the pipeline or the lock file pins.
   PinnedData& pins() { return pins_; }
   /// Returns the parts of a step's key for this input, which must have data.
   std::vector<store::KeyPart> parts(const InputSpec& input);
