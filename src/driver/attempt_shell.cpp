@@ -244,10 +244,11 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
   }
   orchestrators::ShellRequest shell{.words = words_of(wanted), .id = session_.run_id};
   shell.has_terminal = wanted.has_terminal;
-  const auto who = process ? "rank " + std::to_string(process->rank) + " of '" + step().name + "'"
-                           : "'" + step().name + "'";
+  const auto process_name =
+      process ? "rank " + std::to_string(process->rank) + " of '" + step().name + "'"
+              : "'" + step().name + "'";
   if (wanted.has_terminal)
-    workspace_.note("beside " + who +
+    workspace_.note("beside " + process_name +
                     ", which runs: in its place and with its variables; what is "
                     "changed here is changed for it");
   stop_at_signals();
@@ -255,7 +256,7 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
       workspace_.await(session_.routes().of(step()).join(std::move(running), std::move(shell)));
   if (is_stopped_) return core::ExitCode::interrupted;
   if (!code)
-    throw core::InputError(who + " does not run any more, or runs on " +
+    throw core::InputError(process_name + " does not run any more, or runs on " +
                                session_.routes().capabilities_of(step()).name +
                                " where nobody can join it",
                            "once attempt " + std::to_string(found_.attempt.number) +

@@ -47,12 +47,12 @@ std::string unified_diff(std::string_view name, std::string_view text,
     diff += "@@ -" + range + " +" + range + " @@\n";
     std::string added;  // Follows all removed lines that are next to each other.
     for (auto i = begin; i <= end; ++i) {
-      const auto was = std::string(old[i - 1]) + line_end(i);
+      const auto old_line = std::string(old[i - 1]) + line_end(i);
       if (const auto replaced = lines.find(i); replaced != lines.end()) {
-        diff += "-" + was;
+        diff += "-" + old_line;
         added += "+" + replaced->second + line_end(i);
       } else {
-        diff += std::exchange(added, {}) + " " + was;
+        diff += std::exchange(added, {}) + " " + old_line;
       }
     }
     diff += added;

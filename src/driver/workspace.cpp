@@ -42,9 +42,9 @@ std::string suggest_file(const fs::path& missing) {
 
 std::string shown_path(const fs::path& path) {
   std::error_code error;
-  const auto here = fs::current_path(error);
+  const auto working_folder = fs::current_path(error);
   if (error) return path.string();
-  const auto relative = path.lexically_relative(here);
+  const auto relative = path.lexically_relative(working_folder);
   return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
 }
 

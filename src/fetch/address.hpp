@@ -1,5 +1,6 @@
 /// @file
-/// Addresses of data: `https://...`, `http://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`. Pure.
+/// Addresses of data: `https://...`, `http://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`. Only
+/// texts are examined here; no server is asked.
 #pragma once
 
 #include <string>
@@ -21,6 +22,7 @@ struct DataAddress {
 /// Takes the URL apart. @param version version id of an object; may be empty
 DataAddress address_of(const std::string& url, const std::string& version);
 
+/// Returns true if both URLs have the same host and port.
 bool has_same_host(const std::string& one, const std::string& other);
 
 /// Returns a URL's host, without the brackets of IPv6, and its port, by default that of the scheme.

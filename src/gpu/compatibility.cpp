@@ -169,14 +169,14 @@ class Check {
                   std::optional<core::Severity> gpu_severity) {
     const tables::Toolkit* toolkit = toolkit_of(cuda);
     if (host_.driver && toolkit) {
-      const std::string has = what + " has CUDA " + cuda.text() + ", which needs driver ",
+      const std::string need = what + " has CUDA " + cuda.text() + ", which needs driver ",
                         driver = host_.driver->text();
       const auto supported = cuda_of_driver(*host_.driver);
       std::string advice = "update the driver to " + std::string(toolkit->own_driver) + " or newer";
       if (supported) advice += ", or " + alternative + " " + supported->text() + " or older";
       if (*host_.driver < version(toolkit->minimum_driver))
         return report(core::Severity::error, "cuda-driver",
-                      has + toolkit->minimum_driver + " or newer; this machine's is " + driver,
+                      need + toolkit->minimum_driver + " or newer; this machine's is " + driver,
                       std::move(advice));
       if (*host_.driver < version(toolkit->own_driver) && cuda.parts.size() > 1)
         report(core::Severity::warning, "cuda-driver",

@@ -31,7 +31,7 @@ std::optional<Version> cuda_within(std::string_view text) {
     if (!version) continue;
     const unsigned number = version->parts.front();
     if (version->parts.size() > 1) return version;
-    // `cu118` is 11.8, and `cu80` is 8.0, the oldest version that is named so; `cuda12` is 12.
+    // `cu118` is 11.8, and `cu80` is 8.0, the oldest version that is known here; `cuda12` is 12.
     if (number >= 80 && number < 1000) return Version{{number / 10, number % 10}, {}};
     if (number < 80 && number >= 8) return Version{{number}, {}};
   }

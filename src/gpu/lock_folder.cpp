@@ -144,12 +144,12 @@ std::pair<std::uint64_t, std::string_view> order_of(const LockEntry& entry) {
 }
 
 std::string to_string(const HolderInfo& holder) {
-  const std::string whose = "step '" + holder.step + "' of run " + holder.run;
+  const std::string step_text = "step '" + holder.step + "' of run " + holder.run;
   const std::string user = holder.user.empty() ? "" : ", user " + holder.user;
   if (holder.gone)
-    return "a process that " + whose + " has left behind (its driver, pid " +
+    return "a process that " + step_text + " has left behind (its driver, pid " +
            std::to_string(holder.pid) + user + ", is dead)";
-  return whose + " (pid " + std::to_string(holder.pid) + user + ")";
+  return step_text + " (pid " + std::to_string(holder.pid) + user + ")";
 }
 
 fs::path LockFolder::place() {
@@ -161,11 +161,11 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
   const std::vector<std::string> advice{
       "it has to be a folder with the mode 1777; PIPE_GPU_LOCKS names another one, the same for "
       "all who share the GPUs"};
-  const auto what = "cannot keep GPU reservations in " + path_.string();
+  const auto failure = "cannot keep GPU reservations in " + path_.string();
   if (::mkdir(path_.c_str(), 0700) == 0) {
-    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw core::system_error(what, errno);
+    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw core::system_error(failure, errno);
   } else if (errno != EEXIST) {
-    throw core::system_error(what, errno);
+    throw core::system_error(failure, errno);
   }
   for (int tries = 0;; ++tries) {  // Another user's driver may be creating it at this moment.
     folder_ =
@@ -176,8 +176,8 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
         ((info.st_mode & sticky_for_all) == sticky_for_all || info.st_uid == ::geteuid()))
       break;
     if (tries == 10)
-      throw core::EnvironmentError(what + (folder_ ? ": it belongs to another user alone"
-                                                   : std::string(": ") + ::strerror(error)),
+      throw core::EnvironmentError(failure + (folder_ ? ": it belongs to another user alone"
+                                                      : std::string(": ") + ::strerror(error)),
                                    advice);
     ::usleep(1000);
   }

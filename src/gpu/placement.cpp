@@ -348,7 +348,7 @@ bool holds(const Placement& comparison, const std::string* value) {
 }
 
 /// Returns the value of the attribute on this host, in words.
-std::string here(const Placement& comparison, const HostAttributes& host) {
+std::string attribute_text(const Placement& comparison, const HostAttributes& host) {
   const auto found = host.find(comparison.attribute);
   return found == host.end() ? "this host has no attribute '" + comparison.attribute + "'"
                              : comparison.attribute + " is '" + found->second + "' here";
@@ -359,7 +359,7 @@ void describe(const Placement& placement, const HostAttributes& host,
               std::vector<std::string>& texts) {
   if (placement.kind != Placement::Kind::comparison) {
     for (const Placement& operand : placement.operands) describe(operand, host, texts);
-  } else if (std::string text = here(placement, host);
+  } else if (std::string text = attribute_text(placement, host);
              std::find(texts.begin(), texts.end(), text) == texts.end()) {
     texts.push_back(std::move(text));
   }
@@ -377,7 +377,7 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
     case Placement::Kind::comparison: {
       const auto found = host.find(placement.attribute);
       if (!holds(placement, found == host.end() ? nullptr : &found->second))
-        reasons.push_back("`" + placement.text + "`: " + here(placement, host));
+        reasons.push_back("`" + placement.text + "`: " + attribute_text(placement, host));
       break;
     }
     case Placement::Kind::all_of:

@@ -78,8 +78,8 @@ async::Task<std::vector<std::string>> python_stacks(orchestrators::AttemptRunner
                                                     orchestrators::RunningProcess process) {
   auto words = shell_words(std::string("command -v py-spy >/dev/null || exit 1\n") + find_python +
                            dump_stacks);
-  const auto said = co_await runner.ask(std::move(process), std::move(words));
-  co_return said ? read_python_stacks(*said) : std::vector<std::string>{};
+  const auto output = co_await runner.ask(std::move(process), std::move(words));
+  co_return output ? read_python_stacks(*output) : std::vector<std::string>{};
 }
 
 async::Task<> abort_python(orchestrators::AttemptRunner& runner,

@@ -58,10 +58,10 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);
   const AttemptContext context{shell, stop, checked, folders, data, downloads};
-  AttemptOptions which{options.number, false, "shell"};
-  which.shell = std::move(options.request);
-  if (options.process) which.shell->node = options.process->node;
-  which.variables = rank_variables(options);
+  AttemptOptions attempt{options.number, false, "shell"};
+  attempt.shell = std::move(options.request);
+  if (options.process) attempt.shell->node = options.process->node;
+  attempt.variables = rank_variables(options);
   StepSpec of_one_node = step;  // The GPUs of one node are reserved, not those of all.
   if (options.process) of_one_node.nodes = {.count = 0};
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
@@ -73,7 +73,8 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
       if (auto reserved = co_await gpus.acquire(of_one_node, 0, stop, none))
         held = std::move(*reserved);
     keep_own(options, held);
-    auto outcome = co_await run_attempt(context, step, which, options.outputs_of, std::move(held));
+    auto outcome =
+        co_await run_attempt(context, step, attempt, options.outputs_of, std::move(held));
     if (outcome.result.cleanup) outcome.result.cleanup();
     co_return std::move(outcome.result);
   };

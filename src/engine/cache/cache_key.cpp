@@ -298,17 +298,17 @@ std::vector<std::string> differences(const std::vector<KeyPart>& before,
     if (known == old.end()) {
       lines.push_back("new " + part.name);
     } else {
-      const auto& was = *known->second;
-      if (was.value != part.value) {
+      const auto& earlier = *known->second;
+      if (earlier.value != part.value) {
         command_changed |= part.name == "command";
-        const bool is_described = part.name == "image" && !was.producer.empty() &&
-                                  was.producer != part.producer && !part.producer.empty();
+        const bool is_described = part.name == "image" && !earlier.producer.empty() &&
+                                  earlier.producer != part.producer && !part.producer.empty();
         if (part.name == "arguments" && command_changed) {
           // The line about the command shows the change already.
         } else if (has_readable_value(part.name)) {
-          lines.push_back(part.name + ": " + was.value + " -> " + part.value);
+          lines.push_back(part.name + ": " + earlier.value + " -> " + part.value);
         } else if (is_described) {
-          lines.push_back("image: " + was.producer + " -> " + part.producer);
+          lines.push_back("image: " + earlier.producer + " -> " + part.producer);
         } else {
           lines.push_back(part.name + " changed");
         }

@@ -65,12 +65,12 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
       return machine_->read();
     });
   if (machine_ && !inventory.unavailable) co_return inventory;
-  auto there = co_await routes_.of(step).gpus(step, context_.events, context_.user_stop);
-  if (!machine_ && !there) co_return std::nullopt;
-  if (!there) co_return inventory;
-  if (is_this_machine) gpu::remove_hidden_by_environment(*there);
+  auto reported = co_await routes_.of(step).gpus(step, context_.events, context_.user_stop);
+  if (!machine_ && !reported) co_return std::nullopt;
+  if (!reported) co_return inventory;
+  if (is_this_machine) gpu::remove_hidden_by_environment(*reported);
   machine_ = nullptr;
-  co_return there;
+  co_return reported;
 }
 
 /// If there are several machines, demands that the GPUs of each node are those of one machine.

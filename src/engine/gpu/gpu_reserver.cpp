@@ -370,34 +370,36 @@ std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
     text += " of " + std::to_string(demand.candidates.size());
   if (ahead.size() == 1) return text + ", behind " + gpu::to_string(ahead.front().holder);
   if (!ahead.empty()) return text + ", behind " + std::to_string(ahead.size()) + " other steps";
-  std::vector<std::pair<std::string, std::string>> why;  // Names of GPUs, and their holders.
+  std::vector<std::pair<std::string, std::string>> holders;  // Names of GPUs, and their holders.
   for (const auto& unit : units_) {
     if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;
-    std::string whose;
+    std::string holder_text;
     if (const auto holder = session.holder(unit.uuid)) {
-      whose = "held by " + gpu::to_string(*holder);
+      holder_text = "held by " + gpu::to_string(*holder);
     } else if (lost_.contains(unit.uuid)) {
-      whose = "lost or no longer to be used";
+      holder_text = "lost or no longer to be used";
     } else if (in_containers_.contains(unit.uuid)) {
-      whose = "used by a container whose driver is dead";
+      holder_text = "used by a container whose driver is dead";
     } else if (!unit.processes.empty() &&
                (demand.idle || unit.mode == gpu::ComputeMode::exclusive)) {
       const auto& process = unit.processes[0];
-      whose = "occupied by process " + std::to_string(process.pid) +
-              (process.name.empty() ? "" : " (" + process.name + ")");
+      holder_text = "occupied by process " + std::to_string(process.pid) +
+                    (process.name.empty() ? "" : " (" + process.name + ")");
     } else {
       continue;
     }
-    const auto known = std::ranges::find(why, whose, &std::pair<std::string, std::string>::second);
-    if (known == why.end()) {
-      why.emplace_back(unit.name(), std::move(whose));
+    const auto known =
+        std::ranges::find(holders, holder_text, &std::pair<std::string, std::string>::second);
+    if (known == holders.end()) {
+      holders.emplace_back(unit.name(), std::move(holder_text));
     } else {
       known->first += " and " + unit.name();
     }
   }
-  for (std::size_t i = 0; i < why.size(); ++i)
-    text += (i ? "; " : ": ") + why[i].first +
-            (why[i].first.find(" and ") == std::string::npos ? " is " : " are ") + why[i].second;
+  for (std::size_t i = 0; i < holders.size(); ++i)
+    text += (i ? "; " : ": ") + holders[i].first +
+            (holders[i].first.find(" and ") == std::string::npos ? " is " : " are ") +
+            holders[i].second;
   return text;
 }
 

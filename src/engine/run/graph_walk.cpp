@@ -74,13 +74,13 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
     if (step.when) decision.condition = "when: " + step.when->text;
     return decision;
   }
-  auto runs = engine::decide(step, steps_.before(i, artifacts), artifacts);
-  decision.error = std::move(runs.error);
-  if (runs.value == false) {
+  auto verdict = engine::decide(step, steps_.before(i, artifacts), artifacts);
+  decision.error = std::move(verdict.error);
+  if (verdict.value == false) {
     decision.action = Decision::Action::skip;
-    decision.reason = std::move(runs.reason);
-  } else if (!runs.value) {
-    decision.condition = std::move(runs.reason);
+    decision.reason = std::move(verdict.reason);
+  } else if (!verdict.value) {
+    decision.condition = std::move(verdict.reason);
   } else if (step.run_on == RunOn::success) {
     // In a plan, a step before this one may still be skipped, and this one with it.
     for (const auto need : steps_.needs(i)) {

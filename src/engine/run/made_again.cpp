@@ -10,8 +10,8 @@ namespace pipeline::engine {
 async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
                               const std::string& why) {
   if (const auto found = running_.find(i); found != running_.end()) {
-    const auto done = found->second;
-    co_await done->wait();
+    const auto ended = found->second;
+    co_await ended->wait();
     co_return;
   }
   auto& artifacts = context_.services.artifacts;
@@ -19,12 +19,12 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
         return artifacts.is_kept(output.digest);
       }))
     co_return;
-  const auto done = std::make_shared<async::Gate>(context_.executor);
-  running_.emplace(i, done);
+  const auto ended = std::make_shared<async::Gate>(context_.executor);
+  running_.emplace(i, ended);
   const core::ScopeGuard at_end([&] {
     steps_[i].runs_again = false;
     running_.erase(i);
-    done->open();
+    ended->open();
   });
   const auto& name = steps_.spec(i).name;
   const auto from = co_await download_(i);

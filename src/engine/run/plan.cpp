@@ -313,19 +313,19 @@ class Planner final : public DryStarter {
   /// Plans the steps that make the temporary inputs of a step again, if these were removed.
   void need_inputs(model::StepIndex i, StepPlan::Action action) {
     if (action != StepPlan::Action::run && action != StepPlan::Action::depends) return;
-    const bool runs = action == StepPlan::Action::run;
+    const bool is_certain = action == StepPlan::Action::run;
     for (const auto& input : steps_.spec(i).inputs)
       for (const auto& source : input.sources) {
         const auto* output = steps_.outputs_of()(source).output;
         if (!output || !output->temp || services_.artifacts.is_known(output->digest)) continue;
         auto& plan = plans_[steps_.index_of(source.step)];
-        if (plan.action != StepPlan::Action::reuse && !(runs && is_restored(plan))) continue;
+        if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const auto maker = steps_.index_of(source.step);
         const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
         plan.changes = {
             std::string(needed_again) + source.output + "' was removed, and '" +
-            steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs") +
+            steps_.spec(i).name + (is_certain ? "' needs it" : "' needs it if it runs") +
             (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
         need_inputs(maker, plan.action);
       }

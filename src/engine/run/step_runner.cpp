@@ -84,16 +84,16 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     if (counts.attempts == 0) counts = {};  // Its times begin after the waits.
     ++counts.attempts;
     const auto& avoided = counts.avoided_nodes;
-    AttemptOptions which{.number = counts.attempts,
-                         .joins = std::exchange(joins_next, false),
-                         .log_name = {},
-                         .checkpoint = checkpoint,
-                         .memory = raised,
-                         .avoided_nodes = {avoided.begin(), avoided.end()}};
+    AttemptOptions attempt{.number = counts.attempts,
+                           .joins = std::exchange(joins_next, false),
+                           .log_name = {},
+                           .checkpoint = checkpoint,
+                           .memory = raised,
+                           .avoided_nodes = {avoided.begin(), avoided.end()}};
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
-      outcome = co_await try_once(step, std::move(which), std::move(*reservation));
+      outcome = co_await try_once(step, std::move(attempt), std::move(*reservation));
     }
     held = {};
     step.waits.restart();
@@ -138,20 +138,20 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(
 }
 
 /// Runs one attempt, and records its start and its end.
-async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
+async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions attempt,
                                                  GpuReservation gpus) {
-  const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), which.memory);
-  const AttemptStart begins{which.number, step.environment.description, memory, gpus.gpus};
-  auto record = journal_.attempt_began(step.spec, step.key, begins);
+  const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), attempt.memory);
+  const AttemptStart attempt_start{attempt.number, step.environment.description, memory, gpus.gpus};
+  auto record = journal_.attempt_began(step.spec, step.key, attempt_start);
   const AttemptContext context{context_, step.stop,       checked_,
                                folders_, results_.data(), downloads_};
-  which.log_name = record.log;
+  attempt.log_name = record.log;
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step.spec, which, step.outputs_of, std::move(gpus));
+    outcome = co_await run_attempt(context, step.spec, attempt, step.outputs_of, std::move(gpus));
     failure = outcome.result.failure;
   } catch (const core::EnvironmentError& failed) {
     failure = orchestrators::failure_of(failed);

@@ -45,7 +45,7 @@ class StepRunner {
   /// @param avoided UUIDs of GPUs that are used only if no others are left
   async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step,
                                                      const std::set<std::string>& avoided);
-  async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
+  async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions attempt,
                                        GpuReservation gpus);
 
   const RunContext& context_;

@@ -19,7 +19,8 @@ class TempOutputs {
  public:
   TempOutputs(const RunContext& context, RunSteps& steps, Journal& journal, Results& results);
 
-  /// Called when a step has succeeded or is reused. Removes its inputs if no other step needs them.
+  /// Called when a step has succeeded or is reused. Removes those of its inputs that are temporary
+  /// and needed by no other step.
   void step_ended(model::StepIndex i);
   /// Removes the artifacts that are left. @param succeeded no step of the run has to run again
   async::Task<> run_ended(bool succeeded);
