@@ -91,13 +91,14 @@ ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& store,
   };
   lease_.emplace(workspace.driver_context(), cluster_of(workspace.options()), run.driver.lease.name,
                  on_message, std::move(owners));
-  lease_->guard(store);
+  lease_->guard(store);  // Each commit now checks that the Lease is still held.
 }
 
 /// At a signal, saves the run and releases the Lease to the pod that replaces this one.
 void ClusterDriver::hand_on_at_signal() {
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (error) return;
+    // Without the Lease, there is nothing to save or to hand over.
     if (!lease_) ::_exit(static_cast<int>(core::ExitCode::interrupted));
     if (!uploader_) lease_->hand_on();
     asio::co_spawn(workspace_.loop(), uploader_->keep(),

@@ -233,7 +233,9 @@ class DetachedStart {
  private:
   /// Throws the errors that would otherwise occur only in the cluster.
   void check();
+  /// Returns the run's options, with the Lease that its driver will hold.
   engine::EngineOptions options();
+  /// Returns the driver's Job, without its image.
   orchestrators::kubernetes::DriverJob driver();
   /// Prepares images and files, and records the run.
   void prepare();
@@ -260,7 +262,7 @@ void DetachedStart::check() {
   recover_dead_runs(workspace_, session_.store);
   if (!session_.remote_store() &&
       (workspace_.options().connection.contains("claim") || is_on_network(session_.store.folder())))
-    session_.store.share();
+    session_.store.share();  // The driver's pod opens the same database.
   refuse_other_orchestrators(session_);
   refuse_unreachable_store(session_);
   const auto& account = workspace_.options().service_account;

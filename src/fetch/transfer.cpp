@@ -234,8 +234,8 @@ async::Task<> DataTransfer::run() {
       into_.clear();
       has_ranges_ = false;
     }
-    if (into_.is_planned() && (outcome.is_done || into_.is_complete())) continue;
-    if (into_.is_planned() && outcome.problem.empty()) continue;
+    const bool has_no_problem = outcome.is_done || into_.is_complete() || outcome.problem.empty();
+    if (into_.is_planned() && has_no_problem) continue;
     if (stop_.level() != core::StopLevel::none) throw stopped();
     if (advance.is_made(into_.received())) backoff.reset();
     if (lost_ranges) continue;

@@ -73,8 +73,8 @@ class RunSteps {
   /// Returns true if one of the steps before this one has failed or was skipped, or may be skipped.
   bool has_lost_need(model::StepIndex i) const;
 
-  /// Removes and returns the pending steps that share one dynamic matrix, if its values are all
-  /// made; empty if there are none.
+  /// Returns the pending steps that share a dynamic matrix, which has values of another step, once
+  /// all of its values are made. Each such matrix is returned once; empty if there is none.
   std::vector<model::StepIndex> take_dynamic_matrix();
   /// The dependencies of each instance of a step.
   using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
