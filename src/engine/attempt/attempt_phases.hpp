@@ -13,7 +13,8 @@ namespace pipeline::engine {
 /// orchestrator does not know when the command began and ended (`result.began`, `result.ended`),
 /// the whole time that it ran the attempt, from `began` to `ended`, counts as the command's. A
 /// command that an earlier driver had started has no time of preparation.
-/// @param start when the attempt began @param now when its outputs were stored
+/// @param start when the attempt began
+/// @param now   when its outputs were stored
 core::Phases phases_of(const orchestrators::AttemptResult& result,
                        std::chrono::steady_clock::time_point start,
                        std::chrono::steady_clock::time_point began,
