@@ -40,7 +40,8 @@ using namespace std::chrono_literals;
 
 constexpr auto start_timeout = 60s;  ///< The driver may still start later.
 
-/// Rejects steps that a driver in a cluster cannot run, because it has no engine.
+/// Rejects steps that a driver in a cluster cannot run, because it has no engine and sees no file
+/// of this machine.
 void refuse_other_orchestrators(Session& session) {
   std::vector<core::Diagnostic> wrong;
   const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
@@ -123,7 +124,8 @@ std::string repository_of(Session& session) {
   return {};
 }
 
-/// Describes the driver's Job. Its state folder has the same path as here, or is the pod's own.
+/// Describes the driver's Job. The driver's state folder has the same path as on this machine, or
+/// belongs to the pod alone.
 orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached) {
   const auto& options = session.workspace.options();
   orchestrators::kubernetes::DriverJob driver;
@@ -154,11 +156,13 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   const auto file = session.source.file().lexically_normal();
   std::set<fs::path> files;
   for (const auto& source : session.source.sources()) files.insert(source.lexically_normal());
+  // All profiles are left out, and the one in use is added at the end.
   for (const auto& each : spec::profile_files(file.parent_path()))
     files.erase(each.lexically_normal());
   for (const auto* step : session.source.selected_steps())
     for (const auto& each : session.source.resolver().code_of(*step).files)
       files.insert(each.source.lexically_normal());
+  // The values of `.env` reach the driver as variables.
   files.erase((session.pipeline().root / code::env_file_name).lexically_normal());
   const remote_driver::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())

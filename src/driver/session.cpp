@@ -133,16 +133,16 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 void require_engine(Session& session) {
   auto& workspace = session.workspace;
   const auto steps = session.source.selected_steps();
-  // Images for a cluster are also built on an engine.
-  bool builds = false, runs = false;
+  // Images for a cluster are built on an engine, too.
+  bool only_builds = false, runs_steps = false;
   for (const auto* step : steps) {
     const auto& traits = session.routes().capabilities_of(*step).traits;
-    builds |= traits.needs_engine && !traits.runs_on_engine;
-    runs |= traits.runs_on_engine;
+    only_builds |= traits.needs_engine && !traits.runs_on_engine;
+    runs_steps |= traits.runs_on_engine;
   }
   std::vector<docker::EngineAt> engines;
-  if (builds) engines = docker::find_engines({});
-  if (runs)
+  if (only_builds) engines = docker::find_engines({});
+  if (runs_steps)
     for (auto& each : docker::find_engines(workspace.options().connection))
       engines.push_back(std::move(each));
   constexpr std::string_view unix_scheme = "unix://";

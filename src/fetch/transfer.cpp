@@ -14,7 +14,7 @@ namespace {
 
 /// Maximum number of connections for a file.
 constexpr std::size_t max_connections = 4;
-/// The first request finds out the total size, and whether the server has ranges.
+/// Bytes of the first request, which finds out the total size and whether the server has ranges.
 using blobs::first_range;
 constexpr async::RetryPolicy part_retries{.max_tries = 6};
 
@@ -85,7 +85,8 @@ async::Task<DataTransfer::Outcome> DataTransfer::send(
   try {
     const auto response = co_await sources_.read(from_, reading, stop);
     if (is_judged) co_return outcome;
-    if (response.status == 416) co_return judge(response);
+    constexpr long beyond_end = 416;  // The content has no byte in the range.
+    if (response.status == beyond_end) co_return judge(response);
     outcome.problem = "the server answered " + std::to_string(response.status);
     outcome.pause = net::wanted_pause(response);
     if (is_temporary(response.status)) co_return outcome;
@@ -110,7 +111,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
     reading.headers["range"] = range_text(have, (have / first_range + 1) * first_range);
   const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
     const auto range = range_of(head);
-    // Some S3 servers answer a range with 200.
+    // The status is not compared with 206, because some S3 servers answer a range with 200.
     if (range && range->begin == have) {
       accept(head, range->total);
       into_.plan(range->total);
@@ -169,8 +170,8 @@ async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
   co_return outcome;
 }
 
-/// Reads incomplete parts, one after the other.
-async::Task<> DataTransfer::work(core::CancelSource& stop) {
+/// Reads parts that no other connection reads, one after the other.
+async::Task<> DataTransfer::read_free_parts(core::CancelSource& stop) {
   while (const auto part = into_.take()) {
     async::Backoff backoff(part_retries);
     core::TransferAdvance advance;
@@ -194,7 +195,7 @@ async::Task<> DataTransfer::read_parts() {
   const std::function<async::Task<>(std::size_t)> worker = [&](std::size_t) -> async::Task<> {
     std::exception_ptr error;
     try {
-      co_await work(stop);
+      co_await read_free_parts(stop);
     } catch (...) {
       error = std::current_exception();
     }

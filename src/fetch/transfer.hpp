@@ -22,7 +22,7 @@ struct Expected {
 
 class DataTransfer {
  public:
-  /// All arguments must outlive this object. `into` is locked and loaded.
+  /// All arguments must outlive this object. `into` must be locked and loaded.
   DataTransfer(Sources& sources, const DataAddress& from, const Expected& expected, PartFile& into,
                core::CancelSource& stop)
       : sources_(sources), from_(from), expected_(expected), into_(into), stop_(stop) {}
@@ -41,7 +41,7 @@ class DataTransfer {
   async::Task<Outcome> begin();
   async::Task<Outcome> read_part(std::size_t part, core::CancelSource& stop);
   async::Task<> read_parts();
-  async::Task<> work(core::CancelSource& stop);
+  async::Task<> read_free_parts(core::CancelSource& stop);
   async::Task<Outcome> send(Reading& reading, core::CancelSource& stop,
                             const std::function<Outcome(const net::Response&)>& judge);
   void accept(const net::Response& response, std::optional<std::uint64_t> size);

@@ -20,6 +20,7 @@ struct MadeOutput {
   const StepSpec* step;
   const store::OutputRecord* output;
 };
+/// Returns the output of a source; MadeOutput::output is null if it does not exist.
 using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 
 /// Returns the content of an input for the step's key: the digest and file name of an output, or
@@ -46,6 +47,7 @@ class GatheredFolder {
     std::string file;
     MadeOutput made;  ///< Without an output if that is missing.
   };
+  /// Returns the content of `index.json`, a list of the entries.
   std::string index() const;
   std::vector<Entry> entries_;
 };
@@ -59,6 +61,7 @@ struct InputOrigins {
   store::MatrixInputs taken;  ///< The outputs that the values of its matrix come from.
 };
 
+/// Returns the artifacts behind the inputs of a step, whose outputs of other steps must exist.
 InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);
 
 }  // namespace pipeline::engine
