@@ -130,7 +130,7 @@ void check_has_shells(Session& session, const StepSpec& step) {
             "`artifacts` its inputs");
 }
 
-/// Returns the process that a rank is; nothing for a step that is one process. Throws InputError if
+/// Returns the process with the rank; nothing for a step that is one process. Throws InputError if
 /// the step has no such rank.
 std::optional<orchestrators::NodeProcess> process_of(const StepSpec& step,
                                                      const std::optional<unsigned>& rank) {

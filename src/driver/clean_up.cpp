@@ -322,8 +322,8 @@ void Cleaner::forget_unused(const store::RunRecord& run) {
   }
 }
 
-/// Removes folders whose removal failed before: those of attempts whose runs have ended, and those
-/// of failed attempts of removed runs.
+/// Removes folders whose removal failed before: folders of attempts whose runs have ended, and
+/// folders of failed attempts of removed runs.
 void Cleaner::remove_left_folders() {
   auto left = core::entries_of(store_->folder() / "work");
   std::ranges::move(core::entries_of(store_->folder() / "failed"), std::back_inserter(left));

@@ -16,7 +16,7 @@ namespace pipeline::driver {
 namespace {
 
 /// Removes the attempts' folders of a run unless the run has a driver. Reports failures only if
-/// `is_new`: those of a run that was recovered before have been reported.
+/// `is_new`: the failures of a run that was recovered before have been reported.
 void remove_work(const Workspace& workspace, store::RunStore& store, const std::string& id,
                  bool is_new) {
   const auto held = store.drivers().hold(id);  // Prevents the run from being resumed meanwhile.

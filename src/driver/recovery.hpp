@@ -25,7 +25,7 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
 /// recovered others calls this once more at its end.
 /// @param resumed as for recover_dead_runs()
 /// @param own the caller's run, which is left alone: its attempts are removed already, and the
-/// process that watches over those of this machine lives as long as this process
+/// process that watches over its attempts on this machine lives as long as this process
 void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
                     store::RunStore& store, const std::string& resumed = {},
                     const std::string& own = {});

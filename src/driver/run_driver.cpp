@@ -47,8 +47,8 @@ Workspace& checked(Workspace& workspace) {
   return workspace;
 }
 
-/// Returns the pipeline with all secrets from the environment of this process: the files that the
-/// pipeline names for them are on the machine that started the run.
+/// Returns the pipeline with all secrets from the environment of this process: the secrets' files
+/// that the pipeline names are on the machine that started the run.
 PipelineSpec pipeline_in_cluster(Session& session) {
   auto pipeline = session.pipeline();
   for (auto& step : pipeline.steps)

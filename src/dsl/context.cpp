@@ -54,8 +54,8 @@ void StepContext::metric(std::string_view name, double value, std::int64_t step)
 
 void StepContext::barrier() const {
   if (world_size_ == 1) return;
-  // The ports from `port_` on are those of the processes, then that of the agents. Barriers use the
-  // next one.
+  // From `port_` on, each process has a port, then the agents have one. Barriers use the port after
+  // that.
   dsl::wait_for_all({addresses_.front(), port_ + world_size_ + 1, rank_, world_size_}, stop_);
 }
 

@@ -91,8 +91,8 @@ std::string reference(const AnyArtifact& artifact, const std::string& selector) 
   return artifact.step + selector + "." + artifact.output;
 }
 
-/// Returns the pipeline's parameters that are passed to a command as variables, besides those that
-/// it names.
+/// Returns the pipeline's parameters that are passed to a command as variables, besides the
+/// parameters that the command lists itself.
 std::vector<std::string> taken_by(const detail::Declaration& step,
                                   const std::vector<std::string>& of_pipeline) {
   if (step.options.all_parameters) return of_pipeline;

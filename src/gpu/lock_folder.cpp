@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_lock_file = 4 << 20;  // Every user may write into the files.
 constexpr mode_t for_all = 0666, sticky_for_all = 01777;
 
-/// Returns true for a folder in which every user can create files, but remove only own ones.
+/// Returns true for a folder in which every user can create files, but remove only their own.
 bool is_for_all(const fs::path& folder) {
   struct stat info {};
   return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&

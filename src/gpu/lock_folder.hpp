@@ -9,7 +9,7 @@
 ///             the processes that inherit that descriptor; contains the holder, as JSON
 ///
 /// A file is created once and never removed, because in a sticky folder only its owner could remove
-/// it. Closing one of the files wakes the processes that watch the folder.
+/// it. Closing any of its files wakes the processes that watch the folder.
 #pragma once
 
 #include <cstdint>
@@ -75,8 +75,8 @@ class LockFolder {
     bool is_held(const std::string& uuid) const;
     /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;
-    /// Reserves a free GPU until all copies of this descriptor and of the one for processes are
-    /// closed.
+    /// Reserves a free GPU until all copies of the returned descriptor and of the descriptor for
+    /// processes are closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
     /// Returns a second lock on a taken GPU, for processes that inherit the descriptor. It is a
     /// lock of another kind (fcntl), so that processes which release it do not release the

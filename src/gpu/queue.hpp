@@ -15,7 +15,7 @@ struct Demand {
   unsigned count = 0;                   ///< 0: none; the step starts at once.
   std::vector<std::string> candidates;  ///< UUIDs, the preferred ones first.
   bool idle = false;                    ///< Only devices that no process occupies.
-  /// Number of devices of each node, where there are several machines: those of one node must be on
+  /// Number of devices of each node, where there are several machines: a node's devices must be on
   /// one machine. 0: there is only one machine.
   unsigned each = 0;
   bool operator==(const Demand&) const = default;

@@ -16,8 +16,8 @@ namespace {
 /// Kind of the stored fingerprints, and their first line with the version of the format.
 constexpr auto fingerprint_kind = "memo";
 constexpr std::string_view fingerprint_header = "pipe memo 2";
-/// A file that changed less than this before it was read could change again within the same tick of
-/// the file system's clock.
+/// A file that was read sooner than this after its last change could change again within the same
+/// tick of the file system's clock.
 constexpr std::int64_t racy_nanoseconds = 50'000'000;
 
 std::int64_t nanoseconds(const timespec& time) {

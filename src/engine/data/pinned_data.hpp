@@ -1,6 +1,6 @@
 /// @file
-/// Data at addresses whose content the lock file pins: fetched and locked by the first run, the
-/// same for all later ones, and updated only by `pipe lock --upgrade`.
+/// Data at addresses whose content the lock file pins: fetched and locked by the first run, used
+/// unchanged by all later runs, and updated only by `pipe lock --upgrade`.
 #pragma once
 
 #include <map>

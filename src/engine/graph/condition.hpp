@@ -51,7 +51,7 @@ std::string lost_need(const StepSpec& step, const Predecessors& before);
 ConditionValue decide(const StepSpec& step, const Predecessors& before,
                       store::ArtifactStore& artifacts);
 
-/// Returns true for a step that may be skipped though no step before it was.
+/// Returns true for a step that may be skipped even if no earlier step was.
 inline bool is_conditional(const StepSpec& step) {
   return step.when || step.run_on != RunOn::success;
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Steps that run in rounds: the steps of each round, and whether another one follows.
+/// Steps that run in rounds: the steps of each round, and whether another round follows.
 #pragma once
 
 #include <cstddef>

@@ -135,7 +135,7 @@ class RunSteps {
   std::unordered_map<std::string_view, model::StepIndex> position_;
   /// The steps of each matrix whose values are not known yet.
   std::vector<std::vector<model::StepIndex>> dynamic_;
-  /// For a step with such a matrix, those that gather its outputs.
+  /// For a step with such a matrix, the steps that gather its outputs.
   std::unordered_map<model::StepIndex, std::vector<model::StepIndex>> readers_;
   std::unordered_map<model::StepIndex, Repeat>
       repeats_;  ///< Keyed by the step that has the `repeat`.
