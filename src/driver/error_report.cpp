@@ -41,8 +41,8 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
   } catch (const std::exception& e) {
     try {
       async::rethrow_as_environment_error();
-    } catch (const core::EnvironmentError& lacking) {
-      return {.message = lacking.what(), .advice = lacking.advice()};
+    } catch (const core::EnvironmentError& converted) {
+      return {.message = converted.what(), .advice = converted.advice()};
     } catch (...) {
     }
     return {.kind = "internal",

@@ -56,7 +56,7 @@ notify::Asked Notifier::asked(const std::string& step, const std::string& questi
                                  core::shell_quote(step) + " yes",
                       .address = {}};
   // The key is in the fragment, which browsers do not send: no server or proxy logs it, and a
-  // service that opens addresses in messages before people do cannot answer by that.
+  // service that opens addresses in messages before people do cannot answer the question.
   if (const auto& page = workspace_.options().page; !page.empty())
     asked.address = page + "/answer?run=" + run_ + "&step=" + net::url_encode(step) + "#" +
                     store::make_answer_key(store_, run_, step);

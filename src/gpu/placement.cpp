@@ -90,6 +90,7 @@ class Parser {
          std::move(suggestion));
   }
 
+  /// Reads the next token.
   void advance() {
     if (error_) return;
     last_end_ = token_.end;
@@ -212,10 +213,10 @@ class Parser {
   }
 
   void read_subject(Placement& placement) {
-    constexpr std::string_view prefix_text = "attribute:";
+    constexpr std::string_view prefix = "attribute:";
     std::string subject = token_.value;
-    if (subject.starts_with(prefix_text)) {
-      placement.attribute = subject.substr(prefix_text.size());
+    if (subject.starts_with(prefix)) {
+      placement.attribute = subject.substr(prefix.size());
       if (placement.attribute.empty())
         return fail(token_.end, "an attribute's name expected after `attribute:`");
     } else {
@@ -278,7 +279,7 @@ class Parser {
     const Token value = token_;
     read_value(placement);
     if (error_ || !is_pattern) return;
-    // In an expression without quotes, a pattern ends where the next keyword begins.
+    // A pattern without quotes is a word, which ends before the first bracket or `|`.
     if (value.kind == Token::Kind::word && value.end < text_.size() &&
         std::string_view("([|").find(text_[value.end]) != std::string_view::npos)
       return fail(value.begin, "a pattern with brackets or `|` has to stand in quotes",
@@ -320,6 +321,7 @@ int compare(const std::string& a, const std::string& b) {
   return a.compare(b);
 }
 
+/// Returns true if the host satisfies the comparison.
 /// @param value the host's value of the attribute; null if the host does not have the attribute
 bool holds(const Placement& comparison, const std::string* value) {
   switch (comparison.op) {
