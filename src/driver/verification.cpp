@@ -35,6 +35,7 @@ std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::Artifac
   return uses;
 }
 
+/// Describes an artifact that is missing or damaged.
 /// @param use null if no run uses the artifact
 /// @param is_there the artifact exists, but is damaged
 DamagedArtifact finding_of(const core::Digest& digest, const Use* use, bool is_there) {

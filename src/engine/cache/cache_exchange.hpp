@@ -90,8 +90,8 @@ class CacheExchange {
   std::set<std::string> downloaded_;  ///< Keys of downloaded results, which are not sent again.
   std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
   bool lacks_names_ = false;
-  std::string why_not_;      ///< The error of the first step in not_shared_.
-  bool cache_takes_ = true;  ///< False after an error of sending that concerns all results.
+  std::string first_reason_;  ///< The error of the first step in not_shared_.
+  bool cache_takes_ = true;   ///< False after an error of sending that concerns all results.
 };
 
 }  // namespace pipeline::engine

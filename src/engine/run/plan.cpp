@@ -273,7 +273,7 @@ class Planner final : public DryStarter {
     return keys.key(step, decision.environment, steps_.outputs_of()).parts;
   }
 
-  /// If the image has to be built, replaces the line about it by how it differs from the most
+  /// If the image has to be built, replaces the line about it by its differences from the most
   /// similar image that exists.
   static void say_what_changed_in_image(const orchestrators::Environment& environment,
                                         std::vector<std::string>& changes) {
@@ -283,6 +283,7 @@ class Planner final : public DryStarter {
         change = "image changed: " + environment.reason;
   }
 
+  /// Describes the step whose outputs a waiting step needs.
   std::string what_it_waits_for(const std::string& source) {
     if (services_.store.cache().last_key_parts(services_.pipeline.name, source))
       return "reused if '" + source + "' gives the same as before";
@@ -351,6 +352,7 @@ class Planner final : public DryStarter {
     if (!condition.empty()) plan.changes.push_back(std::move(condition));
   }
 
+  /// Plans that the step runs if options or its own settings forbid reuse, and gives the reason.
   void override_by_options(const StepSpec& step, const Decision& decision, StepPlan& plan) {
     std::string reason;
     if (!step.cache)
