@@ -76,9 +76,9 @@ class Cleaner {
     report_.removed.push_back({kind, name, bytes});
     report_.freed += bytes;
   }
-  void kept(std::string why) {
-    on_kept_(why);
-    report_.kept.push_back(std::move(why));
+  void kept(std::string reason) {
+    on_kept_(reason);
+    report_.kept.push_back(std::move(reason));
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {

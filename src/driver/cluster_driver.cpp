@@ -20,11 +20,11 @@ namespace {
 
 /// Marks the run as failed. The driver's own output is not visible to the user, so the reason
 /// becomes the message of the steps that have not run.
-void give_up(store::RunStore& store, store::RunRecord run, const std::string& why) {
+void give_up(store::RunStore& store, store::RunRecord run, const std::string& reason) {
   for (auto& step : store.runs().steps(run.id)) {
     if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
     step.status = StepStatus::failed;
-    step.message = why;
+    step.message = reason;
     ++run.failed;
     store.runs().put_step(step);
   }

@@ -366,10 +366,10 @@ void DetachedStart::await_driver() {
   workspace_.await(orchestrators::kubernetes::remove_driver(
       client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
-  const std::string why = status_.failure.empty()
-                              ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
+  const std::string reason =
+      status_.failure.empty() ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
-  throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + why,
+  throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + reason,
                                {"`" + workspace_.options().name + " resume " + session_.run_id +
                                 "` continues the run from here"});
 }

@@ -18,7 +18,7 @@ struct ProfileUse {
   bool ignores_unknown = false;
   /// Called if a file of profiles cannot be read, but no profile was asked for; no profile applies
   /// then. If this function is empty, such a file is an InputError.
-  std::function<void(const std::string& why)> on_unreadable = {};
+  std::function<void(const std::string& problem)> on_unreadable = {};
 };
 
 /// Sets the options that the profile sets and that were not given. The profile is

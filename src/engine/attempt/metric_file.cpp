@@ -107,9 +107,9 @@ FileMetrics read_table(std::string_view text, char separator) {
 }  // namespace
 
 FileMetrics read_metric_file(const std::filesystem::path& file, const std::filesystem::path& name) {
-  const auto fail = [&](const std::string& why) {
+  const auto fail = [&](const std::string& problem) {
     throw core::ContentError(
-        "the output " + name.string() + " is marked with `metrics: true`, but " + why,
+        "the output " + name.string() + " is marked with `metrics: true`, but " + problem,
         {"write a JSON object or a CSV file with a heading, whose values are numbers: "
          "`{\"accuracy\": 0.93}`"});
   };

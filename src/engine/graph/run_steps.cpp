@@ -25,8 +25,8 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   note_repeats();
 }
 
-/// Remembers those of the steps that will be replaced by instances. A repeated step is not: those
-/// of its rounds are.
+/// Remembers which of the steps will be replaced by instances: not a repeated step, but the steps
+/// of its rounds.
 void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
   for (const auto i : steps) {

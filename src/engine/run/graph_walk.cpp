@@ -82,7 +82,7 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   } else if (!verdict.value) {
     decision.condition = std::move(verdict.reason);
   } else if (step.run_on == RunOn::success) {
-    // In a plan, a step before this one may still be skipped, and this one with it.
+    // In a plan, an earlier step may still be skipped, and this step with it.
     for (const auto need : steps_.needs(i)) {
       const auto& name = steps_.spec(need).name;
       const auto if_skipped = [&](const std::string& other) {

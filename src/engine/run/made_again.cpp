@@ -8,7 +8,7 @@
 namespace pipeline::engine {
 
 async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
-                              const std::string& why) {
+                              const std::string& reason) {
   if (const auto found = running_.find(i); found != running_.end()) {
     const auto ended = found->second;
     co_await ended->wait();
@@ -29,10 +29,11 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
   const auto& name = steps_.spec(i).name;
   const auto from = co_await download_(i);
   if (!from.empty()) {
-    context_.events.emit(event::Notice{name, "outputs downloaded again from " + from + ", " + why});
+    context_.events.emit(
+        event::Notice{name, "outputs downloaded again from " + from + ", " + reason});
     co_return;
   }
-  context_.events.emit(event::Notice{name, "runs again, " + why});
+  context_.events.emit(event::Notice{name, "runs again, " + reason});
   steps_[i].runs_again = true;
   co_await run_step_(i);
   steps_.refresh_loops();
@@ -62,8 +63,8 @@ async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
 async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
   const DamagedInput gone("the temporary output '" + output + "' was removed", {},
                           steps_.spec(i).name);
-  const auto why = "because '" + steps_.spec(reader).name + "' needs its temporary output";
-  if (steps_[i].status != StepStatus::failed) co_await make(i, gone, why);
+  const auto reason = "because '" + steps_.spec(reader).name + "' needs its temporary output";
+  if (steps_[i].status != StepStatus::failed) co_await make(i, gone, reason);
   if (steps_[i].status == StepStatus::failed)
     throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
 }

@@ -32,8 +32,8 @@ class MadeAgain {
 
   /// Runs a step with damaged outputs again, unless another step has caused that already, or the
   /// remote cache has the outputs. Throws EnvironmentError if the step fails.
-  /// @param why for the notice, such as `because its output is damaged`
-  async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& why);
+  /// @param reason for the notice, such as `because its output is damaged`
+  async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& reason);
 
   /// Makes those inputs of a step again that were temporary and are removed.
   /// @return true if there were any
