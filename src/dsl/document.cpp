@@ -288,7 +288,7 @@ class StepsCheck {
     }
   }
 
-  json parameters = json::object();                 ///< Those of the pipeline.
+  json parameters = json::object();                 ///< The pipeline's parameters.
   std::map<std::string, unsigned> first_with_name;  ///< Number of the first step of each name.
 
  private:

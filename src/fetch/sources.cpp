@@ -121,8 +121,7 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
-    // Only an address that the user has written may lead to this machine, not that of a
-    // redirection.
+    // Only an address that the user has written may lead to this machine, not a redirection.
     const bool is_elsewhere = !from.is_s3() && !is_local(from.url) && !has_same_host(url, from.url);
     if (is_elsewhere && !has_proxy()) to_send.address = co_await public_address(from, url);
     async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
@@ -210,7 +209,8 @@ async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSou
   co_return state;
 }
 
-/// Asks for the state once. @param busy receives the response of a server that may answer later
+/// Asks for the state once. Returns nothing if the server may answer later.
+/// @param busy receives the response of such a server
 async::Task<std::optional<ContentState>> Sources::ask(const DataAddress& from,
                                                       core::CancelSource& stop,
                                                       std::optional<net::Response>& busy) {
