@@ -267,16 +267,16 @@ void Cleaner::images_above_budget() {
     }
     const auto name = images[i].names.front();
     images.erase(images.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto rest = docker::storage_of(images);
-    removed("image", name, storage.total() - rest.total());
-    storage = rest;
+    const auto remaining = docker::storage_of(images);
+    removed("image", name, storage.total() - remaining.total());
+    storage = remaining;
   }
   if (storage.total() > budget)
     kept(core::counted(storage.images, "image") + " of " + core::format_bytes(storage.total()) +
          ", which containers use");
 }
 
-/// Removes the run, with its results unless `keep_cache`. Reports it and returns false if it stays.
+/// Removes the run, with its results unless `keep_cache`. Returns false for a run that stays.
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   for (;;) try {
       forget_unused(run);

@@ -182,17 +182,17 @@ std::string Drivers::described(store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   quick_retries);
-    const auto news =
+    const auto status =
         context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
-    if (!news.goes_on)
+    if (!status.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +
               "` continues the run from here";
-    else if (!news.holder.empty())
-      text += ", its pod " + news.holder;
-    else if (!news.waits_for.empty())
-      text += ": " + news.waits_for;
-    else if (!news.failure.empty())
-      text += ", whose last pod failed: " + news.failure;
+    else if (!status.holder.empty())
+      text += ", its pod " + status.holder;
+    else if (!status.waits_for.empty())
+      text += ": " + status.waits_for;
+    else if (!status.failure.empty())
+      text += ", whose last pod failed: " + status.failure;
   } catch (const core::EnvironmentError& error) {
     text += std::string(": ") + error.what();
   }

@@ -309,8 +309,8 @@ class MachineChecks {
 
   /// Reports nothing where Slurm's commands are missing: few machines are login nodes.
   void slurm() {
-    const auto [version, is_there] = output_of({"sbatch", "--version"});
-    if (!is_there) return;
+    const auto [version, is_installed] = output_of({"sbatch", "--version"});
+    if (!is_installed) return;
     if (const auto [partitions, answers] = output_of({"sinfo", "--noheader", "--format=%R"});
         answers)
       add("Slurm", CheckLevel::ok,

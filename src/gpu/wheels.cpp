@@ -102,10 +102,10 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
   if (const auto marker = text.find(" ;"); marker != std::string_view::npos) {
     if (excludes_linux(text.substr(marker))) return std::nullopt;
     text = text.substr(0, marker);
-  } else if (const auto close = text.find(';');
-             close != std::string_view::npos && text.find("://") == std::string_view::npos) {
-    if (excludes_linux(text.substr(close))) return std::nullopt;
-    text = text.substr(0, close);
+  } else if (const auto semicolon = text.find(';');
+             semicolon != std::string_view::npos && text.find("://") == std::string_view::npos) {
+    if (excludes_linux(text.substr(semicolon))) return std::nullopt;
+    text = text.substr(0, semicolon);
   }
   const auto name_end = std::min(text.find_first_of(" [<>=!~@"), text.size());
   requirement.package = normalized(text.substr(0, name_end));
@@ -139,8 +139,8 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
   return requirement;
 }
 
-/// Returns the CUDA version of the wheel that the package index has of this version; nothing if it
-/// is not known.
+/// Returns the CUDA version of the wheel that the package index has for this version of the
+/// package; nothing if it is not known.
 std::optional<Version> default_cuda(std::string_view package,
                                     const std::optional<Version>& version) {
   if (!version) return std::nullopt;
@@ -292,12 +292,12 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
   std::vector<Wheel> wheels;
   for (const auto& requirement : parsed)
     if (auto wheel = reader.read(requirement)) wheels.push_back(std::move(*wheel));
-  // torch itself is more specific than a package that depends on it. A package that another one of
-  // the same list overrides is ignored (`jax` beside `jaxlib+cuda12`, a plugin).
-  const auto names = [&](auto accepts) {
+  // torch itself is more specific than a package that depends on it. A package that another package
+  // of the list overrides is ignored (`jax` beside `jaxlib+cuda12`, a plugin).
+  const auto has_wheel = [&](auto accepts) {
     return std::any_of(wheels.begin(), wheels.end(), accepts);
   };
-  if (names([](const Wheel& each) { return each.package == "torch"; }))
+  if (has_wheel([](const Wheel& each) { return each.package == "torch"; }))
     std::erase_if(wheels, [](const Wheel& each) {
       return each.package != "torch" &&
              std::find(tables::need_torch.begin(), tables::need_torch.end(), each.package) !=
@@ -307,7 +307,7 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
       std::any_of(parsed.begin(), parsed.end(),
                   [](const Requirement& each) { return each.package.starts_with("jax-cuda"); });
   const bool has_jax_cuda =
-      has_jax_plugin || names([](const Wheel& each) {
+      has_jax_plugin || has_wheel([](const Wheel& each) {
         return each.package.starts_with("jax") && each.kind != Wheel::Kind::cpu;
       });
   if (has_jax_cuda)

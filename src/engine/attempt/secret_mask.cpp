@@ -16,8 +16,8 @@ using SecretForm = SecretMask::Form;
 
 /// Shorter secrets are not hidden, because they occur everywhere.
 constexpr std::size_t min_secret = 3;
-/// Shorter lines of a secret, and encoded forms of shorter secrets, are not hidden: others may
-/// print them.
+/// Shorter lines of a secret, and encoded forms of shorter secrets, are not hidden, because they
+/// may occur in other output.
 constexpr std::size_t min_line = 8, min_encoded = 8;
 /// Number of characters of a secret that must precede a line break for the break to count as part
 /// of the secret. Such a text is held back until more bytes arrive; a line that merely ends with a
