@@ -130,7 +130,8 @@ std::string demangled(const char* name) {
   return type;
 }
 
-/// Appends type and message of the exception and of those nested in it, the outermost first.
+/// Appends type and message of the exception and of the exceptions nested in it, the outermost
+/// first.
 void unroll(const std::exception_ptr& error, json& list) {
   constexpr std::size_t max_causes = 20;
   if (list.size() == max_causes) return;

@@ -322,8 +322,8 @@ void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
   }
 }
 
-/// Copies the keys that `run_args` has as well, some under other names, and converts those whose
-/// values `run_args` writes differently.
+/// Copies the keys that `run_args` has as well, some under other names, and converts the values
+/// that `run_args` writes differently.
 void ContainerReader::read_options(const core::Value& container, core::Value& step) {
   if (const core::Value* user = given(container, "user"); user && !is_blank(*user))
     model::set_in(step, {"settings", "docker", "user"}, *user);

@@ -275,10 +275,10 @@ core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned 
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw core::system_error("cannot read " + source.string(), errno);
     if (count == 0) break;
-    const std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
-    hasher.update(rest);
-    total += rest.size();
-    core::write_fully(to.get(), rest, target);
+    const std::string_view chunk(buffer.get(), static_cast<std::size_t>(count));
+    hasher.update(chunk);
+    total += chunk.size();
+    core::write_fully(to.get(), chunk, target);
   }
   if (bytes) *bytes = total;
   if (copied) *copied += total;

@@ -70,12 +70,12 @@ class Check {
       const bool is_cpu_build =
           cpu.package == "torch" || cpu.package == "jax" || cpu.package == "tensorflow-cpu";
       if (image_has_cuda() && !is_cpu_build) continue;
-      const bool by_index = cpu.because.starts_with("the index");
+      const bool is_of_index = cpu.because.starts_with("the index");
       report(core::Severity::warning, "cuda-missing",
              "`" + cpu.requirement + "` is without CUDA (" + cpu.because +
                  "): the step has a GPU and will not see any boost from it",
              cpu.instead.empty() ? "install a build with CUDA"
-             : by_index          ? "remove that index, or take one of CUDA such as "
+             : is_of_index       ? "remove that index, or take one of CUDA such as "
                                    "https://download.pytorch.org/whl/cu121"
                                  : "require `" + cpu.instead + "`");
       return;
@@ -216,10 +216,10 @@ class Check {
       const tables::TorchFloor* floor = nullptr;
       for (const auto& row : tables::torch_floors)
         if (row.major <= capability.major) floor = &row;
-      const bool too_old = floor && wheel.version && *wheel.version < version(floor->torch);
-      const bool wrong_cuda =
+      const bool is_too_old = floor && wheel.version && *wheel.version < version(floor->torch);
+      const bool has_old_cuda =
           floor && wheel.cuda && wheel.cuda->parts.size() > 1 && *wheel.cuda < version(floor->cuda);
-      if (too_old || wrong_cuda) {
+      if (is_too_old || has_old_cuda) {
         const std::string cuda = version(floor->cuda).text();
         std::string tag = cuda;
         std::erase(tag, '.');

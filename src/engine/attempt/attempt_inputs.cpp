@@ -16,7 +16,6 @@ struct InputToCheck {
 
 /// Returns the outputs of earlier steps that are small and few enough to be read before the attempt
 /// (store::is_read_on_use()), and were not read in this run.
-
 std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
                                           const store::ArtifactStore& artifacts,
                                           const std::set<core::Digest>& checked) {

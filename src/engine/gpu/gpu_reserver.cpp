@@ -23,8 +23,7 @@ using std::chrono::milliseconds;
 /// dead driver, or a process of another program, ends.
 constexpr milliseconds max_unnotified{1000};
 /// The files of a killed driver are closed, and watchers are notified, slightly before its locks
-/// are released.
-/// Therefore the queue is looked at again after these times.
+/// are released. Therefore the queue is looked at again after these times.
 constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
 /// Maximum number of this run's requests in the machine's queue, so that a run with thousands of
 /// waiting steps does not fill it.
@@ -162,11 +161,11 @@ async::Task<bool> GpuReserver::wait_for_change(Duration timeout) {
   co_return bool(cancelled);
 }
 
-/// Returns nothing once `is_wanted` returns false: another user's program may keep the folder for
-/// itself.
+/// Opens a session of the lock folder. Returns nothing once `is_wanted` returns false: another
+/// user's program may keep the folder for itself.
 async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
     std::function<bool()> is_wanted) {
-  // A different offset for each process, so that two that collide do not collide again.
+  // A different offset for each process, so that two processes that collide do not collide again.
   const std::chrono::microseconds offset(::getpid() % 100);
   for (auto wait = std::chrono::microseconds(100); is_wanted();
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
@@ -220,9 +219,9 @@ async::Task<> GpuReserver::refresh_containers() {
   std::vector<orchestrators::GpuHold> holds;
   try {
     holds = co_await routes_.gpus_in_use();
-  } catch (const core::EnvironmentError&) {
+  } catch (const core::EnvironmentError&) {  // The steps that use the engine report the error.
     co_return;
-  }  // The steps that use the engine report the error.
+  }
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);
@@ -331,10 +330,11 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
     const auto& unit = *std::ranges::find(units_, gpu.uuid, &gpu::Unit::uuid);
     return std::tuple(unit.machine, gpu.index, gpu.uuid);
   });
-  std::vector<gpu::Waiting> line;
-  for (const auto& entry : entries) line.push_back(entry.waiting);
-  gpu::count_overtaking(line, granted, *grant);
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].waiting.overtaken = line[i].overtaken;
+  std::vector<gpu::Waiting> waiting;
+  for (const auto& entry : entries) waiting.push_back(entry.waiting);
+  gpu::count_overtaking(waiting, granted, *grant);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    entries[i].waiting.overtaken = waiting[i].overtaken;
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
   session.put_queue(entries);
   ticket.served = true;
@@ -347,8 +347,8 @@ void GpuReserver::report_reasons(const Session& session, const std::vector<LockE
   for (const auto& entry : entries) {
     const auto ticket =
         std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
-    // Every step's reason is reported when it begins to wait; later only that of the next step,
-    // whose reason changes.
+    // Each step's reason is reported when the step begins to wait. Later, only the reason of the
+    // next step in the queue is reported, when it changes.
     if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
         ((*ticket)->reported_reason.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, std::span(entries).first(ahead));

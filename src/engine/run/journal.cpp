@@ -146,9 +146,9 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
   std::map<std::string, ResumePoint> resume_point;
   store_.transaction([&] {
     const auto before = store_.runs().find(record_.id);
-    const bool is_ours =
+    const bool has_own_lease =
         before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
-    if (!before || (before->status == RunStatus::running && !is_ours))
+    if (!before || (before->status == RunStatus::running && !has_own_lease))
       throw core::InputError("run " + record_.id +
                              " is running: another process has just resumed it");
     record_.orchestrator = orchestrator;

@@ -81,7 +81,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
       co_return outcome;
     }
     step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
-    if (counts.attempts == 0) counts = {};  // Its times begin after the waits.
+    if (counts.attempts == 0) counts = {};  // The step's times begin after its waits.
     ++counts.attempts;
     const auto& avoided = counts.avoided_nodes;
     AttemptOptions attempt{.number = counts.attempts,
