@@ -110,8 +110,8 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
     }
     ::poll(nullptr, 0, 300);  // Sleeps for 300 ms.
   }
-  workspace.await(orchestrators::kubernetes::remove_driver(
-      client, lease.name));  // The driver's pod, if it exists, releases the Lease.
+  // The driver's pod, if it exists, releases the Lease.
+  workspace.await(orchestrators::kubernetes::remove_driver(client, lease.name));
   auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
   Workspace with_cluster(std::move(options), workspace.notes());
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),

@@ -106,9 +106,8 @@ void Drivers::download_progress(store::RunRecord& run, bool is_gone) {
     return;
   try {
     download(run, remote);
-    if (run.status != RunStatus::running)
-      context_.await(
-          remote.replica->remove());  // The end of a run is the last thing that is saved.
+    // The end of a run is the last thing that is saved.
+    if (run.status != RunStatus::running) context_.await(remote.replica->remove());
   } catch (const core::EnvironmentError& error) {
     if (!std::exchange(remote.is_told, true))
       context_.note("note: the progress of run " + run.id + " cannot be read: " + error.what());

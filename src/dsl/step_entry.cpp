@@ -123,8 +123,8 @@ std::string demangled(const char* name) {
   std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                               std::free);
   auto type = detail::tidy_type(status == 0 ? text.get() : name);
-  constexpr std::string_view nested =
-      "std::_Nested_exception<";  // The type that std::throw_with_nested throws.
+  // The type that std::throw_with_nested throws.
+  constexpr std::string_view nested = "std::_Nested_exception<";
   if (type.starts_with(nested) && type.ends_with('>'))
     type = type.substr(nested.size(), type.size() - nested.size() - 1);
   return type;
@@ -266,8 +266,8 @@ const detail::Declaration& find(const Pipeline& pipeline, const std::string& nam
 }  // namespace
 
 std::optional<std::string> step_to_enter() {
-  const auto line = core::read_file(
-      "/proc/self/cmdline");  // Also correct if the program was started through its loader.
+  // Also correct if the program was started through its loader.
+  const auto line = core::read_file("/proc/self/cmdline");
   constexpr std::string_view option("\0--pipe-step\0", 13);
   const auto at = line.find(option);
   if (at == line.npos) return std::nullopt;

@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the digest with the name of its algorithm. The digest of a folder is that of its tree,
-/// an algorithm of pipe's own.
+/// Returns the digest with the name of its algorithm. A folder has the digest of its tree, by an
+/// algorithm of pipe's own.
 json digest_of(const core::Digest& digest, bool is_folder = false) {
   return {{is_folder ? "pipeTreeSha256" : "sha256", digest.hex()}};
 }

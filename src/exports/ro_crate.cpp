@@ -27,7 +27,7 @@ constexpr CrateProfile crate_profiles[] = {process_run, workflow_run, workflow_c
 
 json reference(const std::string& id) { return {{"@id", id}}; }
 
-/// Adds a value to those of the key. A single value is stored as itself, several as a list.
+/// Adds a value to the key's values. A single value is stored as itself, several as a list.
 void add_value(json& entity, const char* key, json value) {
   auto& present = entity[key];
   if (present.is_null())

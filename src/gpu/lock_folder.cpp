@@ -181,10 +181,9 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
                                    advice);
     ::usleep(1000);
   }
-  ::flock(folder_.get(),
-          LOCK_SH | LOCK_NB);             // systemd-tmpfiles does not clean a locked folder.
-  mutex_ = open_file("mutex", O_RDONLY);  // Opened read-only, because closing a file that was not
-                                          // writable wakes no watcher.
+  ::flock(folder_.get(), LOCK_SH | LOCK_NB);  // systemd-tmpfiles does not clean a locked folder.
+  // Read-only, because closing a file that was not writable wakes no watcher.
+  mutex_ = open_file("mutex", O_RDONLY);
 }
 
 std::optional<LockFolder> LockFolder::existing() {
@@ -205,9 +204,8 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
                                        mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
       if (file) ::fchmod(file.get(), for_all);
     }
-    if (!file &&
-        (errno == EEXIST || errno == EACCES)) {  // Another process is creating it at this moment.
-      ::usleep(100);
+    if (!file && (errno == EEXIST || errno == EACCES)) {
+      ::usleep(100);  // Another process is creating the file at this moment.
       continue;
     }
     if (!file) break;

@@ -45,7 +45,8 @@ class PatternCompiler {
     program.insert(program.end(), more.begin(), more.end());
   }
 
-  /// Returns a program that runs this one, and then jumps, or skips both.
+  /// Returns a program that runs the given program or skips it; with `is_repeated`, runs it any
+  /// number of times.
   static Program optional(const Program& program, bool is_repeated) {
     const auto size = static_cast<int>(program.size());
     Program made{{Kind::split, {}, 1, size + (is_repeated ? 2 : 1)}};

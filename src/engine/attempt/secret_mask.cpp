@@ -180,9 +180,9 @@ std::string SecretMask::take(bool at_end) {
       is_cut |= found.kind == Match::cut || found.kind == Match::open;
       if (found.kind >= Match::open && whole.kind == Match::none) whole = found;
     }
-    if (!at_end && is_cut)
-      break;  // Waits even if a shorter secret matches already, because the longer one may still be
-              // completed.
+    // Waits even if a shorter secret matches already, because the longer one may still be
+    // completed.
+    if (!at_end && is_cut) break;
     if (whole.kind != Match::none) {
       shown += "***" + std::string(whole.breaks, '\n');
       position += whole.length;
