@@ -139,14 +139,14 @@ CancelledRun cancel_run(Workspace& workspace, const std::string& name,
   const bool is_unknown = drivers.liveness_of(run) == Drivers::Liveness::unknown;
   const bool is_forced = is_unknown && wanted.force;
   if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
-  bool stopped = false;
+  bool is_stopped = false;
   if (!is_forced)
-    stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
-                                        : stop_process(workspace, wanted, store, run);
+    is_stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
+                                           : stop_process(workspace, wanted, store, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   recover_dead_runs(workspace, store, {}, is_forced ? run.id : "");
   return {store.runs().find(run.id).value_or(run),
-          stopped ? "stopped" : gone + " was gone; its remains have been removed"};
+          is_stopped ? "stopped" : gone + " was gone; its remains have been removed"};
 }
 
 }  // namespace pipeline::driver

@@ -170,8 +170,8 @@ void Cleaner::image_files() {
 /// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
 /// its list of images lacks; Podman's disk usage lacks labels.
 json Cleaner::own_images() {
-  const bool podman = workspace_.await(engine().info())->podman;
-  if (podman)
+  const bool is_podman = workspace_.await(engine().info())->podman;
+  if (is_podman)
     return workspace_.await(engine().call(
         "GET", "/images/json?filters=" + net::url_encode(json{{"label", {image_label}}}.dump())));
   const auto usage = workspace_.await(engine().disk_usage());

@@ -132,22 +132,22 @@ class MachineChecks {
 
   /// Reports how the engine runs, and the features of pipe that this excludes.
   void kind(const docker::EngineInfo& info, const json& system) {
-    const bool containerd = docker::has_containerd_store(system);
-    const bool rootless = docker::has_security_option(system, "rootless");
+    const bool has_containerd = docker::has_containerd_store(system);
+    const bool is_rootless = docker::has_security_option(system, "rootless");
     const auto text = [&](const char* key, const char* otherwise) {
       const auto found = docker::text_at(system, key);
       return found.empty() ? std::string(otherwise) : found;
     };
     const auto cgroup = text("CgroupVersion", "1");
     add("engine's kind", CheckLevel::ok,
-        std::string(rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
-            (containerd ? std::string("containerd's store, ") : std::string()) +
+        std::string(is_rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
+            (has_containerd ? std::string("containerd's store, ") : std::string()) +
             text("Driver", "an unknown store") + ", runtime " + text("DefaultRuntime", "unknown"));
-    if (containerd && !docker::speaks_api(info, 49))  // API 1.49 is that of Docker Engine 28.1.
+    if (has_containerd && !docker::speaks_api(info, 49))  // API 1.49 is that of Docker Engine 28.1.
       add("platforms", CheckLevel::warn,
           "of an image for several platforms this engine shows only its own machine's",
           {"for steps with another `platform:`, update to Docker Engine 28.1 or newer"});
-    if (rootless && cgroup == "1")
+    if (is_rootless && cgroup == "1")
       add("limits", CheckLevel::warn, "a rootless engine cannot enforce limits with cgroup v1",
           {"boot the machine with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"});
     if (docker::has_security_option(system, "userns"))
@@ -288,18 +288,18 @@ class MachineChecks {
             if (std::ranges::find(registries, registry) == registries.end())
               registries.push_back(registry);
       std::string names;
-      bool all_well = true;
+      bool are_all_usable = true;
       for (const auto& registry : registries) {
         const auto auth = workspace_.await(docker::registry_auth(registry));
         if (!auth.notice.empty()) {
           add("credentials", CheckLevel::warn, registry + ": " + auth.notice,
               {"`docker login " + registry + "`, or fix the helper that " +
                (docker::config_folder() / "config.json").string() + " names"});
-          all_well = false;
+          are_all_usable = false;
         }
         names += (names.empty() ? "" : ", ") + registry;
       }
-      if (all_well)
+      if (are_all_usable)
         add("credentials", CheckLevel::ok,
             names.empty() ? "none stored; public images need none" : "for " + names);
     } catch (const core::EnvironmentError& error) {

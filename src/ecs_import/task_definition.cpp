@@ -195,13 +195,13 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
     const auto* placement = std::get_if<gpu::Placement>(&parsed);
     if (!placement) continue;  // Reported elsewhere, with its position.
     const gpu::InstanceType* largest = nullptr;
-    bool all_known = true;
+    bool are_all_known = true;
     for (const auto& name : gpu::demanded_values(*placement, "ecs.instance-type")) {
       const auto* type = gpu::find_instance_type(name);
-      all_known &= type != nullptr;
+      are_all_known &= type != nullptr;
       if (type && (!largest || type->gpus > largest->gpus)) largest = type;
     }
-    if (!all_known || !largest || largest->gpus >= group.gpus) continue;
+    if (!are_all_known || !largest || largest->gpus >= group.gpus) continue;
     std::vector<std::string> notes;
     for (const auto i : group.members)
       if (group.members.size() > 1)
@@ -249,19 +249,20 @@ core::Value TaskReader::read(const core::Value& task) {
     document_.wrong("the task definition has " + std::to_string(containers.size()) +
                         " containers; ECS takes " + std::to_string(gpu::max_containers),
                     containers[gpu::max_containers]->span);
-  bool all_essential = true;
+  bool are_all_essential = true;
   for (const core::Value* container : containers)
     if (const core::Value* essential = given(*container, "essential");
         essential &&
         !settings::read_bool("essential", *essential, document_.diagnostics()).value_or(true)) {
-      all_essential = false;
+      are_all_essential = false;
       document_.notice(
           "'essential: false' is honoured in part: the other steps continue when this one fails, "
           "but the run counts as failed",
           essential->span);
     }
-  model::set(pipeline, "execution_mode",
-             model::plain_value(all_essential ? "fail_fast" : "continue_on_failure", task.span));
+  model::set(
+      pipeline, "execution_mode",
+      model::plain_value(are_all_essential ? "fail_fast" : "continue_on_failure", task.span));
   // A task is run for its effects, so its results are not reused.
   model::set(pipeline, "cache", model::plain_value("false", task.span));
   // All code of a task is in its images.

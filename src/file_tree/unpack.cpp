@@ -34,14 +34,15 @@ std::string in_quotes(std::string_view name) {
 /// Returns the path below the target, without the first component; empty for the target itself.
 std::string path_of(const std::string& name, const std::filesystem::path& target) {
   std::string path;
-  bool first = true;
+  bool is_first = true;
   for (std::size_t begin = 0; begin <= name.size();) {
     const auto end = std::min(name.find('/', begin), name.size());
     const auto part = std::string_view(name).substr(begin, end - begin);
     if (part == ".." || (begin == 0 && part.empty()))
       refuse("the name " + in_quotes(name) + " leaves the folder that it should be in");
-    if (!part.empty() && part != "." && !first) path.append(path.empty() ? "" : "/").append(part);
-    first = false;
+    if (!part.empty() && part != "." && !is_first)
+      path.append(path.empty() ? "" : "/").append(part);
+    is_first = false;
     begin = end + 1;
   }
   if (target.native().size() + 1 + path.size() >= PATH_MAX)

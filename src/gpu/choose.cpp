@@ -71,9 +71,9 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
                                          const std::vector<Unit>& units) {
   std::vector<const Unit*> found;
   for (const auto& unit : units) {
-    const bool same = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
-                                   : unit.uuid.starts_with(wanted.uuid);
-    if (same) found.push_back(&unit);
+    const bool is_named = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
+                                       : unit.uuid.starts_with(wanted.uuid);
+    if (is_named) found.push_back(&unit);
     if (unit.uuid == wanted.uuid) return &unit;
   }
   if (found.size() == 1) return found[0];

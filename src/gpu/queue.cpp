@@ -46,14 +46,14 @@ std::vector<Grant> grants(const std::vector<Waiting>& waiting,
     if (request.paused) continue;
     auto found = usable(request.demand, free);
     if (request.demand.each > 0) keep_whole_nodes(request.demand.each, devices, found);
-    const bool enough = found.size() >= request.demand.count;
-    if (!enough && request.overtaken < max_overtakes) continue;
-    if (enough) found.resize(request.demand.count);
+    const bool is_enough = found.size() >= request.demand.count;
+    if (!is_enough && request.overtaken < max_overtakes) continue;
+    if (is_enough) found.resize(request.demand.count);
     // The devices are granted, or kept for the request until there are enough.
     std::erase_if(free, [&](const DeviceState* device) {
       return std::ranges::find(found, device->uuid) != found.end();
     });
-    if (enough) result.push_back({i, std::move(found)});
+    if (is_enough) result.push_back({i, std::move(found)});
   }
   return result;
 }

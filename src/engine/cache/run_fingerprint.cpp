@@ -86,20 +86,20 @@ async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
     const char letter = line.empty() ? '?' : line[0];
     line.remove_prefix(line.empty() ? 0 : 1);
     const auto space = line.find(' ');
-    bool same = false;
+    bool is_same = false;
     if (letter == 't') {
       found.tags.emplace_back(line);
-      same = true;
+      is_same = true;
     } else if (letter == 'a') {
-      same = artifacts.is_kept(core::Digest::from_hex(line));
+      is_same = artifacts.is_kept(core::Digest::from_hex(line));
     } else if (letter == 'e') {
-      same = co_await routes.matches(std::string(line));
+      is_same = co_await routes.matches(std::string(line));
     } else if ((letter == 'f' || letter == 'v') && space != std::string_view::npos) {
       const std::string name(line.substr(space + 1));
-      same = line.substr(0, space) ==
-             (letter == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
+      is_same = line.substr(0, space) ==
+                (letter == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
     }
-    if (!same) co_return std::nullopt;
+    if (!is_same) co_return std::nullopt;
   }
   co_return found;
 }
@@ -182,9 +182,9 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(orchestrators::Route
   const auto identity = core::sha256(options.identity).hex();
   const auto text = store.key_values().find(fingerprint_kind, identity);
   if (!text || !text->ends_with("\nend\n")) co_return std::nullopt;
-  const auto same = co_await unchanged_run(*text, routes, artifacts);
-  if (!same) co_return std::nullopt;
-  co_return Journal::reuse_whole_run(store, events, options, *same, began);
+  const auto unchanged = co_await unchanged_run(*text, routes, artifacts);
+  if (!unchanged) co_return std::nullopt;
+  co_return Journal::reuse_whole_run(store, events, options, *unchanged, began);
 }
 
 }  // namespace pipeline::engine

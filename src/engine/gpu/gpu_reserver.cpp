@@ -42,7 +42,7 @@ struct GpuReserver::Ticket {
   gpu::Waiting waiting;
   gpu::HolderInfo holder;
   async::Gate offered;
-  bool served = false;          ///< The step has its GPUs, and is not queued any more.
+  bool is_served = false;       ///< The step has its GPUs, and is not queued any more.
   std::string reported_reason;  ///< The last reported reason.
 };
 
@@ -242,7 +242,7 @@ std::vector<LockEntry> GpuReserver::merge_queue(const Session& session) {
   std::erase_if(entries, [&](const LockEntry& entry) { return entry.driver == token; });
   std::size_t queued = 0;
   for (auto* ticket : tickets_) {
-    if (ticket->served) continue;
+    if (ticket->is_served) continue;
     if (queued++ == max_queued) break;
     if (ticket->waiting.number == 0) ticket->waiting.number = ++last;
     entries.push_back({token, ticket->waiting, ticket->holder});
@@ -267,10 +267,10 @@ std::vector<gpu::Grant> GpuReserver::grants(const Session& session,
 std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const {
   std::vector<gpu::DeviceState> devices;
   for (const auto& unit : units_) {
-    const bool occupied = !unit.processes.empty();
+    const bool is_occupied = !unit.processes.empty();
     devices.push_back(
-        {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
-         lost_.contains(unit.uuid) || (occupied && unit.mode == gpu::ComputeMode::exclusive),
+        {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), is_occupied,
+         lost_.contains(unit.uuid) || (is_occupied && unit.mode == gpu::ComputeMode::exclusive),
          unit.machine});
   }
   return devices;
@@ -301,7 +301,7 @@ async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& tick
           return in_containers_.contains(gpu.uuid);
         }))
       co_return reservation;
-    ticket.served = false;
+    ticket.is_served = false;
   }
 }
 
@@ -337,7 +337,7 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
     entries[i].waiting.overtaken = waiting[i].overtaken;
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
   session.put_queue(entries);
-  ticket.served = true;
+  ticket.is_served = true;
   return reservation;
 }
 

@@ -303,18 +303,18 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
 
 void Journal::failed(const StepSpec& step, Failure failure, const std::string& key,
                      const AttemptCounts& counts, const std::vector<const StepSpec*>& lost) {
-  const bool cancelled = failure.kind == FailureKind::cancelled;
-  if (step.allow_failure && !cancelled)
+  const bool is_cancelled = failure.kind == FailureKind::cancelled;
+  if (step.allow_failure && !is_cancelled)
     failure.hints.emplace_back("the run continues, because the step has `allow_failure: true`");
   auto record =
-      record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
+      record_of(step, is_cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;
   record.message = failure.message;
   record.failure = {std::string(to_string(failure.kind)), failure.hints, failure.details};
   commit([&] { store_.runs().put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build && !step.allow_failure;
   summary_.environment_failed |= failure.kind == FailureKind::environment && !step.allow_failure;
-  ++(cancelled ? summary_.cancelled : step.allow_failure ? tolerated_ : summary_.failed);
+  ++(is_cancelled ? summary_.cancelled : step.allow_failure ? tolerated_ : summary_.failed);
   events_.emit(event::StepFinished{
       step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
   this->lost(step, record.status, lost);
@@ -363,13 +363,13 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
 
 RunSummary Journal::run_ended(bool interrupted) {
   flush();
-  const bool complete =
+  const bool is_complete =
       summary_.failed == 0 &&
       summary_.succeeded + summary_.cached + summary_.skipped + tolerated_ == record_.steps;
   const bool is_failed = summary_.failed + summary_.cancelled > 0 || lacks_copies_;
-  record_.status = interrupted && !complete ? RunStatus::interrupted
-                   : is_failed              ? RunStatus::failed
-                                            : RunStatus::succeeded;
+  record_.status = interrupted && !is_complete ? RunStatus::interrupted
+                   : is_failed                 ? RunStatus::failed
+                                               : RunStatus::succeeded;
   summary_.environment_failed |= lacks_copies_;
   record_.ended = wall_now();
   record_.took += since(began_);
