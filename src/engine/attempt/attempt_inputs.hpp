@@ -30,7 +30,7 @@ class AttemptInputs {
   /// Reads small inputs completely, each once a run. Throws DamagedInput if one differs from what
   /// its step made.
   async::Task<> check();
-  /// Returns the inputs for the orchestrator. Gathers, fetches and copies those that are not files
+  /// Returns the inputs for the orchestrator. Gathers, fetches and copies inputs that are not files
   /// of this machine yet.
   async::Task<std::vector<orchestrators::AttemptInput>> make();
   /// Remembers the state of the artifacts among the inputs, for damaged_artifact().

@@ -52,7 +52,7 @@ class ProgramParts {
 /// Throws EnvironmentError for a variable that the user has not set.
 StringMap resolve_environment(const StepSpec& step);
 /// Returns the secrets' values, from the user's environment or their files. Throws EnvironmentError
-/// for a missing one.
+/// for a missing secret.
 StringMap resolve_secrets(const StepSpec& step);
 
 /// Returns all parts except the inputs. They contain only the names of secrets, and only digests of

@@ -1,7 +1,7 @@
 /// @file
 /// Artifacts that are elsewhere: only a remote store has them, and this machine has noted where
 /// (model/elsewhere.hpp). Decides which outputs of a run may stay there, and which of the noted
-/// ones the run can take from there.
+/// artifacts the run can take from there.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@
 namespace pipeline::engine {
 
 /// The instances of all steps that share one matrix. Equal items give equal instances, so that a
-/// run that is continued makes the same ones.
+/// run that is continued makes the same instances.
 class Growth {
  public:
   using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;

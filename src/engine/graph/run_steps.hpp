@@ -1,7 +1,7 @@
 /// @file
 /// The selected steps of a run, their progress and their outputs. Steps whose matrix has values of
-/// another step are replaced by instances when that step has made them, and repeated steps by those
-/// of one round after the other.
+/// another step are replaced by instances when that step has made them, and repeated steps by the
+/// steps of one round after the other.
 #pragma once
 
 #include <deque>
@@ -78,8 +78,8 @@ class RunSteps {
   std::vector<model::StepIndex> take_dynamic_matrix();
   /// The dependencies of each instance of a step.
   using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
-  /// Adds the instances of steps that share one matrix, and makes them the sources of those that
-  /// gather the steps. Throws InputError, and adds nothing, if the values are not valid for a
+  /// Adds the instances of steps that share one matrix, and makes them the sources of steps that
+  /// gather their outputs. Throws InputError, and adds nothing, if the values are not valid for a
   /// matrix.
   /// @param steps as take_dynamic_matrix() returns them
   /// @return the needs of each of the steps
