@@ -45,7 +45,7 @@ struct BackgroundRun {
   pid_t process = 0;
 };
 
-/// Calls `drive` in a process and a session of its own. Passes signals on to this process until it
+/// Calls `drive` in a process and a session of its own. Passes signals on to that process until it
 /// has left the terminal or ended.
 /// @param drive reports its errors itself; the process ends with its exit code
 /// @return the run, or the exit code of a driver that ended before its run began

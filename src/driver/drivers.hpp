@@ -36,7 +36,7 @@ class Drivers {
   /// false, the record is as the driver has left it.
   bool goes_on(store::RunRecord& run);
   /// Returns `the Job x in the namespace y of context z: its pod w`. If no pod drives the run, the
-  /// text says why the pod does not start, or how the last one has failed.
+  /// text says why the pod does not start, or how the last pod has failed.
   std::string described(store::RunRecord& run);
   /// Returns why the liveness of the last driver was unknown.
   const std::string& silence() const { return silence_; }

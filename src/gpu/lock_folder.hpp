@@ -9,7 +9,7 @@
 ///             the processes that inherit that descriptor; contains the holder, as JSON
 ///
 /// A file is created once and never removed, because in a sticky folder only its owner could remove
-/// it. Closing any of its files wakes the processes that watch the folder.
+/// it. Closing a file that was open for writing wakes the processes that watch the folder.
 #pragma once
 
 #include <cstdint>

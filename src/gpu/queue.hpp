@@ -1,7 +1,7 @@
 /// @file
 /// Decides which request gets GPUs next: first come, first served, except that a later request may
-/// take devices that an earlier one cannot use yet, a bounded number of times. Pure: every driver
-/// on the machine computes the same result from the same state.
+/// take devices that an earlier request cannot use yet, a bounded number of times. Pure: every
+/// driver on the machine computes the same result from the same state.
 #pragma once
 
 #include <cstdint>
