@@ -13,7 +13,7 @@
 namespace pipeline::driver {
 namespace {
 
-/// Finds `NAME` or `NAME@VERSION`.
+/// Returns the artifact published as `NAME` or `NAME@VERSION`.
 std::optional<NamedArtifact> published_as(store::RunStore& store, const std::string& words) {
   const auto named = store::PublishedReference::parse(words);
   if (!named) return std::nullopt;
@@ -43,10 +43,10 @@ std::optional<NamedArtifact> output_called(store::RunStore& store, const store::
       "name one of them: " + names + (found.size() > max_shown ? ", ..." : ""));
 }
 
-/// Returns the digest that a folder of the user's has as an input.
+/// Returns the digest that a folder of the user's has as an input of a step.
 core::Digest digest_of_folder(const std::filesystem::path& folder) {
-  const core::TemporaryFolder nothing;
-  store::StatIndex index(nothing.path() / "index");
+  const core::TemporaryFolder temporary;
+  store::StatIndex index(temporary.path() / "index");
   return store::read_user_data(folder, index).digest;
 }
 
@@ -68,7 +68,7 @@ NamedArtifact output_of_run(store::RunStore& store, const store::RunRecord& run,
 }
 
 NamedArtifact artifact_named(store::RunStore& store, const std::string& words) {
-  constexpr std::size_t all_digits = 64, fewest_digits = 6;
+  constexpr std::size_t all_digits = 64, min_digits = 6;
   std::error_code error;
   if (std::filesystem::is_regular_file(words, error)) return {core::sha256_file(words)};
   if (std::filesystem::is_directory(words, error)) return {digest_of_folder(words)};
@@ -81,7 +81,7 @@ NamedArtifact artifact_named(store::RunStore& store, const std::string& words) {
       words, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (is_hex && words.size() == all_digits) return {core::Digest::from_hex(words)};
   std::vector<core::Digest> found;
-  if (is_hex && words.size() >= fewest_digits)
+  if (is_hex && words.size() >= min_digits)
     for (const auto& digest : store.referenced_artifacts())
       if (digest.hex().starts_with(words)) found.push_back(digest);
   if (found.size() == 1) return {found.front()};

@@ -27,7 +27,7 @@ std::vector<NamedOutput> find_outputs(store::RunStore& store, const store::RunRe
   for (const auto& step : recorded_steps(store, run, wanted.substr(0, dot)))
     wanted_steps.insert(step.name);
 
-  // `fit.state` is that of the last round, if the step is repeated.
+  // If the step `fit` is repeated, `fit.state` is the output of its last round.
   const auto output_dot = std::min(wanted.rfind('.'), wanted.size());
   const auto last = last_round(steps, wanted.substr(0, output_dot));
   const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);

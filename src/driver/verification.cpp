@@ -9,6 +9,7 @@
 namespace pipeline::driver {
 namespace {
 
+/// An output of a step.
 struct Use {
   std::string run, step, output;
   std::uint64_t bytes = 0;
@@ -46,6 +47,9 @@ void add_published(store::RunStore& store, const store::ArtifactStore& artifacts
     }
 }
 
+/// Describes an artifact that is missing or damaged.
+/// @param use null if no run uses the artifact
+/// @param is_there the artifact exists, but is damaged
 DamagedArtifact finding_of(const core::Digest& digest, const Use* use, bool is_there) {
   using State = DamagedArtifact::State;
   DamagedArtifact finding{is_there                       ? State::damaged

@@ -17,12 +17,14 @@ namespace fs = std::filesystem;
 
 constexpr const char* state_name = ".pipe";
 
+/// Returns the state folder that --state or $PIPE_HOME names; nothing if neither does.
 std::optional<fs::path> chosen_state(const WorkspaceOptions& options) {
   if (!options.state.empty()) return fs::absolute(options.state);
   if (const char* home = std::getenv("PIPE_HOME"); home && *home) return fs::absolute(home);
   return std::nullopt;
 }
 
+/// Returns advice for a pipeline file that does not exist.
 std::string suggest_file(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -40,9 +42,9 @@ std::string suggest_file(const fs::path& missing) {
 
 std::string shown_path(const fs::path& path) {
   std::error_code error;
-  const auto here = fs::current_path(error);
+  const auto working_folder = fs::current_path(error);
   if (error) return path.string();
-  const auto relative = path.lexically_relative(here);
+  const auto relative = path.lexically_relative(working_folder);
   return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns true for a script whose first line ends as on Windows.
+/// Returns true for a script whose first line ends with `\r\n`, as on Windows.
 bool has_windows_lines(const fs::path& file) {
   std::string line;
   std::ifstream in(file, std::ios::binary);
@@ -37,8 +37,8 @@ std::optional<std::string> windows_script(const StepSpec& step, const CodeProvid
   return std::nullopt;
 }
 
-/// Returns true if a text's pipe failed only since a program in it ended before it had read all, as
-/// `head` does. 141 is the code of a program that SIGPIPE has ended.
+/// Returns true if a pipe in the command failed because a program in it ended before it had read
+/// all, as `head` does. SIGPIPE then ends the program before it, with the exit code 141 (128 + 13).
 bool was_pipe_ended_early(const StepSpec& step, std::string_view log) {
   constexpr std::string_view start = "(parts of the pipe: ";
   const auto parts = log.rfind(start);

@@ -13,7 +13,8 @@
 namespace pipeline::engine {
 namespace {
 
-/// Reads the rank that orchestrators::odd_rank_text() has named in the first line.
+/// Returns the rank that the others wait for: orchestrators::odd_rank_text() names it in the first
+/// line. Returns nothing if the line names none.
 std::optional<unsigned> named_rank(const std::vector<std::string>& lines) {
   constexpr std::string_view before = "rank ";
   unsigned rank = 0;

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reads JSON from a folder that the step writes to; a discarded value if there is none.
+/// Returns the JSON in a file that the step can write; a discarded value if there is none.
 nlohmann::json untrusted_json(const fs::path& file) {
   constexpr std::size_t max_size = 64 * 1024;
   return core::parse_json(core::read_untrusted_file(file, max_size).value_or(""));
