@@ -24,8 +24,8 @@ inline constexpr std::uint16_t per_gpu = 0;
 /// The nodes that a step has at the same time, and the processes on each. Small, because every step
 /// has one.
 struct NodesSpec {
-  std::uint16_t count = 1;      ///< 0: the step is one process, as most are.
-  std::uint16_t processes = 1;  ///< Of each node; or `per_gpu`.
+  std::uint16_t count = 1;      ///< 0 in a step without nodes: the step is one process.
+  std::uint16_t processes = 1;  ///< Number of processes on each node, or `per_gpu`.
   NodesDone done = NodesDone::all;
   VisibleGpus visible = VisibleGpus::node;
   /// How often all processes of an attempt begin again in place after one has failed, under another

@@ -9,7 +9,7 @@
 namespace pipeline::model {
 namespace {
 
-/// Returns the text without the step's name, which paths have, and with `#` for each number.
+/// Returns the text with `#` for each number, and without the step's name, which is part of paths.
 std::string without_numbers(std::string text, const std::string& step) {
   text = core::replaced(std::move(text), step, "");
   std::string general;
@@ -24,7 +24,7 @@ std::string without_numbers(std::string text, const std::string& step) {
   return general;
 }
 
-/// Returns a text that is the same for equal failures.
+/// Returns a text that is the same for equal failures; empty for a failure that is not grouped.
 std::string reason_of(const StepFailure& failed) {
   const auto& [kind, message, hints, details] = failed.failure;
   if (is_of_environment(kind)) {
