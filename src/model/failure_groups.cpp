@@ -35,7 +35,7 @@ std::string reason_of(const StepFailure& failed) {
   const std::string base(base_name(failed.step));
   if (base == failed.step) return "";
   const bool has_code = kind == FailureKind::exit_code || kind == FailureKind::signal;
-  // The shell's prelude adds a line that names the command, whatever its reason.
+  // core/shell_prelude.hpp prints `pipe: line N ended with ...`, which says nothing of the reason.
   const auto last = std::find_if(details.rbegin(), details.rend(), [](const auto& line) {
     return !core::trimmed(line).empty() && !line.starts_with("pipe: line ");
   });

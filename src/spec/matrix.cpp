@@ -281,6 +281,7 @@ class MatrixReader {
     std::size_t size = 1;
     std::string lengths;
     for (std::size_t i = 0; i < values.size(); ++i) {
+      // The product stops growing far above the maximum, so that it cannot overflow.
       size = values[i].size() > most_instances * 1000 / size ? most_instances * 1000
                                                              : size * values[i].size();
       lengths += (i ? ", " : "it has: ") + matrix_.axes[i] + " " + std::to_string(values[i].size());
@@ -401,7 +402,7 @@ void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) 
   }
 }
 
-/// A step and the one whose matrix it has, `matrix: train`.
+/// A step with `matrix: train`, and the step `train`, whose matrix the former copies.
 using Follower = std::pair<ReadStep*, const ReadStep*>;
 
 /// Reports that the step that `value` names has no matrix to copy.
