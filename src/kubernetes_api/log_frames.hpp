@@ -24,7 +24,7 @@ class PodLogFrames {
   /// Returns at most `size` bytes of the agent's own copy of the log from this offset on; empty at
   /// the end or without a copy.
   using ReadCopy = std::function<std::string(std::uint64_t place, std::size_t size)>;
-  /// @param on_bytes (is stderr, bytes)
+  /// @param on_bytes receives whether the bytes are of stderr, and the bytes
   explicit PodLogFrames(std::function<void(bool, std::string_view)> on_bytes, ReadCopy copy = {})
       : on_bytes_(std::move(on_bytes)), copy_(std::move(copy)) {}
 
