@@ -58,7 +58,7 @@ RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& ob
   drivers.bring_home(run);
   refuse_ended(workspace, run);
   const auto end = RunDriver(again, std::move(request), observer).run();
-  lease.is_done();
+  lease.record_end();
   return end;
 }
 

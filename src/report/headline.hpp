@@ -36,11 +36,11 @@ struct HeadlineHistory {
 /// Returns true for metrics such as `val_loss` and `rmse`.
 bool is_better_lower(std::string_view metric);
 /// Returns the steps, without their instances, after which no other step with metrics follows.
-/// @param metrics those of the run
+/// @param metrics the run's metrics
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics);
 /// Returns the run's metrics without those of failed instances that other instances also reported.
-/// @param step all if empty
+/// @param step the only step to read; empty: all steps
 std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
                                             const std::string& step = {});
 /// Returns the run's headlines, at most model::max_headlines, in the order of the pipeline's

@@ -26,6 +26,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t max_message = 4000;  // Bytes of a failure's message in the page.
+
 WallTime wall_now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
@@ -210,7 +212,7 @@ json RunData::step_entry(const store::StepRecord& step,
   const std::string base(model::base_name(step.name));
   if (base != step.name) entry["b"] = base;
   if (!step.image.empty()) entry["i"] = images_.position_of(step.image);
-  if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
+  if (!step.message.empty()) entry["m"] = step.message.substr(0, max_message);
   for (const auto& output : step.outputs) add_picture(step, output);
   if (entry.contains("b") || step.status == StepStatus::failed)
     if (auto parameters = core::parse_json(step.parameters);
@@ -303,7 +305,7 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
              {"d", attempt.took.count()}};
   if (attempt.ended == WallTime{}) entry["e"] = true;
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
-  if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
+  if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, max_message);
   if (!attempt.gpus.empty()) entry["q"] = attempt.gpus.size();
   if (limits_.details) add_attempt_details(attempt, entry);
   const auto& used = attempt.usage;
@@ -394,7 +396,7 @@ json RunData::failures() const {
   auto list = json::array();
   for (auto& [steps, failure, matrix] : model::group_failures(store::failures_of(steps_))) {
     if (list.size() == max_groups) break;
-    json entry{{"c", steps.size()}, {"m", failure.message.substr(0, 4000)}};
+    json entry{{"c", steps.size()}, {"m", failure.message.substr(0, max_message)}};
     if (list.empty())
       if (const auto rank = first_failed_rank(store_.attempts(), run_.id, steps.front()))
         entry["rf"] = *rank;

@@ -106,8 +106,8 @@ class RunData {
   void read_steps();
   /// Returns the outputs of the run's steps that have this content, in the order of the steps.
   std::span<const ProducedOutput> outputs_equal_to(const core::Digest& artifact) const;
-  /// Returns the output of the step. Earlier versions have not recorded the step's name: then the
-  /// position decides, of which the last output stands for all that are greater.
+  /// Returns the output of the step. Records of earlier versions lack the step's name: then
+  /// `position` selects an output, and a position beyond the end selects the last.
   /// @param equal outputs of the same content, at least one
   static const ProducedOutput& output_of(const std::string& step,
                                          std::span<const ProducedOutput> equal,
