@@ -36,7 +36,7 @@ PartSums hash_parts(const file_tree::Content& content, std::uint64_t part, Threa
 
 struct Parts {
   std::uint64_t size;              ///< Bytes of a part.
-  const PartSums* sums = nullptr;  ///< If they are known.
+  const PartSums* sums = nullptr;  ///< The sums of the parts; null: not known.
 };
 /// The content that was sent, in parts of equal size.
 struct SentParts {
