@@ -244,7 +244,8 @@ struct KubernetesSettings {
 };
 
 /// A step's job of Slurm, beyond `resources`; other orchestrators ignore it. The names are those of
-/// sbatch. A value takes precedence over the one that a profile or an option has under its name.
+/// sbatch. A value takes precedence over the value that a profile or the command line has under the
+/// same name.
 struct SlurmSettings {
   /// Partitions, separated by commas: the first that can start the job. Default: the cluster's.
   std::optional<std::string> partition = {};
