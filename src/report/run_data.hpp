@@ -82,12 +82,12 @@ class RunData {
   /// running, storing and, if any, transfers, `hw` parts of the waiting by what was awaited;
   /// without `hw` it was a job slot. step_entry() adds `i`, the position of an image that is not
   /// the step's.
-  nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
+  nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool is_failed);
   /// Adds `w` the position in `nodes`, `g` the GPUs' models and UUIDs, `gu` the usage of each GPU,
   /// `rd` and `wr` the bytes read and written, and add_ranks().
   void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
   /// Adds `l` the end of the log, and `lo` the bytes that are left out before it.
-  void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
+  void add_log(const store::AttemptRecord& attempt, bool is_failed, nlohmann::json& entry);
   /// Adds the picture, or the cells of a notebook, to `pictures_`, if there is space for its bytes.
   /// If the limit of pictures is 0, the page asks for a picture by its digest, which is added.
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
