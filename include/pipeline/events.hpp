@@ -98,7 +98,7 @@ struct StepLog {
   unsigned attempt;
   Stream stream;
   std::string line;                   ///< Without its line break; secrets are masked.
-  std::optional<unsigned> rank = {};  ///< Of the process, in a step with nodes.
+  std::optional<unsigned> rank = {};  ///< Rank of the process, in a step with nodes.
 };
 /// The line that a running step rewrites, such as a progress bar, each time with its last state.
 /// The log has the whole output; StepLog has the line once a line end follows it.
@@ -125,7 +125,7 @@ struct StepFinished {
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
   std::string reused_from;  ///< For a cached step: the identifier of the run that made its outputs.
-  std::string reason = {};  ///< For a step that was not started: why.
+  std::string reason = {};  ///< Why the step was not started; empty for others.
 };
 /// A message about a setting or condition that changes no result.
 struct Notice {

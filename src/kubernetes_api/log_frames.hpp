@@ -1,9 +1,9 @@
 /// @file
 /// Separates a pod's log, as the server sends it with timestamps, into the step's two streams. A
-/// cluster keeps one stream of lines; the agent in the pod writes one frame a line
-/// (agent/frames.hpp), with offset and size, so that lines that are read twice after an
-/// interruption are reported once, and missing lines are detected: a node deletes the older part of
-/// a growing log, whether or not it has been read.
+/// cluster keeps one stream of lines. The agent in the pod writes one frame a line
+/// (agent/frames.hpp), with its offset and size. Lines that are read twice after an interruption
+/// are therefore reported once, and missing lines are detected: a node deletes the older part of a
+/// growing log, whether or not it has been read.
 #pragma once
 
 #include <chrono>

@@ -18,7 +18,7 @@ struct StepFailure {
 /// matrix that failed in the same way.
 struct FailureGroup {
   std::vector<std::string> steps;  ///< In the order of the failures.
-  Failure failure;                 ///< That of the first step.
+  Failure failure;                 ///< The failure of the first step.
   std::string matrix = {};  ///< The step with the matrix; empty if the steps are not instances.
 };
 

@@ -175,7 +175,7 @@ void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>
     }
     if (missing_[step] == 0) make_ready(step);
   }
-  count_ended_dependency(barrier);  // Without new steps it is ready.
+  count_ended_dependency(barrier);  // Undoes the 1 above; without new steps the barrier is ready.
 }
 
 /// Calls `use` with each step that depends on this one.

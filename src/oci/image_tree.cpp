@@ -98,7 +98,7 @@ class ImageTree::Layer final : public TarReader::Sink {
   const std::uint32_t number_;
   std::string piece_;  ///< The piece that is being read, and where it begins in the tar.
   std::uint64_t offset_ = 0;
-  Node* file_ = nullptr;  ///< Whose content is arriving.
+  Node* file_ = nullptr;  ///< The file whose content is arriving.
   bool has_offset_ = false;
 };
 

@@ -1,7 +1,7 @@
 /// @file
-/// The replica of a run whose driver shares no files with the machine that started it. The record
-/// of the run is kept in the remote store of its artifacts, where the next driver finds it after
-/// any loss of a pod, and where other machines query it.
+/// The replica of a run whose driver shares no files with the machine that started it. The remote
+/// store of the run's artifacts has the run's record, too. The next driver finds the record there
+/// after any loss of a pod, and other machines query it.
 ///
 ///   drivers/RUN/head.json        where the run's files and its store are, and the number of log
 ///                                objects

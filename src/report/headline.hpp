@@ -18,7 +18,7 @@ struct Headline {
   double value = 0;
   std::string instance;  ///< The step or instance that reported the value.
   std::size_t instances = 1;
-  double mean = 0;  ///< Of all instances.
+  double mean = 0;  ///< Mean of all instances.
 };
 
 /// A headline of an earlier run.
@@ -29,7 +29,7 @@ struct PastHeadline {
 
 struct HeadlineHistory {
   Headline now;
-  std::optional<PastHeadline> last;  ///< That of the newest earlier run of the pipeline.
+  std::optional<PastHeadline> last;  ///< The headline of the pipeline's newest earlier run.
   std::optional<PastHeadline> best;  ///< The best of the earlier runs.
 };
 

@@ -345,7 +345,7 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool is_failed, json&
   if (limits_.logs == 0 || attempt.log.empty()) return;
   const auto limit = std::min(is_failed ? limits_.failed_log : limits_.log,
                               limits_.logs - std::min(limits_.logs, log_bytes_));
-  // Without space for the log, the page still says how long it is: a tail of one byte tells that.
+  // Without space for the log, the page still says its length, for which one byte is read.
   auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(limit, 1));
   if (!tail || limit == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();

@@ -78,10 +78,10 @@ class RunData {
   std::string shown_source(const store::DataOrigin& data) const;
   /// Returns an attempt; times are milliseconds, sizes bytes. `t` start since the run's start, `d`
   /// duration, `e` true while it is running, `x` exit code, `m` message, `q` number of GPUs, `c`
-  /// CPU time, `y` peak of memory, `yl` limit of memory, `h` the times of waiting, preparing,
-  /// running, storing and, if any, transfers, `hw` parts of the waiting by what was awaited;
-  /// without `hw` it was a job slot. step_entry() adds `i`, the position of an image that is not
-  /// the step's.
+  /// CPU time, `y` peak of memory, `yl` limit of memory. `h` has the times of waiting, preparing,
+  /// running, storing and, if any, transfers. `hw` has parts of the waiting by what was awaited;
+  /// without `hw`, the attempt waited for a job slot. step_entry() adds `i`, the position of an
+  /// image that is not the step's.
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool is_failed);
   /// Adds `w` the position in `nodes`, `g` the GPUs' models and UUIDs, `gu` the usage of each GPU,
   /// `rd` and `wr` the bytes read and written, and add_ranks().

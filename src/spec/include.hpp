@@ -19,7 +19,7 @@ namespace pipeline::spec {
 /// The numbers of the included files that have a step of this name in the pipeline, ascending.
 using StepFiles = std::map<std::string, std::vector<unsigned>, std::less<>>;
 
-/// One file of a pipeline: the pipeline's own, or an included one.
+/// A file of a pipeline: the pipeline's own, or an included one.
 struct FileScope {
   FileScope* parent = nullptr;  ///< The file that includes it; null for the pipeline's own.
   unsigned number = 0;          ///< Span::file of its values.

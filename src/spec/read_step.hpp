@@ -88,7 +88,7 @@ struct ReadStep {
     own_parameters->insert(std::move(name));
   }
   bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
-  RareList<std::filesystem::path> files;  ///< Those that its matrix was read from.
+  RareList<std::filesystem::path> files;  ///< The files that its matrix was read from.
 };
 
 }  // namespace pipeline::spec

@@ -25,7 +25,7 @@ struct TemplateProblem {
 /// The names that a template may refer to.
 struct TemplateNames {
   std::vector<std::string> inputs, outputs, parameters, environment;  ///< Sorted.
-  /// For `${params.X.MEMBER}`; may be null.
+  /// Values of the parameters, for `${params.X.MEMBER}`; may be null.
   const std::map<std::string, Json>* values = nullptr;
   bool has_nodes = false;  ///< Whether `${node.rank}` and `${node.count}` are allowed.
 };
