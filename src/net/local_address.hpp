@@ -7,9 +7,9 @@
 
 namespace pipeline::net {
 
-/// Returns true for this host, loopback, link-local and unique local addresses, the services of
-/// clouds, for IPv4 also within IPv6 (mapped, compatible, NAT64, 6to4), and for addresses of other
-/// families than IP.
+/// Returns true for this host, loopback, link-local and unique local addresses, and the services
+/// of clouds. That holds also for IPv4 within IPv6 (mapped, compatible, NAT64, 6to4). Returns true
+/// for addresses of other families than IP too.
 bool is_local_address(const sockaddr& address);
 
 }  // namespace pipeline::net

@@ -278,10 +278,9 @@ class MatrixReader {
   }
 
   bool is_affordable(const core::Value& map, const std::vector<Row>& values) {
-    std::size_t size = 1;
+    std::size_t size = 1;  // Stops growing far above the maximum, so that it cannot overflow.
     std::string lengths;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      // The product stops growing far above the maximum, so that it cannot overflow.
       size = values[i].size() > most_instances * 1000 / size ? most_instances * 1000
                                                              : size * values[i].size();
       lengths += (i ? ", " : "it has: ") + matrix_.axes[i] + " " + std::to_string(values[i].size());
