@@ -116,7 +116,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   Workspace with_cluster(std::move(options), workspace.notes());
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
                                 lease.name);
-  held.is_done();
+  held.record_end();
   drivers.bring_home(run);
   const auto now = store.runs().find(run.id);
   if (!now || now->status != RunStatus::running)

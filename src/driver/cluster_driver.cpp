@@ -118,7 +118,7 @@ void ClusterDriver::run(DetachedRecord& detached, RunObserver& observer) {
   const auto failed = drive(detached, observer);
   if (uploader_) workspace_.await(uploader_->end());
   if (failed) std::rethrow_exception(failed);
-  lease_->is_done();
+  lease_->record_end();
   lease_.reset();
 }
 

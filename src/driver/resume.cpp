@@ -59,7 +59,7 @@ RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& ob
   drivers.bring_home(run);
   refuse_ended(workspace, run);
   const auto end = RunDriver(run_workspace, std::move(request), observer).run();
-  lease.is_done();
+  lease.record_end();
   return end;
 }
 

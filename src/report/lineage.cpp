@@ -17,9 +17,9 @@ class Lineage {
  public:
   explicit Lineage(store::RunStore& store) : store_(store) {}
 
-  /// Returns null if no step made the artifact. @param by time of use: another step may have made
-  /// the same artifact later @param made_by,run the step that is meant, if several made the
-  /// artifact
+  /// Returns null if no step made the artifact.
+  /// @param by time of use: another step may have made the same artifact later
+  /// @param made_by,run the step that is meant, if several made the artifact, and its run
   json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt,
           const std::string& made_by = {}, const std::string& run = {}) {
     const auto step = store_.lineage().producer(artifact, by, made_by, run);

@@ -41,7 +41,7 @@ struct OutputFlags {
   bool metrics = false, temp = false, from_all_nodes = false;
 };
 
-/// @param keys the allowed ones
+/// @param keys the keys that the map may have
 OutputFlags read_flags(const core::Value& map, const std::vector<std::string>& keys,
                        settings::Diagnostics& diagnostics) {
   OutputFlags flags;
@@ -113,7 +113,7 @@ void OutputReader::add(const core::Value& name, const core::Value& file, OutputF
                      "the file of output '" + name.scalar + "' must be " + file_name.expected +
                          ", not " + settings::describe(file),
                      file.span);
-    step_.outputs.push_back({name.scalar, name.scalar});  // For references to it.
+    step_.outputs.push_back({name.scalar, name.scalar});  // References to it are then no errors.
     return;
   }
   const auto [other, is_new] = makers_.emplace(file.scalar, name.scalar);

@@ -81,7 +81,7 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
   };
   const auto lines = count('\n');
   const std::string maker = "the table '" + place.scalar + "'";
-  // Each cell has the name of its column.
+  // Each cell becomes a member of a map, with the name of its column.
   if (!budget.take(lines + count(separator), sizeof(core::Value::Member), maker, place.span))
     return rows;
   const auto columns = next_row(text, separator);

@@ -156,9 +156,8 @@ void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics) {
                            "' both become the variable " + other->first,
                        step.key->span);
   };
-  const auto mixed = [](const auto& names,
-                        auto&& name_of) {  // Only names with these characters can have the same
-                                           // variable as another name.
+  // Only names with a `-` or a capital letter can have the same variable as another name.
+  const auto may_collide = [](const auto& names, auto&& name_of) {
     return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
              const std::string& name = name_of(each);
              return std::any_of(name.begin(), name.end(),
@@ -167,11 +166,11 @@ void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics) {
   };
   const auto slot = [](const auto& each) -> const std::string& { return each.name; };
   const auto key = [](const auto& each) -> const std::string& { return each.first; };
-  if (mixed(spec.inputs, slot))
+  if (may_collide(spec.inputs, slot))
     for (const auto& input : spec.inputs) add("PIPE_INPUT_", input.name);
-  if (mixed(spec.outputs, slot))
+  if (may_collide(spec.outputs, slot))
     for (const auto& output : spec.outputs) add("PIPE_OUTPUT_", output.name);
-  if (mixed(spec.parameters, key))
+  if (may_collide(spec.parameters, key))
     for (const auto& [name, value] : spec.parameters) add("PIPE_PARAM_", name);
 }
 

@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using file_tree::TreeNode;
 
+/// Maximum number of entries of a folder that are parts of a key one by one.
 constexpr std::size_t max_parts = 256;
 
 struct stat user_status(const fs::path& path) {

@@ -245,6 +245,8 @@ TEST(GpuOption, what_docker_refuses_is_an_error) {
       {",", "an empty field"},
       {"count=1.5", "not '1.5'"},
       {"count=-2", "must not be -2"},
+      {"+-1", "not '+-1'"},
+      {"++1", "not '++1'"},
       {"99999999999999999999", "not '99999999999999999999'"},
       {"options=\"=b\"", "a quote within a field"},
       {"options==b", "has no name"},
