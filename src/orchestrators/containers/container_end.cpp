@@ -29,7 +29,7 @@ std::string memory_limit(const AttemptSpec& attempt) {
                 : "it has no limit of its own: the engine's machine ran out of memory";
 }
 
-/// Returns true for what programs print of a full /dev/shm, or of a worker that it has ended.
+/// Returns true for messages of programs about a full /dev/shm, or about a worker that died of it.
 bool lacks_shared_memory(std::string_view output) {
   const auto says = [&](const char* text) { return output.find(text) != output.npos; };
   return says("Bus error") || says("out of shared memory") ||

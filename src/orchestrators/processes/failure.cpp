@@ -43,8 +43,7 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
     return failure;
   }
   std::error_code error;
-  if (auto file = name.find('/') == name.npos ? code / name : fs::path(code / name);
-      fs::exists(file, error)) {
+  if (const auto file = code / name; fs::exists(file, error)) {
     if (name.find('/') != name.npos) {
       failure.message =
           "'" + name + "' cannot be executed: " +
