@@ -45,7 +45,7 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
   return outcome;
 }
 
-/// The engine considers that a failure, too.
+/// Returns true if an output is missing: the attempt fails then, although its exit code is 0.
 bool lacks_output(const Attempt& attempt) {
   return std::ranges::any_of(attempt.output_names, [&](const AttemptOutput& output) {
     std::error_code error;

@@ -87,7 +87,8 @@ void apply_run_args(const std::map<std::string, Json>& arguments, json& config, 
   }
 }
 
-/// Mounts fail if their source is missing; binds would create a folder owned by root.
+/// Returns an item of HostConfig.Mounts. The engine refuses a mount whose source is missing;
+/// HostConfig.Binds would create the source as a folder owned by root.
 json mount(const char* type, const std::string& source, const std::string& target, bool read_only) {
   json result;
   result["Type"] = type;
@@ -133,7 +134,7 @@ json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
   auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
   containers::add_defaults(variables, attempt, attempt.gpus.size());
-  // Python's getpass, and with it torch's caches, look here before they look the user up.
+  // Python's getpass, and with it torch's caches, read these variables before /etc/passwd.
   if (!place.user_name.empty())
     for (const auto* name : {"USER", "LOGNAME"})
       if (!image.contains(name)) variables.try_emplace(name, place.user_name);
@@ -192,7 +193,7 @@ std::string container_name(const AttemptSpec& attempt) {
 }
 
 StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place) {
-  // Without the label of the state folder, so that no run takes it for a dead driver's.
+  // The label of the state folder is left out; otherwise remove_orphans() would remove the shell.
   if (attempt.shell)
     return {{"pipe.shell", std::to_string(::getpid())}, {"pipe.step", attempt.step.name}};
   StringMap labels{{"pipe.run", attempt.run_id},

@@ -133,7 +133,7 @@ class DockerOrchestrator : public OneEngine {
     co_return environment;
   }
 
-  /// Containers of another machine show nothing here.
+  /// Returns no lines for containers of another machine, whose processes this kernel does not have.
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
     const auto& arguments = attempt.step.settings->docker.run_args;
     const auto init = arguments.find("init");
@@ -243,8 +243,8 @@ class DockerOrchestrator : public OneEngine {
       opened.emplace(std::vector{attempt.outputs, attempt.scratch, attempt.checkpoint});
     const auto* engine = co_await engine_.info();
     place.init = attempt.shell ? "" : init(engine->architecture);
-    // Podman creates a missing folder where Docker refuses it, so its response would not show that
-    // it does not see this machine's files.
+    // Docker refuses to mount a folder that does not exist, which shows that it does not see this
+    // machine's files. Podman creates the folder instead, so the folders are checked before.
     if (engine->podman) {
       elsewhere_ |= !engine_.endpoint().is_of_this_machine();
       if (auto missing = missing_volume(attempt.step, place); missing && !elsewhere_) {
@@ -276,7 +276,8 @@ class DockerOrchestrator : public OneEngine {
     co_return co_await run_with_services(engine_, attempt, place, image, images, removals_);
   }
 
-  /// Runs in the step's image or else its parent; if neither exists, builds the step's image.
+  /// Lists the GPUs in a container of the step's image, or of its parent image if only that is
+  /// there. If neither is, builds the step's image.
   async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
                                                   core::CancelSource& cancel) override {
     if (!inventory_) {
@@ -360,9 +361,9 @@ class DockerOrchestrator : public OneEngine {
     return labels;
   }
 
-  /// Removes the containers that could not be removed when their attempts ended, as while the
-  /// engine was away. Throws if one of them still runs: it may be an earlier attempt of the same
-  /// step, and it has GPUs that count as free within its own run.
+  /// Removes the containers that could not be removed when their attempts ended, for example
+  /// because the engine was restarting. Throws if one of them still runs: it may be an earlier
+  /// attempt of a step that is about to run, and the run considers its GPUs free.
   async::Task<> remove_left() {
     if (removals_.left().empty()) co_return;
     std::vector<std::string> labels;
@@ -381,7 +382,7 @@ class DockerOrchestrator : public OneEngine {
     }
   }
 
-  /// A shell runs in the image of its attempt, whatever the step's image is now.
+  /// Returns the step's image; for a shell, the image that its attempt ran in, which may be older.
   async::Task<containers::StepImage> image_for(const Attempt& attempt) {
     if (!attempt.shell || attempt.shell->image.empty())
       co_return co_await images_.image_of(attempt.step);
@@ -396,7 +397,7 @@ class DockerOrchestrator : public OneEngine {
     co_return image;
   }
 
-  /// Adds a notice that folders of volumes are those of the engine's machine.
+  /// Adds a notice that folders of volumes are on the engine's machine, if that is another one.
   void add_notice(const StepSpec& step, Environment& environment) const {
     const auto& url = engine_.endpoint().url;
     const auto& volumes = step.settings->docker.volumes.items();
@@ -443,8 +444,8 @@ class DockerOrchestrator : public OneEngine {
     co_return &*gpu_access_;
   }
 
-  /// Returns the user that owns a container's files where the invoking user should own them: in a
-  /// rootless engine, the container's root.
+  /// Returns the UID:GID in a container whose files the invoking user owns. In a rootless engine,
+  /// that is the container's root.
   async::Task<std::string> caller() {
     if (caller_.empty()) {
       auto user = core::user_and_group();
@@ -455,8 +456,9 @@ class DockerOrchestrator : public OneEngine {
     co_return caller_;
   }
 
-  /// True if the engine gives the container's users other numbers on its machine (userns-remap), so
-  /// that none of them could write the attempt's folders or read private ones.
+  /// Returns true if the engine gives the container's users other numbers on its machine
+  /// (userns-remap), so that none of them could write to the attempt's folders or read private
+  /// ones.
   async::Task<bool> maps_users(const StepSpec& step) {
     const auto& arguments = step.settings->docker.run_args;
     const auto mode = arguments.find("userns_mode");

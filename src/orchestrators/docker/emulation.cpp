@@ -31,7 +31,7 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
   const auto known = std::ranges::find(architectures, wanted, &Architecture::name);
   if (wanted == architecture || known == architectures.end() || known->native == architecture)
     return false;
-  // Without the file system in the kernel no handler can be registered.
+  // Without the file system binfmt_misc in the kernel, no handler can be registered.
   if (usage::kernel_text(proc / "filesystems").find("binfmt_misc") == std::string::npos)
     return true;
   const auto handlers = proc / "sys/fs/binfmt_misc";

@@ -18,7 +18,8 @@ bool is_of_another(const fs::path& path) {
   return ::lstat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
 }
 
-/// A folder of another owner that cannot be read is found before what is in it.
+/// Returns true if another user owns something in the folder. A folder that this user cannot read
+/// counts itself, so its content need not be read.
 bool has_files_of_another(const fs::path& folder) {
   std::error_code error;
   const auto options = fs::directory_options::skip_permission_denied;

@@ -39,9 +39,9 @@ json subnet_of(const json& network) {
   return json::object();
 }
 
-/// Creates the network with a subnet that the engine has just given it: only in a subnet that was
-/// asked for can a container have an address that was asked for. Returns false if another network
-/// has taken the subnet meanwhile.
+/// Creates the network again, in the subnet that the engine chose for it the first time. An engine
+/// lets containers choose their addresses only in a network whose subnet was asked for. Returns
+/// false if another network has taken the subnet meanwhile.
 async::Task<bool> make_again(docker::EngineApi& engine, json body, const json& subnet) {
   body["IPAM"] = {{"Config", json::array({subnet})}};
   std::string refusal;

@@ -14,6 +14,8 @@ namespace {
 using docker::EngineError;
 using nlohmann::json;
 
+/// Returns the existing container with the attempt's name. Throws EnvironmentError if it belongs to
+/// something else, and EngineError with status 404 if it is gone.
 async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& attempt,
                                    const ContainerOptions& place) {
   const auto name = container_name(attempt);
@@ -26,6 +28,7 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
                                    {"`docker inspect " + name +
                                     "` shows whose it is; `docker rm -f " + name + "` removes it"});
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
+  // behind_gate() puts gate_name there.
   const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
   OwnContainer found{container.at("Id").get<std::string>(),
                      status == "running" || status == "exited", entry == gate_name, false, false};
@@ -42,7 +45,7 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
   co_return found;
 }
 
-/// Podman responds with 500.
+/// Returns true if another container has the name. Podman responds with 500 then, Docker with 409.
 bool is_name_conflict(const EngineError& error) {
   return error.status() == 409 ||
          (error.status() == 500 &&

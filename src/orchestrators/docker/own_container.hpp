@@ -13,9 +13,9 @@ struct OwnContainer {
   std::string id;
   bool started = false;  ///< The container runs or has ended already.
   bool gated = false;    ///< Its command is behind the preflight's gate.
-  bool usable = false;   ///< It writes to this attempt's folder, or to a volume that can be copied;
-                         ///< otherwise it must be removed.
-  bool copies = false;   ///< Its files are in a volume.
+  bool usable = false;   ///< It writes to this attempt's folder, or to a volume whose files can be
+                         ///< copied; otherwise it must be removed.
+  bool copies = false;   ///< Its files are in a volume, and are copied in and out.
 };
 
 /// Creates the attempt's container, or returns the existing one if it is usable; removes it if it

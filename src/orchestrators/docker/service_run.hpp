@@ -1,5 +1,5 @@
 /// @file
-/// A service of an attempt, from its start to its end.
+/// Runs a service of an attempt, from its start to its end.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ class ServiceRun {
   void stop() { connections_.stop(core::StopLevel::immediate); }
 
   bool is_ready() const { return is_ready_; }
-  /// Why the step cannot start, or go on.
+  /// Returns why the step cannot start or cannot continue.
   const std::optional<Failure>& failure() const { return failure_; }
 
  private:
@@ -61,7 +61,7 @@ class ServiceRun {
   core::Lines lines_[2]{core::Lines(max_line), core::Lines(max_line)};
   core::TailBuffer last_output_{2048};
   std::string why_not_ready_;
-  docker::ContainerState end_;  ///< As of the last look.
+  docker::ContainerState end_;  ///< The container's state when it was last looked up.
   bool is_ready_ = false, is_late_ = false;
   std::optional<Failure> failure_;
 

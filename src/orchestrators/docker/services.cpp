@@ -19,8 +19,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// For the end of a service that is reported after the step's, though it came before: an engine
-/// reports the ends of containers in any order.
+/// How long to wait, after the step has failed, for the report of a service's end. Engines report
+/// the ends of containers in any order, so the service may have ended first.
 constexpr auto max_report_delay = 1s;
 
 /// The services of an attempt, which run beside it.
@@ -59,8 +59,8 @@ class ServiceGroup {
     co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
 
-  /// Ends the connections to the services, which run on until their removal. Throws what has ended
-  /// one of them.
+  /// Ends the connections to the services, which keep running until they are removed. Throws the
+  /// error of a connection that failed before.
   async::Task<> end() {
     for (auto& service : services_) service.stop();
     std::exception_ptr error;
@@ -74,7 +74,7 @@ class ServiceGroup {
   /// Stopped with the attempt, and when a service has failed.
   core::CancelSource& stop() { return stop_; }
 
-  /// Returns the failure of a service.
+  /// Returns the failure of the first service that has one.
   std::optional<Failure> failure() const {
     for (const auto& service : services_)
       if (service.failure()) return service.failure();
@@ -100,7 +100,8 @@ class ServiceGroup {
   std::list<async::JoinableTask> running_;
 };
 
-/// A service's end explains the step's, unless the step was stopped for another reason.
+/// Replaces the step's failure by that of a service, which is its cause, unless the attempt was
+/// stopped from outside.
 void explain(AttemptResult& result, const std::optional<Failure>& of_service,
              core::StopLevel wanted) {
   if (!of_service || wanted != core::StopLevel::none || !result.failure) return;
@@ -110,6 +111,7 @@ void explain(AttemptResult& result, const std::optional<Failure>& of_service,
   result.failure = std::move(failure);
 }
 
+/// Starts the services, and runs the step's container once they are ready.
 async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& engine,
                                       const Attempt& attempt, ContainerOptions& place,
                                       const std::string& image, Removals& removals) {

@@ -22,8 +22,8 @@ constexpr auto root_link = "root";
 std::vector<std::string> arguments_of(const EnvironmentPlan& plan,
                                       const std::filesystem::path& root);
 
-/// Writes the requirements, the pyproject.toml and the constraints to files in `folder`. Returns the
-/// files that name packages to install. Only this user may be able to read the folder, because
+/// Writes the requirements, the pyproject.toml and the constraints to files in `folder`. Returns
+/// the files that name packages to install. Only this user may be able to read the folder, because
 /// requirements can contain credentials.
 std::vector<std::filesystem::path> write_requirements(
     const std::filesystem::path& folder, const python_packages::PythonRequirements& asked,
