@@ -34,7 +34,7 @@ std::vector<AgentFile> programs(bool carries, std::string_view architecture) {
   return files;
 }
 
-/// Paths in the image have no leading slash.
+/// Returns the files of the image, by paths without a leading slash.
 std::vector<docker::ContextFile> agent_files(bool carries, std::string_view architecture) {
   std::vector<docker::ContextFile> files;
   files.push_back({.path = "pipe", .mode = 0755, .kind = docker::ContextFile::Kind::directory});

@@ -10,7 +10,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Created once for each run.
+/// Makes the agent's images. There is one object for each run.
 class AgentImages {
  public:
   /// @param run_id label of built images

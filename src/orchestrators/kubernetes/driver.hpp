@@ -10,9 +10,10 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Throws EnvironmentError that names what is missing: the service account, its permissions, or the
-/// user's permission to start a driver. Creates nothing.
-/// @return notices for the user, for example if the cluster does not answer permission questions
+/// Checks whether a driver can be started, and creates nothing. Throws EnvironmentError that names
+/// what is missing: the service account, its permissions, or the user's permission to start
+/// a driver. Returns notices for the user, for example if the cluster does not answer questions
+/// about permissions.
 async::Task<std::vector<std::string>> check_driver(kubernetes_api::Client& client,
                                                    std::string service_account);
 
@@ -28,9 +29,9 @@ async::Task<nlohmann::json> owned_by_driver(kubernetes_api::Client& client, std:
 
 /// The status of a driver's Job.
 struct DriverStatus {
-  bool goes_on = false;         ///< The Job exists and has not ended.
+  bool goes_on = false;         ///< The Job exists, and neither succeeded nor failed yet.
   std::string holder;           ///< The pod or process that holds the Lease; empty: none.
-  std::string waits_for;        ///< Why its pod has not started, if the user should know.
+  std::string waits_for;        ///< Why the Job's pod has not started, if the user should know.
   std::string failure;          ///< The termination message of the last failed pod.
   bool will_not_start = false;  ///< The pod will not start; `waits_for` has the reason.
 };

@@ -28,7 +28,7 @@ struct ExampleJobOptions {
   std::function<std::string(const InputSpec&)> file_name_of = {};
 };
 
-/// Throws InputError for what a cluster cannot do.
+/// Returns the step's Job. Throws InputError for a setting that no cluster can honour.
 nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -37,8 +37,8 @@ constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours shell_timeout{24};
 
-/// The variable that Indexed Jobs give their pods. It is named here as well, because values refer
-/// only to variables before them.
+/// The variable with a pod's index, which Indexed Jobs set. A container's list has it as well,
+/// because a value can refer only to variables that precede it in the list.
 constexpr const char *index_variable = "JOB_COMPLETION_INDEX",
                      *index_field =
                          "metadata.annotations['batch.kubernetes.io/job-completion-index']";
@@ -82,7 +82,7 @@ json environment(const AttemptSpec& attempt, const JobOptions& place, const Layo
   for (const auto& [name, amount] : gpus_on_cluster(attempt.step))
     gpus += std::strtoul(amount.c_str(), nullptr, 10);
   containers::add_defaults(variables, attempt, gpus);
-  // Images by NVIDIA request all GPUs of their node.
+  // Without this variable, images of NVIDIA get all GPUs of their node.
   if (gpus == 0)
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   else if (const auto request = settings::gpu_request(attempt.step.settings->resources);
@@ -108,7 +108,8 @@ json environment(const AttemptSpec& attempt, const JobOptions& place, const Layo
   return list;
 }
 
-/// Accepts `UID` or `UID:GID`; a user name has a meaning in the image only.
+/// Returns the container's securityContext. Accepts `UID` or `UID:GID` as the user; a cluster
+/// cannot know the names that an image gives to users.
 json security(const StepSpec& step, const std::string& caller) {
   const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
   json context = json::object();
@@ -135,7 +136,7 @@ json security(const StepSpec& step, const std::string& caller) {
 /// Returns a container that copies the agent from its image to a folder that the step's container
 /// sees. It requests the same resources as the step: init containers run before the others, so this
 /// does not increase the pod's request, and the pod's quality of service stays that of the step.
-json agent_bringer(const std::string& image, const json& step) {
+json agent_init_container(const std::string& image, const json& step) {
   json container{
       {"name", agent_container},
       {"image", image},
@@ -226,7 +227,7 @@ constexpr std::array relied_on{"/metadata/name",
                                "/spec/template/spec/containers/0/name",
                                "/spec/template/spec/containers/0/command"};
 
-/// Labels are added to these after the patches.
+/// Labels are added to these after the patches, so they must be maps.
 constexpr std::array labelled{"/metadata", "/metadata/labels", "/spec/template/metadata",
                               "/spec/template/metadata/labels"};
 
@@ -268,9 +269,9 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
 
 namespace {
 
-/// Connects a container with a user's terminal or pipes, whose end ends the shell. The agent makes
-/// the terminal: input to a container's own one cannot end.
-void be_shell(json& container, const ShellRequest& shell) {
+/// Makes the container run a shell, whose input is the user's terminal or pipe and can end. The
+/// agent makes the terminal in the pod, because the input of a container's own terminal cannot end.
+void make_shell(json& container, const ShellRequest& shell) {
   const std::string agent = container["command"][0];
   container["command"] =
       json::array({agent, "shell", shell.has_terminal ? "--terminal" : "--pipes"});
@@ -337,8 +338,8 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
     container["resources"] = std::move(resources);
   for (const auto& given : *step.settings->kubernetes.env_from)
     container["envFrom"].push_back(env_from_of(given));
-  if (attempt.shell) be_shell(container, *attempt.shell);
-  if (attempt.process) container["stdin"] = true;  // tell_addresses()
+  if (attempt.shell) make_shell(container, *attempt.shell);
+  if (attempt.process) container["stdin"] = true;  // For tell_addresses().
   return container;
 }
 
@@ -374,7 +375,7 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
                                                 (place.carries ? time_to_stage : time_to_move))
             .count();
   if (!place.agent_image.empty()) {
-    pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
+    pod["initContainers"].push_back(agent_init_container(place.agent_image, pod["containers"][0]));
     if (place.carries) let_fetch(pod, attempt, place, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
