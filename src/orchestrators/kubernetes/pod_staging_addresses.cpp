@@ -25,7 +25,7 @@ std::vector<std::string> addresses_of(const Attempt& attempt) {
   return names;
 }
 
-/// Describes content that the pod takes from its address, or from the store where that has it.
+/// Describes content that the pod fetches from its address, or from the store if that has it.
 async::Task<json> PodStaging::address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input) {
   const auto& remote = *input.remote;
@@ -44,7 +44,7 @@ async::Task<json> PodStaging::address_item(const Attempt& attempt, std::string t
   co_return made;
 }
 
-/// Returns what the stager needs to know of the address; null if a pod cannot have it from there.
+/// Returns what the stager needs to fetch from the address; null if it cannot fetch from there.
 async::Task<json> PodStaging::source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key) {
   const auto& remote = *input.remote;

@@ -4,8 +4,8 @@ namespace pipeline::orchestrators::slurm {
 
 /// Podman's state is in the job's folder: a home folder may be on a file system that Podman cannot
 /// use, and no state must stay. Storage is `vfs` because no image is stored. `podman unshare` makes
-/// the namespace in which a user may mount; it stays until its process (pause.pid) ends. The overlay
-/// above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
+/// the namespace in which a user may mount; it stays until its process (pause.pid) ends. The
+/// overlay above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
 /// An image is unpacked again every two weeks (1,209,600 s), because machines remove old files from
 /// /var/tmp. Earlier copies are removed unless a job uses them.
 const char* const podman_function = R"sh(pass_on() {
