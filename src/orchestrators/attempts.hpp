@@ -154,8 +154,8 @@ struct NodeAddresses {
 /// A process of an attempt with nodes, or with NodeAddresses::has_agents the first process of a
 /// node. The orchestrator runs it as an attempt, beside others with the same run, step and number.
 struct NodeProcess {
-  unsigned rank = 0, ranks = 1;  ///< Number among all processes, and how many they are.
-  unsigned node = 0, nodes = 1;  ///< Number of its node, and how many nodes there are.
+  unsigned rank = 0, ranks = 1;              ///< Number among all processes, and how many they are.
+  unsigned node = 0, nodes = 1;              ///< Number of its node, and how many nodes there are.
   unsigned local_rank = 0, local_ranks = 1;  ///< Number among the processes of its node.
   std::size_t gpus_of_node = 0;              ///< GPUs that its node has.
   const NodeAddresses* addresses = nullptr;  ///< Never null.

@@ -50,7 +50,7 @@ class PreflightLog : public LogSink {
   void write(Stream stream, std::string_view bytes) override;
   /// Writes what the gate has printed last; to be called at the end of the output.
   void finish();
-  bool open() const { return open_; }  ///< The gate has started the command.
+  bool is_open() const { return open_; }  ///< The gate has started the command.
   const SmiReport& report() const { return report_; }
 
  private:

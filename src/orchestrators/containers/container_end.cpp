@@ -111,7 +111,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
     if (name) {
       failure.kind = FailureKind::signal;
       failure.message = std::string("was killed by SIG") + name + " (exit code " + code + ")";
-      const auto why = what_crashed(end.exit_code - 128);
+      const auto why = crash_reason(end.exit_code - 128);
       if (!why.empty() && end.exit_code != 128 + SIGBUS) failure.hints.push_back(why);
     }
   } else if (end.exit_code == 127) {

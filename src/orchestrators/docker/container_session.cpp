@@ -201,8 +201,7 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
 /// kill may concern another process.
 async::Task<bool> ContainerSession::killed_for_memory() {
   constexpr int exit_code_of_sigkill = 128 + 9;
-  const bool killed =
-      exit_code_ == exit_code_of_sigkill && stopping_ == core::StopLevel::none;
+  const bool killed = exit_code_ == exit_code_of_sigkill && stopping_ == core::StopLevel::none;
   const bool limited = attempt_.step.settings->resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
   const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
@@ -314,7 +313,7 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
   if (stopping_ != core::StopLevel::none)
     co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
                                                                              : was_stopped();
-  if (gate_ && !gate_->open() && exit_code_ == gate_closed)
+  if (gate_ && !gate_->is_open() && exit_code_ == gate_closed)
     if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, GpuVisibility::its_own))
       co_return failure;
   if (lost_) co_return lost_;
@@ -398,7 +397,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   const bool out_of_memory =
       is_oom_killed_ || (result.failure && result.failure->kind == FailureKind::out_of_memory);
   if (out_of_memory && !result.usage.memory_kills) result.usage.memory_kills = 1;
-  if (gate_ && !gate_->open()) result.exit_code.reset();  // The exit code is the gate's own.
+  if (gate_ && !gate_->is_open()) result.exit_code.reset();  // The exit code is the gate's own.
   co_return result;
 }
 

@@ -35,7 +35,7 @@ class ContainerSession {
         gate_(gate),
         changed_(executor_),
         preflight_timeout_(executor_, [this] {
-          if (gate_->open()) return;
+          if (gate_->is_open()) return;
           hangs_ = true;
           changed_.tell();
         }) {}

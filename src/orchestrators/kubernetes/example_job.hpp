@@ -20,7 +20,7 @@ struct ExampleJobOptions {
   std::string image = "pipe:env-DIGEST";
   bool pull = false;
   std::string agent_image = {};  ///< If empty, the agent is a file of this machine.
-  bool carries = false;          ///< See JobOptions::carries.
+  bool has_stager = false;       ///< See JobOptions::has_stager.
   NodeCache node_cache = {};
   std::string user = {};  ///< See JobOptions::user; empty: the caller.
   GpuModels gpu_models = {};

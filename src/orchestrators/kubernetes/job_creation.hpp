@@ -18,7 +18,7 @@ struct CreatedJob {
   nlohmann::json job;  ///< Null: the attempt was stopped, or has `failure`.
   nlohmann::json pods = nlohmann::json::array();  ///< The pods of a Job that was adopted.
   std::optional<Failure> failure = {};
-  std::chrono::nanoseconds staging_time{};  ///< How long PodStaging::bring() took.
+  std::chrono::nanoseconds staging_time{};  ///< How long PodStaging::stage_in() took.
 };
 
 /// Creates the Job of an attempt, and its Secret if it has one. If a Job of that name exists,

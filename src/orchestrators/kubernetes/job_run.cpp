@@ -76,8 +76,7 @@ class JobRun {
   async::Task<AttemptResult> run();
   const std::string& name() const { return pod_.job; }
   const std::string& uid() const { return uid_; }
-  /// Returns true if this object creates and removes the Job, and reports on it: of objects that
-  /// share a Job, that of node 0 does.
+  /// Returns true if this object creates, removes and reports on the Job; if shared, node 0's does.
   bool leads() const { return !place_.gang_job || pod_.index == 0U; }
 
  private:
@@ -120,10 +119,9 @@ class JobRun {
   WaitReasons reasons_;
   std::string uid_, first_errors_, shell_error_;
   Eviction evicted_;
-  std::optional<async::JoinableTask> log_, help_, telling_, answering_;
+  std::optional<async::JoinableTask> log_, upload_, telling_, answering_;
   core::CancelSource log_connection_, fetched_, collected_;
-  bool pod_ended_ = false;
-  bool is_told_ = false;  ///< The agent has confirmed that it has the other nodes' addresses.
+  bool pod_ended_ = false, is_told_ = false;    ///< Told: the agent has the other nodes' addresses.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds staging_time_{};     ///< CreatedJob::staging_time.
   std::uint64_t received_ = 0;
@@ -148,8 +146,7 @@ async::Task<> JobRun::create() {
   see_gang();
 }
 
-/// Creates the attempt's Job. For a Job of all nodes, the JobRun of node 0 does that, and the
-/// others wait for it.
+/// Creates the attempt's Job, or waits until the JobRun of node 0 has created that of all nodes.
 async::Task<CreatedJob> JobRun::make_job() {
   auto* const shared = place_.gang_job;
   if (!shared) co_return co_await create_job(client_, attempt_, place_, files_, entry_);
@@ -171,8 +168,7 @@ async::Task<CreatedJob> JobRun::make_job() {
   co_return made;
 }
 
-/// Waits until the attempt is stopped: the JobRun whose pod has failed first causes that. Returns
-/// false if it did not happen in time.
+/// Returns true once the attempt is stopped, which the JobRun whose pod failed first causes.
 async::Task<bool> JobRun::wait_for_stop() {
   if (attempt_.io.cancel.level() == core::StopLevel::none)
     co_await async::sleep(max_wait_for_stop, &attempt_.io.cancel);
@@ -242,8 +238,7 @@ JobView JobRun::view() {
           .has_begun = frames_.has_begun()};
 }
 
-/// Follows the pod's state: begins to read logs once it has started, and reports its begin and its
-/// waits.
+/// Begins to read logs once the pod has started, and reports its begin and its waits.
 void JobRun::note(const JobAction& action) {
   const bool has_started = action.state.phase != PodState::Phase::waiting;
   if (!attempt_.shell) services_.begin(attempt_.step, entry_.pod);
@@ -272,8 +267,7 @@ void JobRun::follow_gang(bool is_running) {
   telling_.emplace(executor_, std::move(telling), [this] { changed_.tell(); });
 }
 
-/// Fails the attempt if the other pods have waited too long for this pod to be placed. Returns true
-/// in that case.
+/// Fails the attempt, and returns true, if others have waited too long for this pod to be placed.
 async::Task<bool> JobRun::gives_back() {
   if (!place_.gang || failure_ || attempt_.io.cancel.level() != core::StopLevel::none ||
       watch_.stopping() != core::StopLevel::none ||
@@ -312,7 +306,7 @@ async::Task<> JobRun::watch() {
     if (action.kind != Kind::wait) continue;
     const bool is_given_back = co_await gives_back();
     if (is_given_back) break;
-    for (const auto* beside : {&help_, &telling_})
+    for (const auto* beside : {&upload_, &telling_})
       if (*beside && (*beside)->error() && watch_.stopping() == core::StopLevel::none)
         std::rethrow_exception((*beside)->error());
     co_await reasons_.look(entry_, watch_.in_stage(Clock::now()), Clock::now());
@@ -425,7 +419,7 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
     co_await files_->abandon(attempt_);
     co_return files_->see_damage(attempt_, damaged_input_of(entry_.pod));
   }
-  auto trouble = co_await files_->take(attempt_, result);
+  auto trouble = co_await files_->stage_out(attempt_, result);
   if (trouble) result.failure = std::move(trouble);
 }
 
@@ -437,7 +431,8 @@ async::Task<AttemptResult> JobRun::run() {
     co_return result;
   }
   if (files_ && !addresses_of(attempt_).empty())
-    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.tell(); });
+    upload_.emplace(executor_, files_->upload_wanted(attempt_, fetched_),
+                    [this] { changed_.tell(); });
   std::exception_ptr lost;
   try {
     co_await watch();
@@ -445,7 +440,7 @@ async::Task<AttemptResult> JobRun::run() {
     lost = std::current_exception();
   }
   for (auto* source : {&fetched_, &collected_}) source->stop(core::StopLevel::immediate);
-  if (help_) co_await help_->join();
+  if (upload_) co_await upload_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   log_connection_.stop(core::StopLevel::immediate);

@@ -72,7 +72,7 @@ class KubernetesOrchestrator : public Orchestrator {
     ExampleJobOptions place;
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
-    place.carries = files() != nullptr;
+    place.has_stager = files() != nullptr;
     place.node_cache = node_cache();
     // No Job exists yet, so a stop of the run may end all requests.
     client().stop_calls_by(options_.run);
@@ -113,7 +113,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.user = co_await user();
     place.owner = owner();
     place.claim = claim();
-    place.carries = files() != nullptr;
+    place.has_stager = files() != nullptr;
     place.node_cache = node_cache();
     place.agent_image = image.agent;
     if (image.agent.empty()) place.agent = agent();
@@ -121,7 +121,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.services = image.services;
     place.gpu_models = gpu_models_;
     // A cache in a claim is the same on all nodes, so no node is preferred.
-    const bool has_caches = place.carries && place.node_cache.path.starts_with('/');
+    const bool has_caches = place.has_stager && place.node_cache.path.starts_with('/');
     if (has_caches) place.preferred_nodes = node_contents_.holders(attempt);
     if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
     if (attempt.process && attempt.process->addresses->are_alike)

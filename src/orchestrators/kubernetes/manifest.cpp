@@ -159,8 +159,8 @@ constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
 
 /// Mounts the downloaded files read-only for the step, without the URLs; its outputs are uploaded
 /// once it has ended.
-void add_carried(PodFiles& files, const std::string& secret, const Layout& layout,
-                 bool has_checkpoint) {
+void add_staged(PodFiles& files, const std::string& secret, const Layout& layout,
+                bool has_checkpoint) {
   files.add_empty("programs", programs_folder, true);
   files.add_empty("code", layout.code, true);
   files.add_empty("inputs", layout.inputs, true);
@@ -286,8 +286,8 @@ bool has_services(const AttemptSpec& attempt) {
 PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
   const auto& step = attempt.step;
   PodFiles files(place.claim);
-  if (place.carries)
-    add_carried(files, job_name(attempt), layout, !attempt.checkpoint.empty());
+  if (place.has_stager)
+    add_staged(files, job_name(attempt), layout, !attempt.checkpoint.empty());
   else
     add_shared(files, attempt, place, layout);
   // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.
@@ -299,7 +299,7 @@ PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const La
 }
 
 std::string agent_of(const JobOptions& place) {
-  return place.carries ? std::string(programs_folder) + "/agent" : agent_path;
+  return place.has_stager ? std::string(programs_folder) + "/agent" : agent_path;
 }
 
 json container_spec(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout,
@@ -307,7 +307,7 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
   const auto& step = attempt.step;
   json command =
       json::array({agent_of(place), "--log", layout.scratch + "/" + std::string(kept_log_name)});
-  if (place.carries)
+  if (place.has_stager)
     command = {agent_of(place), "--collect", std::string(programs_folder) + "/stager",
                std::string(collect_folder) + document};
   if (has_services(attempt))
@@ -372,11 +372,11 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
     pod["activeDeadlineSeconds"] =
         std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(*step.timeout) +
                                                 startup_timeout(step) +
-                                                (place.carries ? time_to_stage : time_to_move))
+                                                (place.has_stager ? time_to_stage : time_to_move))
             .count();
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_init_container(place.agent_image, pod["containers"][0]));
-    if (place.carries) let_fetch(pod, attempt, place, layout);
+    if (place.has_stager) let_fetch(pod, attempt, place, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
@@ -406,7 +406,7 @@ std::string too_large(const std::string& kind, std::size_t bytes) {
 }
 
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place) {
-  return place.carries && !attempt.checkpoint_key.empty();
+  return place.has_stager && !attempt.checkpoint_key.empty();
 }
 
 std::chrono::seconds startup_timeout(const StepSpec& step) {
@@ -454,12 +454,12 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
 }
 
 std::optional<json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
-                                    const std::optional<StagedFiles>& carried) {
-  if (attempt.secrets.empty() && !carried) return std::nullopt;
+                                    const std::optional<StagedFiles>& staged) {
+  if (attempt.secrets.empty() && !staged) return std::nullopt;
   auto texts = attempt.secrets;
-  if (carried) {
-    texts[fetch_key] = carried->fetch;
-    texts[collect_key] = carried->collect;
+  if (staged) {
+    texts[fetch_key] = staged->fetch;
+    texts[collect_key] = staged->collect;
   }
   return json{{"apiVersion", "v1"},
               {"kind", "Secret"},

@@ -35,9 +35,9 @@ struct JobOptions {
   SharedClaim claim = {};   ///< The claim through which pods see this machine's files; without a
                             ///< name nodes see them directly.
   std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
-  bool carries = false;     ///< Files are exchanged through the remote store; `agent_image` is then
+  bool has_stager = false;  ///< Files are exchanged through the remote store; `agent_image` is then
                             ///< set and contains the stager.
-  NodeCache node_cache = {};            ///< Used if `carries`.
+  NodeCache node_cache = {};            ///< Used if `has_stager`.
   PreferredNodes preferred_nodes = {};  ///< Those whose caches hold much of the inputs.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
@@ -93,7 +93,7 @@ nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& place)
 /// Returns the attempt's Secret, which must not be shown; nothing for a step without secrets and
 /// staged files.
 std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
-                                              const std::optional<StagedFiles>& carried = {});
+                                              const std::optional<StagedFiles>& staged = {});
 
 /// Size up to which every cluster stores an object: etcd's limit of 1.5 MiB, less what a server
 /// adds to an object.

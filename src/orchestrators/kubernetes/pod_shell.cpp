@@ -98,8 +98,8 @@ async::Task<json> pod_of(kubernetes_api::Client& client, const std::string& owne
                           client.path("", "pods") + "?labelSelector=" + net::url_encode(selector));
   for (const auto& pod : list_at(pods, "/items")) {
     const auto node = text_at(pod, "/metadata/labels/" + std::string(node_label));
-    const bool is_of_node = node.empty() ? index_of(pod) == process.node
-                                         : node == std::to_string(process.node);
+    const bool is_of_node =
+        node.empty() ? index_of(pod) == process.node : node == std::to_string(process.node);
     if ((!process.rank || is_of_node) && text_at(pod, "/status/phase") == "Running" &&
         text_at(pod, "/metadata/deletionTimestamp").empty())
       co_return pod;

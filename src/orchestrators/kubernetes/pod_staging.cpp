@@ -119,7 +119,7 @@ async::Task<> PodStaging::shorten(const Attempt& attempt, json& document, std::s
   document["lists"][list] = co_await pods_.presigned(Method::read, key);
 }
 
-async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
+async::Task<StagedFiles> PodStaging::stage_in(const Attempt& attempt) {
   const auto& layout = containers::container_layout();
   json items = json::array();
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
@@ -263,8 +263,8 @@ async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOu
   core::remove_tree(attempt.outputs / output.file_name);
 }
 
-async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt,
-                                                     AttemptResult& result) {
+async::Task<std::optional<Failure>> PodStaging::stage_out(const Attempt& attempt,
+                                                          AttemptResult& result) {
   const bool succeeded = !result.failure;
   const auto folder = folder_of(attempt);
   std::string text;

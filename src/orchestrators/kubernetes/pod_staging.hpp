@@ -33,22 +33,22 @@ class PodStaging {
   async::Task<> probe() { return artifacts_.probe(); }
 
   /// Uploads inputs that the store lacks, and returns the documents for the pod's stager.
-  async::Task<StagedFiles> bring(const Attempt& attempt);
+  async::Task<StagedFiles> stage_in(const Attempt& attempt);
   /// Uploads content that the pod's stager cannot fetch from its address, until `enough` is
   /// stopped, because the pod has all inputs. Throws EnvironmentError.
-  async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
+  async::Task<> upload_wanted(const Attempt& attempt, core::CancelSource& enough);
   /// Answers the pod's question about outputs that it is about to upload, once the step has ended.
   /// Throws nothing: a pod without an answer uploads them to keys of the attempt.
   async::Task<> answer(const Attempt& attempt, core::CancelSource& enough);
   /// Downloads the pod's outputs, and the reason of a failure; outputs that may stay are noted in
   /// the result instead. Returns a failure if the outputs of a successful attempt are incomplete or
   /// invalid.
-  async::Task<std::optional<Failure>> take(const Attempt& attempt, AttemptResult& result);
+  async::Task<std::optional<Failure>> stage_out(const Attempt& attempt, AttemptResult& result);
   /// Records that the store's content of an input does not have its digest, so that the next
   /// attempt uploads it again. Throws LostInput if this machine does not have the content.
   /// @param digest empty: nothing is damaged
   void see_damage(const Attempt& attempt, const std::string& digest);
-  /// Aborts uploads that will not be completed, for attempts without take().
+  /// Aborts uploads that will not be completed, for attempts without stage_out().
   async::Task<> abandon(const Attempt& attempt);
   /// Removes the blobs that belong to this attempt alone.
   /// @param outputs   names of its outputs
@@ -76,7 +76,7 @@ class PodStaging {
                                           const AttemptInput& input);
   async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key);
-  async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
+  async::Task<> upload_address(const AttemptInput& input, core::CancelSource& stop);
   async::Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output,
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,

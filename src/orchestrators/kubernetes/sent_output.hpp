@@ -30,7 +30,7 @@ inline bool is_digest(std::string_view text) {
 /// verified.
 struct PodStaging::Sent {
   std::string name, key, upload, kind, digest;
-  std::string artifact;  ///< Digest as an artifact, for a folder.
+  std::string artifact;              ///< Digest as an artifact, for a folder.
   std::uint64_t bytes = 0;           ///< Size of the blob.
   std::uint64_t artifact_bytes = 0;  ///< Sum of the sizes of its files, for a folder.
   bool executable = false, at_once = false;

@@ -75,7 +75,7 @@ class LocalOrchestrator : public Orchestrator {
   const std::filesystem::path kill_counter_ = usage::own_kill_counter();
   std::optional<usage::MemoryKills> kills_;           ///< The last reading of the counter.
   std::chrono::steady_clock::time_point kills_read_;  ///< The time of that reading.
-  std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
+  std::map<const Attempt*, pid_t> running_;           ///< The first process of each attempt.
 };
 
 }  // namespace pipeline::orchestrators::local

@@ -106,7 +106,7 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
   }
   if (!end.exited) {
     Failure failure{FailureKind::signal, "was killed by " + signal_name(end.code), {}, {}};
-    if (auto why = what_crashed(end.code); !why.empty()) failure.hints.push_back(why);
+    if (auto why = crash_reason(end.code); !why.empty()) failure.hints.push_back(why);
     return failure;
   }
   Failure failure{

@@ -15,7 +15,7 @@ namespace pipeline::orchestrators::slurm {
 
 /// The settings of jobs in images that are the same for all attempts.
 struct ImagePlace {
-  std::string runtime;  ///< See ContainerStart::runtime.
+  std::string runtime;          ///< See ContainerStart::runtime.
   std::filesystem::path agent;  ///< The agent's program, on the nodes.
 };
 
