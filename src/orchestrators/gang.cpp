@@ -61,8 +61,8 @@ void add(core::Usage& sum, const core::Usage& usage) {
   add(sum.memory_kills, usage.memory_kills);
 }
 
-/// Returns the indices of the GPUs that a process uses. A process that sees one GPU for each
-/// process of its node is taken to use the GPU of its local rank, as torchrun's processes do.
+/// Returns the indices of the GPUs that a process uses. If it sees one GPU for each process of its
+/// node, that is assumed to be the GPU of its local rank.
 std::vector<unsigned> taken_gpus(const AttemptSpec& spec, unsigned rank) {
   const auto& process = *spec.process;
   const bool has_one_of_many = spec.gpus.size() == process.local_ranks && spec.gpus.size() > 1;

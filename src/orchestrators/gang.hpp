@@ -1,6 +1,6 @@
 /// @file
-/// Runs an attempt of a step with nodes. Each of its processes is a session, that is, a run() of
-/// the orchestrator; the engine sees them as one attempt.
+/// Runs an attempt of a step with nodes. Its processes are a gang: they start, fail and end
+/// together. Each is a session, that is, a run() of the orchestrator; the engine sees one attempt.
 #pragma once
 
 #include <chrono>

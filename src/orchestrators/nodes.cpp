@@ -98,7 +98,7 @@ bool are_free(unsigned first, unsigned count) {
 
 constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
                      *restart_mark = "{restart}";
-/// Time in which all agents of an attempt must have started.
+/// Time in which the agent of node 0 must answer those of the other nodes.
 constexpr unsigned agent_wait_seconds = 300;
 /// Time in which an agent must get the addresses of all nodes. A driver that is alive releases the
 /// nodes long before, unless new machines are being started; this limit is for nodes that a dead

@@ -33,8 +33,8 @@ inline constexpr std::chrono::seconds preflight_timeout{120};
 /// Returns the failure for nvidia-smi not ending in time.
 Failure preflight_hangs(std::chrono::seconds waited);
 
-/// Returns the UUIDs in the output of `nvidia-smi -L`: those of whole GPUs, and of the slices of
-/// GPUs divided by MIG.
+/// Returns the UUIDs in the output of `nvidia-smi -L`: those of GPUs that are not divided by MIG,
+/// and of the slices of the others.
 std::vector<std::string> visible_gpus(std::string_view list);
 
 /// Returns the gate: the command behind a shell that first runs nvidia-smi and executes the command

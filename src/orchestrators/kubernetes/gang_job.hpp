@@ -1,5 +1,6 @@
 /// @file
-/// The one Job for all nodes of a step, on servers that have Indexed Jobs; each node has a pod.
+/// The one Job of a gang, that is, of all processes of an attempt of a step with nodes, on servers
+/// that have Indexed Jobs. Each node has a pod.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 /// @file
-/// Follows the pods of a step with nodes together. A node of the step has one pod, which the
-/// cluster places on a node of its own.
+/// Follows the pods of a gang, that is, of all processes of an attempt of a step with nodes. A node
+/// of the step has one pod, which the cluster places on one of its nodes.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 /// @file
-/// The job of a step with nodes: one job for all nodes, in which srun starts a task on each.
+/// The job of a gang, that is, of all processes of an attempt of a step with nodes: one job for all
+/// nodes, in which srun starts a task on each.
 #pragma once
 
 #include <exception>
