@@ -24,6 +24,7 @@ class AgentReports {
  public:
   /// Returns the report of the attempt's agent; the code that reads the agent's messages fills it.
   AgentReport& of(const Attempt& attempt) { return reports_[&attempt]; }
+  /// Removes the report of an attempt that has ended.
   void forget(const Attempt& attempt) { reports_.erase(&attempt); }
 
   /// Waits up to three seconds for AgentReport::waits, and returns them. The agent reports them

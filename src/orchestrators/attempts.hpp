@@ -60,7 +60,7 @@ struct AttemptInput {
   std::string digest = {};  ///< The artifact's digest in hex; empty for a gathered input, which is
                             ///< not an artifact itself.
   std::vector<AttemptPiece> pieces = {};  ///< The artifacts of a gathered input; otherwise empty.
-  /// Where the content is, for an executor that fetches it: `path` may not be there yet.
+  /// The content's address, for an orchestrator that fetches it; `path` may not exist yet.
   std::optional<RemoteContent> remote = {};
   /// Set for an artifact that only the remote store has, for executors with
   /// Capabilities::takes_elsewhere: there is nothing at `path`.
@@ -217,12 +217,12 @@ struct Attempt : AttemptSpec {
 struct ProcessEnd {
   unsigned rank = 0;
   unsigned node = 0;             ///< Number among the step's nodes.
-  std::string machine;           ///< As AttemptResult::node.
+  std::string machine;           ///< See AttemptResult::node.
   std::vector<unsigned> gpus;    ///< Indices of the GPUs that the process uses.
   std::optional<int> exit_code;  ///< 128 plus the signal's number if a signal ended it.
   core::Usage usage;
   std::optional<std::chrono::milliseconds> running;  ///< From the start of its node's command.
-  bool has_failed_first = false;                     ///< Its failure is the attempt's.
+  bool has_failed_first = false;                     ///< This failure is that of the attempt.
 };
 
 struct AttemptResult {

@@ -20,6 +20,7 @@ class ShellLine {
   /// not an integer in an arithmetic expression, or that has a line with the end mark in a quoted
   /// here-document.
   void add_value(std::string_view value);
+  /// Returns the line.
   std::string finish() const { return assignments_ + lexer_.text(); }
   /// Returns true if the author's text joins two commands by `|`.
   bool has_pipe() const { return lexer_.has_pipe(); }

@@ -1,5 +1,5 @@
 /// @file
-/// This process's standard streams, connected with a shell elsewhere: in a container or in a pod.
+/// Connects this process's standard streams with a shell in a container or in a pod.
 #pragma once
 
 #include <functional>

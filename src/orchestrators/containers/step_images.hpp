@@ -33,7 +33,7 @@ class StepImages {
  public:
   /// @param published for an orchestrator that does not share the engine: built images whose name
   /// has a registry are pushed there, and images with a registry digest are referred to by it.
-  /// Null: images stay on the engine.
+  /// If it is null, images stay on the engine.
   StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options,
              docker::PublishedImages* published = nullptr);
 

@@ -83,7 +83,7 @@ class ContainerSession {
   bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.
   int exit_code_ = 0;
   bool has_ended_ = false;
-  bool is_oom_killed_ = false;  ///< As the engine reported at the end.
+  bool is_oom_killed_ = false;  ///< The engine reported this at the container's end.
   core::CancelSource ended_;    ///< Stopped when the container has ended.
   bool was_cut_ = false;        ///< The connection that waits for the end was lost meanwhile.
   bool output_was_cut_ = false;

@@ -54,6 +54,7 @@ StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& p
 /// Label with the UUIDs of a container's GPUs, separated by commas; shows which GPUs are in use
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";
+/// Returns the value of gpus_label.
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
 /// Returns the mounts of the files that the attempt only reads: its code, inputs and the init
 /// program, or the volume that they are copied into.

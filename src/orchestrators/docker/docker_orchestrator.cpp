@@ -185,7 +185,8 @@ class DockerOrchestrator : public OneEngine {
       made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
     } else {
       const auto place = place_of_network(attempt);
-      co_await remove_services(engine_, labels_of(attempt, place));  // Those of a dead driver.
+      // A dead driver may have left a network of this name.
+      co_await remove_services(engine_, labels_of(attempt, place));
       made = co_await make_node_network(engine_, attempt, place, nodes);
     }
     made.has_agents = with_agents;

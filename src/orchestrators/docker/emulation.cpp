@@ -12,9 +12,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Architecture {
-  std::string_view name;    ///< In Go's words.
-  std::string_view kernel;  ///< In the names of QEMU's handlers.
-  std::string_view native;  ///< A machine of this architecture executes it without an emulator.
+  std::string_view name;    ///< Go's name.
+  std::string_view kernel;  ///< The name in those of QEMU's handlers.
+  std::string_view native;  ///< Machines of this architecture need no emulator for it.
 };
 constexpr std::array architectures{
     Architecture{"amd64", "x86_64", "amd64"},  Architecture{"386", "i386", "amd64"},

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr auto default_ready_timeout = 2min;
 constexpr std::chrono::milliseconds first_look_pause = 100ms, max_look_pause = 1s;
-constexpr auto max_output_delay = 2s;  ///< For the last output of an ended container.
+constexpr auto max_output_delay = 2s;  ///< How long the last output of a container may take.
 constexpr std::size_t max_shown_lines = 10;
 
 }  // namespace
@@ -54,7 +54,7 @@ void ServiceRun::fail(FailureKind kind, const std::string& what, std::vector<std
 async::Task<std::string> ServiceRun::create() {
   const auto container = container_name(attempt_) + "-" + name_;
   const auto platform = attempt_.step.settings->docker.platform.value_or("");
-  co_await engine_.remove_container(container);  // That of a dead driver.
+  co_await engine_.remove_container(container);  // A dead driver may have left one.
   auto place = place_;
   std::string id;
   try {

@@ -141,7 +141,7 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
   std::optional<docker::EngineError> refused;
   auto body = network_body(attempt, place);
   try {
-    co_await remove_services(engine, labels);  // Those of a dead driver.
+    co_await remove_services(engine, labels);  // A dead driver may have left some.
     co_await make_network(engine, std::move(body));
   } catch (const docker::EngineError& no_network) {
     refused = no_network;

@@ -35,6 +35,7 @@ struct DriverStatus {
   std::string failure;          ///< The termination message of the last failed pod.
   bool will_not_start = false;  ///< The pod will not start; `waits_for` has the reason.
 };
+/// Asks the cluster for the status of a driver. @param name driver_name()
 async::Task<DriverStatus> driver_status_of(kubernetes_api::Client& client, std::string name);
 /// Returns only whether the driver continues; gives up soon if the cluster does not respond.
 async::Task<bool> driver_continues(kubernetes_api::Client& client, std::string name);

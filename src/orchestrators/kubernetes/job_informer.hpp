@@ -45,6 +45,7 @@ class JobInformer {
   };
   /// Returns the entry, kept up to date until forget(). Its address is stable.
   Entry& entry(const PodOfJob& pod);
+  /// Removes an entry.
   void forget(const PodOfJob& pod);
   /// Returns the number of entries.
   std::size_t size() const;

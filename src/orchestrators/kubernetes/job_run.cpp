@@ -43,7 +43,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto max_log_silence = 10s;  // How long a pod may outlive its shell.
-constexpr auto log_timeout = 600s;     // Of a request: a log can stall when its files rotate.
+constexpr auto log_timeout = 600s;     // Ends a request for a log, which may stall on rotation.
 constexpr auto max_wait_for_stop = 30s;
 
 class JobRun {

@@ -38,7 +38,7 @@ struct JobOptions {
   bool has_stager = false;  ///< Files are exchanged through the remote store; `agent_image` is then
                             ///< set and contains the stager.
   NodeCache node_cache = {};            ///< Used if `has_stager`.
-  PreferredNodes preferred_nodes = {};  ///< Those whose caches hold much of the inputs.
+  PreferredNodes preferred_nodes = {};  ///< Nodes whose caches hold much of the inputs.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   StringMap services = {};      ///< Images of the step's services, by name.

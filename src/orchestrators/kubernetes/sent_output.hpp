@@ -17,6 +17,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
+/// Returns true for a SHA-256 in hex.
 inline bool is_digest(std::string_view text) {
   try {
     core::Digest::from_hex(text);
@@ -36,7 +37,7 @@ struct PodStaging::Sent {
   bool executable = false, at_once = false;
   bool direct = false;  ///< Sent to the artifact's key, or not sent because that blob exists.
   std::vector<std::string> tags;
-  std::string crc64nvme;  ///< In base64; empty for what the driver downloads.
+  std::string crc64nvme;  ///< Checksum in base64; empty for an output that the driver downloads.
   explicit Sent(const nlohmann::json& reported)
       : name(kubernetes_api::text_at(reported, "/name")),
         key(kubernetes_api::text_at(reported, "/key")),

@@ -49,6 +49,8 @@ class HostEnvironments : public EnvironmentProvider {
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
 
+  /// Returns the environment that the step shares with equal ones; finds the programs on the first
+  /// call. Throws as VirtualEnvironments::plan() does.
   HostContext& host(const StepSpec& step);
   /// Throws EnvironmentError if the virtual environment has been removed since prepare().
   void require_ready(const HostContext& in) const;

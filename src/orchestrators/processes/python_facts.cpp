@@ -7,7 +7,7 @@
 namespace pipeline::orchestrators::processes {
 namespace {
 
-/// The same facts as in templates/lock/resolve.py, without its imports, which are slow.
+/// Prints the facts that templates/lock/resolve.py finds, without its imports, which are slow.
 constexpr auto facts_script = R"(import os, sys
 kind = {'cpython': 'cp', 'pypy': 'pp'}.get(sys.implementation.name, sys.implementation.name)
 machine = os.uname().machine

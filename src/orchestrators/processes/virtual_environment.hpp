@@ -71,6 +71,7 @@ class VirtualEnvironments {
   /// once. If they cannot be locked, removes the plan's request instead.
   async::Task<> resolve(EnvironmentPlan& plan, const std::string& step, EventSink& events,
                         core::CancelSource& cancel);
+  /// Returns the environment's folder, which may not exist.
   std::filesystem::path folder(const std::string& digest) const {
     return cache_ / "environments" / digest;
   }

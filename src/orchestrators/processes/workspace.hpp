@@ -30,7 +30,9 @@ class ShortFolder {
 /// A pool of ShortFolders; empty ones are reused.
 class ShortFolders {
  public:
+  /// Returns an empty folder.
   ShortFolder take();
+  /// Empties a folder, and keeps it for take().
   void give_back(ShortFolder folder);
 
  private:

@@ -60,7 +60,7 @@ std::vector<StepProcess> step_processes(const fs::path& proc) {
     std::string text;
     try {
       text = core::read_if_file(folder / "cmdline");
-    } catch (const core::EnvironmentError&) {  // It has just ended.
+    } catch (const core::EnvironmentError&) {  // The process has just ended.
       continue;
     }
     std::vector<std::string> words;

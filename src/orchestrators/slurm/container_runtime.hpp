@@ -20,7 +20,7 @@ struct ContainerStart {
   std::string runtime;  ///< `any`, a name of container_runtimes(), or the path of a program.
   std::string image;    ///< The SquashFS file.
   std::vector<Bind> binds;
-  std::vector<std::string> command;  ///< In the container.
+  std::vector<std::string> command;  ///< The command that runs in the container.
   bool has_gpus = false;
 };
 

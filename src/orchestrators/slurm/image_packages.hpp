@@ -22,8 +22,8 @@ namespace pipeline::orchestrators::slurm {
 /// The image of a step, on top of a parent image.
 struct PackagePlan {
   docker::ImagePlan plan;
-  std::string digest;                     ///< As docker::ImageStatus::digest.
-  std::string reference;                  ///< As docker::ImageStatus::reference.
+  std::string digest;                     ///< See docker::ImageStatus::digest.
+  std::string reference;                  ///< See docker::ImageStatus::reference.
   std::string unknown;                    ///< Why the packages are not known yet; empty: known.
   std::vector<std::string> requirements;  ///< As the step asks, if a lock file chooses versions.
   bool adds_files() const { return !plan.python.empty(); }

@@ -42,6 +42,7 @@ class JobMonitor {
 
   /// Begins to watch a job. @param name the job's name
   Entry& watch(const std::string& name, const SubmittedJob& job, std::function<void()> on_change);
+  /// Stops watching a job.
   void forget(const std::string& name);
   /// Lets Slurm be asked soon, because a job is expected to change.
   void expect_news();

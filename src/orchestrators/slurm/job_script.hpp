@@ -19,9 +19,13 @@ struct JobPaths {
   std::filesystem::path events;  ///< The run's folder of the files begun() and ended() of all jobs.
   std::string name;              ///< The job's name, unique in the run; a valid name of a file.
 
+  /// Shell commands that set the step's variables.
   std::filesystem::path variables() const { return folder / "variables"; }
+  /// The agent's frames of the step's output (agent/frames.hpp).
   std::filesystem::path log() const { return folder / "log"; }
+  /// The job's number; missing for a task of an array.
   std::filesystem::path id() const { return folder / "id"; }
+  /// Slurm's own output for the job.
   std::filesystem::path output() const { return folder / "slurm.out"; }
   std::filesystem::path script() const { return folder / "script"; }
   /// Names the array that the job is a task of, and the task's number; missing for a single job.
@@ -41,7 +45,7 @@ struct ArrayPaths {
   std::filesystem::path folder;
 
   std::filesystem::path list() const { return folder / "list"; }  ///< A job's name in each line.
-  std::filesystem::path id() const { return folder / "id"; }
+  std::filesystem::path id() const { return folder / "id"; }      ///< The array's number.
   /// Slurm's own output of a task. @param task its number, or `%a` for sbatch
   std::filesystem::path output(const std::string& task) const { return folder / ("out-" + task); }
 };

@@ -19,7 +19,7 @@ namespace pipeline::orchestrators::slurm {
 
 /// A job that is ready to be submitted.
 struct Submission {
-  JobPaths paths;  ///< Its folder exists.
+  JobPaths paths;  ///< JobPaths::folder exists.
   std::vector<std::string> options;
   std::string script;                ///< See job_script().
   std::function<bool()> is_stopped;  ///< Returns true once the job is not wanted any more.
@@ -30,7 +30,7 @@ struct Submission {
 /// A job as Slurm knows it.
 struct SubmittedJob {
   std::string id;    ///< `4711`, or `4711_3` for a task of an array. Empty: there is no job.
-  std::string name;  ///< Its own, or its array's.
+  std::string name;  ///< The name of the job, or of its array.
 };
 
 /// Returns a job's name and number from its files; without a number if it may not have been

@@ -17,12 +17,13 @@ std::string kernel_text(const std::filesystem::path& file);
 /// a process can declare any part of its memory to be its variables (prctl(2), PR_SET_MM).
 std::string process_variables(const std::filesystem::path& process);
 
-/// One line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).
+/// A line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).
 struct GroupMembership {
   std::string controllers;     ///< Separated by commas; empty in the hierarchy of version 2.
   std::filesystem::path path;  ///< Below the hierarchy's mount, without the first slash.
 
   bool is_unified() const { return controllers.empty(); }
+  /// Returns true for the hierarchy of this controller in version 1.
   bool has(std::string_view controller) const;
 };
 
