@@ -31,7 +31,7 @@ struct PodState {
   /// limit. For a pod that runs: the failure of a service that has ended, whatever `limit` is.
   std::optional<Failure> failure;
   std::chrono::seconds limit{0};
-  bool in_quota_queue = false;  ///< The cluster tries again only after growing pauses.
+  bool in_quota_queue = false;  ///< It waits for room in a quota; the cluster tries more rarely.
   std::string
       unfetched;  ///< While it waits: the image that its node cannot pull, see pull_advice().
   bool leaving = false;       ///< The pod is being deleted.

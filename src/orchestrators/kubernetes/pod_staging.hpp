@@ -34,8 +34,8 @@ class PodStaging {
 
   /// Uploads inputs that the store lacks, and returns the documents for the pod's stager.
   async::Task<StagedFiles> stage_in(const Attempt& attempt);
-  /// Uploads content that the pod's stager cannot fetch from its address, until `enough` is
-  /// stopped, because the pod has all inputs. Throws EnvironmentError.
+  /// Waits for the list of content that the pod's stager cannot fetch from its address, and uploads
+  /// that. `enough` is stopped once the pod has all inputs. Throws EnvironmentError.
   async::Task<> upload_wanted(const Attempt& attempt, core::CancelSource& enough);
   /// Answers the pod's question about outputs that it is about to upload, once the step has ended.
   /// Throws nothing: a pod without an answer uploads them to keys of the attempt.

@@ -34,8 +34,9 @@ struct PodStaging::Sent {
   std::string artifact;              ///< Digest as an artifact, for a folder.
   std::uint64_t bytes = 0;           ///< Size of the blob.
   std::uint64_t artifact_bytes = 0;  ///< Sum of the sizes of its files, for a folder.
-  bool executable = false, at_once = false;
-  bool direct = false;  ///< Sent to the artifact's key, or not sent because that blob exists.
+  bool executable = false;
+  bool at_once = false;  ///< Sent in one request, without the multipart upload that was begun.
+  bool direct = false;   ///< Sent to the artifact's key, or not sent because that blob exists.
   std::vector<std::string> tags;
   std::string crc64nvme;  ///< Checksum in base64; empty for an output that the driver downloads.
   explicit Sent(const nlohmann::json& reported)

@@ -215,9 +215,9 @@ bool has_time(pid_t pid) {
   return step && step->reply >= 0;
 }
 
-/// Sends SIGKILL once to each stray, that is, to a child that is not the first process of a step.
-/// Returns the number of strays found. Those that cannot be killed are counted in `left` instead,
-/// and registered, so that they are skipped from then on.
+/// Sends SIGKILL once to each stray: a child that is not the first process of a step, and has no
+/// time left (has_time()). Returns the number of strays found. Those that cannot be killed are
+/// counted in `left` instead, and registered, so that they are skipped from then on.
 int kill_strays(int& left, rusage& usage) {
   char text[16384];
   const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
