@@ -16,9 +16,9 @@ class ShellLine {
  public:
   /// Adds text of the author, which the shell interprets.
   void add_text(std::string_view text);
-  /// Adds a value. Throws InputError for a value that cannot be escaped in its context: one that is
-  /// not an integer in an arithmetic expression, or that has a line with the end mark in a quoted
-  /// here-document.
+  /// Adds a value. Throws InputError for a value that cannot be escaped in its context. An
+  /// arithmetic expression takes only integers. In a quoted here-document, no line of the value may
+  /// contain the end mark.
   void add_value(std::string_view value);
   /// Returns the line.
   std::string finish() const { return assignments_ + lexer_.text(); }

@@ -43,6 +43,9 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
                                     const std::string& image) {
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
+  const bool is_missing = has("executable file not found") ||
+                          (text.starts_with(gate_name) && has("not found")) ||
+                          has("No such file or directory") || has("no such file or directory");
   Failure failure{FailureKind::not_started, {}, {}, {}};
   if (has("\"docker-init\"")) {
     failure.message =
@@ -53,9 +56,7 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
     failure.message =
         "could not start: the first process of containers, /sbin/docker-init, is not in it";
     failure.hints = {"a volume covers /sbin, or /usr/sbin, where /sbin is a link to it"};
-  } else if (has("executable file not found") ||
-             (text.starts_with(gate_name) && has("not found")) ||
-             has("No such file or directory") || has("no such file or directory")) {
+  } else if (is_missing) {
     if (attempt.step.command.shell) {
       failure.message = "could not start: the image " + image + " has no shell (`" + program + "`)";
       failure.hints = {

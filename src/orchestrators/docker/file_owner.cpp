@@ -41,10 +41,11 @@ json bind(const fs::path& source, const std::string& target) {
 
 async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& attempt,
                               const ContainerOptions& place) {
-  if (::geteuid() == 0 ||
-      (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch) &&
-       (attempt.checkpoint.empty() || !has_files_of_another(attempt.checkpoint))))
-    co_return;
+  if (::geteuid() == 0) co_return;
+  const bool is_needed = has_files_of_another(attempt.outputs) ||
+                         has_files_of_another(attempt.scratch) ||
+                         (!attempt.checkpoint.empty() && has_files_of_another(attempt.checkpoint));
+  if (!is_needed) co_return;
   const auto &outputs = containers::container_layout().outputs,
              &checkpoint = containers::container_layout().checkpoint;
   json body;

@@ -48,11 +48,11 @@ json service_mounts(const PodFiles& files, const std::string& agent) {
   json mounts = json::array();
   for (auto mount : files.mounts) {
     const auto target = text_at(mount, "/mountPath");
-    if (target != layout.code && target != layout.inputs &&
-        !target.starts_with(layout.inputs + "/") && target != services_folder && target != agent &&
-        !agent.starts_with(target + "/"))
-      continue;
-    if (target != services_folder) mount["readOnly"] = true;
+    const bool is_input = target == layout.inputs || target.starts_with(layout.inputs + "/");
+    const bool has_agent = target == agent || agent.starts_with(target + "/");
+    const bool is_services_folder = target == services_folder;
+    if (target != layout.code && !is_input && !has_agent && !is_services_folder) continue;
+    if (!is_services_folder) mount["readOnly"] = true;
     mounts.push_back(std::move(mount));
   }
   return mounts;

@@ -69,10 +69,10 @@ async::Task<json> PodStaging::invite_question(const Attempt& attempt) {
 async::Task<json> PodStaging::offer(const AttemptOutput& output, const Sent& asked) {
   json made;
   const auto digest = asked.artifact_digest();
-  if (!output.may_stay || (!asked.is_file() && !asked.is_tree()) || !is_digest(digest) ||
-      asked.bytes < min_direct || asked.bytes > store_.max_copy_bytes() ||
-      asked.tags.size() != parts_of(asked.bytes))
-    co_return made;
+  const bool has_content = (asked.is_file() || asked.is_tree()) && is_digest(digest);
+  const bool has_valid_size = asked.bytes >= min_direct && asked.bytes <= store_.max_copy_bytes() &&
+                              asked.tags.size() == parts_of(asked.bytes);
+  if (!output.may_stay || !has_content || !has_valid_size) co_return made;
   const auto presence = co_await artifacts_.compare(digest, asked.is_tree(), asked.blob());
   if (presence == blobs::RemoteArtifacts::Presence::unknown) co_return made;
   if (presence == blobs::RemoteArtifacts::Presence::same) {

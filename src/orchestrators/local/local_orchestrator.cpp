@@ -236,8 +236,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   // The machine's counter includes kills of foreign processes, so it counts only for a process that
   // SIGKILL ended. A group with limits has its own counter.
   const bool counts = is_killed || kill_counter_ != usage::MemoryKills::of_machine;
-  if (may_be_killed && counts && !(limits && limits->counts_kills()) && kills.take())
-    result.usage.memory_kills = 1;
+  const bool group_counts = limits && limits->counts_kills();
+  if (may_be_killed && counts && !group_counts && kills.take()) result.usage.memory_kills = 1;
   if (end.exited && !end.start_error) result.exit_code = end.code;
   if (!end.exited && !end.start_error) result.signal = end.code;
   result.failure = processes::failure_of(

@@ -28,10 +28,10 @@ struct ProcessMemory {
 /// Returns the memory of a process from the kernel's own sums (RSS), in which `mapped` includes
 /// shared memory; zeros if the process has ended.
 ProcessMemory resident_memory_of(pid_t process, const std::filesystem::path& proc = "/proc");
-/// Returns the memory of a process with its share of each page of data and shared memory that
-/// several processes use (PSS), so that the sum over a tree counts the pages of forked workers
-/// once. Slow, because the kernel visits each page. Returns resident_memory_of() where the kernel
-/// does not show the shares to this user.
+/// Returns the memory of a process, in which a page of data or shared memory that N processes use
+/// counts as an Nth (PSS). So the sum over a tree counts the pages of forked workers once. Slow,
+/// because the kernel visits each page. Returns resident_memory_of() where the kernel does not show
+/// the shares to this user.
 ProcessMemory shared_out_memory_of(pid_t process, const std::filesystem::path& proc = "/proc");
 
 /// The peak of the memory that a tree of processes used together. Of mapped files, only those of
