@@ -132,18 +132,18 @@ async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
 /// Runs the attempt's shell in a new container.
 /// @param refusal set to the engine's message if it has refused to start the container
 async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, const std::string& image,
+                                     ContainerOptions& options, const std::string& image,
                                      std::string& refusal) {
   AttemptResult result;
   const auto executor = co_await asio::this_coro::executor;
-  const auto container = co_await obtain_container(engine, attempt, place);
+  const auto container = co_await obtain_container(engine, attempt, options);
   EndOfShell end(engine, container.id, executor);
   std::exception_ptr error;
   try {
     if (container.copies) {
-      co_await copy_in(engine, attempt, container.id, place.init);
-      if (!place.passwd.empty())
-        co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
+      co_await copy_in(engine, attempt, container.id, options.init);
+      if (!options.passwd.empty())
+        co_await copy_passwd(engine, options, container.id, attempt.io.cancel);
     }
     const auto stream = co_await docker::attach_raw(engine, container.id);
     co_await end.is_awaited();
@@ -199,12 +199,12 @@ async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
 }  // namespace
 
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, std::string image) {
+                                     ContainerOptions& options, std::string image) {
   for (;;) {
-    const auto way = place.gpu_way();
+    const auto way = options.gpu_way();
     std::string refusal;
-    auto result = co_await try_shell(engine, attempt, place, image, refusal);
-    if (!way || refusal.empty() || !place.gpu_access->try_next(*way, refusal)) co_return result;
+    auto result = co_await try_shell(engine, attempt, options, image, refusal);
+    if (!way || refusal.empty() || !options.gpu_access->try_next(*way, refusal)) co_return result;
   }
 }
 

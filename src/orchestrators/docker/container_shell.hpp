@@ -18,7 +18,7 @@ namespace pipeline::orchestrators::docker_engine {
 /// failure to start.
 /// @param image name of the image, for messages
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, std::string image);
+                                     ContainerOptions& options, std::string image);
 
 /// The activity of containers that run on this machine. Callers ask often, and a busy engine takes
 /// seconds to answer, so each container is looked up once.

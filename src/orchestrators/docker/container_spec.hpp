@@ -50,7 +50,7 @@ nlohmann::json endpoint_at(const std::string& address);
 /// Returns `pipe-RUN-STEP-ATTEMPT`, with `-RANK` for a process of a step with nodes.
 std::string container_name(const AttemptSpec& attempt);
 /// Returns the labels that identify this attempt's container.
-StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place);
+StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& options);
 /// Label with the UUIDs of a container's GPUs, separated by commas; shows which GPUs are in use
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";
@@ -58,13 +58,13 @@ inline constexpr const char* gpus_label = "pipe.gpus";
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
 /// Returns the mounts of the files that the attempt only reads: its code, inputs and the init
 /// program, or the volume that they are copied into.
-nlohmann::json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& place);
+nlohmann::json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& options);
 /// Adds the attempt's GPUs to the body of a container.
-void add_gpus(nlohmann::json& body, const AttemptSpec& attempt, const ContainerOptions& place);
+void add_gpus(nlohmann::json& body, const AttemptSpec& attempt, const ContainerOptions& options);
 /// Returns the body of POST /containers/create, which has secrets and must not be shown.
-nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& place);
+nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& options);
 /// Returns a failure if a folder of `docker.volumes` does not exist on this machine; for engines
 /// that run here.
-std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place);
+std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& options);
 
 }  // namespace pipeline::orchestrators::docker_engine

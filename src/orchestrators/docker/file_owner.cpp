@@ -40,7 +40,7 @@ json bind(const fs::path& source, const std::string& target) {
 }  // namespace
 
 async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& attempt,
-                              const ContainerOptions& place) {
+                              const ContainerOptions& options) {
   if (::geteuid() == 0) co_return;
   const bool is_needed = has_files_of_another(attempt.outputs) ||
                          has_files_of_another(attempt.scratch) ||
@@ -49,10 +49,10 @@ async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& atte
   const auto &outputs = containers::container_layout().outputs,
              &checkpoint = containers::container_layout().checkpoint;
   json body;
-  body["Image"] = place.image;
+  body["Image"] = options.image;
   body["User"] = "0:0";
-  body["Entrypoint"] = {"chown", "-R", "-h", place.user, outputs, containers::container_scratch};
-  body["Labels"] = container_labels(attempt, place);
+  body["Entrypoint"] = {"chown", "-R", "-h", options.user, outputs, containers::container_scratch};
+  body["Labels"] = container_labels(attempt, options);
   auto& host = body["HostConfig"];
   host["NetworkMode"] = "none";
   host["CapDrop"] = {"ALL"};

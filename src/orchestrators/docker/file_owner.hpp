@@ -12,6 +12,6 @@ namespace pipeline::orchestrators::docker_engine {
 /// another user. Runs `chown` of the step's image in a container as root. If the image has no
 /// `chown`, the files stay as they are, and the run reports those that it cannot remove.
 async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& attempt,
-                              const ContainerOptions& place);
+                              const ContainerOptions& options);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -81,16 +81,16 @@ std::vector<std::string> addresses_in(std::string_view subnet, std::string_view 
 }
 
 async::Task<NodeAddresses> make_node_network(docker::EngineApi& engine, const Attempt& attempt,
-                                             const ContainerOptions& place, unsigned nodes) {
-  const auto body = network_body(attempt, place);
-  const auto path = "/networks/" + net::url_encode(place.network);
+                                             const ContainerOptions& options, unsigned nodes) {
+  const auto body = network_body(attempt, options);
+  const auto path = "/networks/" + net::url_encode(options.network);
   constexpr int max_tries = 10;
   for (int tries = 0; tries < max_tries; ++tries) {
     co_await make_network(engine, body);
     const auto network = co_await engine.call("GET", path);
     auto subnet = subnet_of(network);
     NodeAddresses made;
-    made.network = place.network;
+    made.network = options.network;
     made.port = node_port;
     std::optional<core::EnvironmentError> unusable;
     try {

@@ -22,8 +22,8 @@ inline constexpr unsigned node_port = 29500;
 std::vector<std::string> addresses_in(std::string_view subnet, std::string_view gateway,
                                       unsigned count);
 
-/// Creates the network `place.network`, which remove_services() removes. Throws EnvironmentError.
+/// Creates the network `options.network`, which remove_services() removes. Throws EnvironmentError.
 async::Task<NodeAddresses> make_node_network(docker::EngineApi& engine, const Attempt& attempt,
-                                             const ContainerOptions& place, unsigned nodes);
+                                             const ContainerOptions& options, unsigned nodes);
 
 }  // namespace pipeline::orchestrators::docker_engine

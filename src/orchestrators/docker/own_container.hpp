@@ -21,8 +21,8 @@ struct OwnContainer {
 /// Creates the attempt's container, or returns the existing one if it is usable; removes it if it
 /// is not. Throws EngineError if the engine refuses, and EnvironmentError if the name belongs to
 /// another container.
-/// @param place its `elsewhere` is set if the engine turns out not to see this machine's files
+/// @param options its `elsewhere` is set if the engine turns out not to see this machine's files
 async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Attempt& attempt,
-                                           ContainerOptions& place);
+                                           ContainerOptions& options);
 
 }  // namespace pipeline::orchestrators::docker_engine

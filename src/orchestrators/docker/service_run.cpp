@@ -55,25 +55,25 @@ async::Task<std::string> ServiceRun::create() {
   const auto container = container_name(attempt_) + "-" + name_;
   const auto platform = attempt_.step.settings->docker.platform.value_or("");
   co_await engine_.remove_container(container);  // A dead driver may have left one.
-  auto place = place_;
+  auto options = options_;
   std::string id;
   try {
-    auto body = service_body(attempt_, place, name_, image_);
+    auto body = service_body(attempt_, options, name_, image_);
     id = co_await engine_.create_container(container, std::move(body), platform,
                                            &attempt_.io.cancel);
   } catch (const EngineError& error) {
-    if (place.elsewhere || !is_elsewhere(error, attempt_)) throw;
-    place.elsewhere = true;
+    if (options.elsewhere || !is_elsewhere(error, attempt_)) throw;
+    options.elsewhere = true;
   }
   if (id.empty()) {
-    auto body = service_body(attempt_, place, name_, image_);
+    auto body = service_body(attempt_, options, name_, image_);
     id = co_await engine_.create_container(container, std::move(body), platform,
                                            &attempt_.io.cancel);
   }
-  if (place.elsewhere) {
+  if (options.elsewhere) {
     auto files = attempt_;
     files.checkpoint.clear();
-    co_await copy_in(engine_, files, id, place.init);
+    co_await copy_in(engine_, files, id, options.init);
   }
   co_return id;
 }
@@ -133,7 +133,7 @@ async::Task<int> ServiceRun::look(std::vector<std::string> check, core::CancelSo
 
 async::Task<> ServiceRun::await_readiness() {
   const auto executor = co_await asio::this_coro::executor;
-  const auto check = readiness_check(spec_.ready, place_);
+  const auto check = readiness_check(spec_.ready, options_);
   if (check.empty()) {
     is_late_ = true;
     why_not_ready_ = "this engine cannot run pipe's program that looks at ports";

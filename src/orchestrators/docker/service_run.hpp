@@ -16,11 +16,11 @@ namespace pipeline::orchestrators::docker_engine {
 class ServiceRun {
  public:
   /// @param on_change called when is_ready() or failure() has changed
-  ServiceRun(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& place,
+  ServiceRun(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& options,
              std::string name, std::string image, std::function<void()> on_change)
       : engine_(engine),
         attempt_(attempt),
-        place_(place),
+        options_(options),
         name_(std::move(name)),
         spec_(attempt.step.services.at(name_)),
         image_(std::move(image)),
@@ -51,7 +51,7 @@ class ServiceRun {
 
   docker::EngineApi& engine_;
   const Attempt& attempt_;
-  const ContainerOptions& place_;
+  const ContainerOptions& options_;
   const std::string name_;
   const ServiceSpec& spec_;
   const std::string image_;

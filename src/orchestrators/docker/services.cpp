@@ -26,7 +26,7 @@ constexpr auto max_report_delay = 1s;
 /// The services of an attempt, which run beside it.
 class ServiceGroup {
  public:
-  ServiceGroup(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& place,
+  ServiceGroup(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& options,
                asio::any_io_executor executor, const StringMap& images)
       : executor_(executor),
         changed_(executor, asio::steady_timer::time_point::max()),
@@ -35,7 +35,7 @@ class ServiceGroup {
           changed_.cancel();
         }) {
     for (const auto& [name, service] : attempt.step.services)
-      services_.emplace_back(engine, attempt, place, name, images.at(name), [this] { tell(); });
+      services_.emplace_back(engine, attempt, options, name, images.at(name), [this] { tell(); });
   }
 
   /// Starts all services. Returns once they are ready, one of them has failed, or the attempt is
@@ -113,7 +113,7 @@ void explain(AttemptResult& result, const std::optional<Failure>& of_service,
 
 /// Starts the services, and runs the step's container once they are ready.
 async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& engine,
-                                      const Attempt& attempt, ContainerOptions& place,
+                                      const Attempt& attempt, ContainerOptions& options,
                                       const std::string& image, Removals& removals) {
   AttemptResult result;
   co_await group.start();
@@ -123,23 +123,23 @@ async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& en
   }
   const Attempt beside{
       attempt, {attempt.io.log, group.stop(), attempt.io.on_began, attempt.io.replace_checkpoint}};
-  co_return co_await run_container(engine, beside, place, image, removals);
+  co_return co_await run_container(engine, beside, options, image, removals);
 }
 
 }  // namespace
 
 async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
-                                             ContainerOptions& place, const std::string& image,
+                                             ContainerOptions& options, const std::string& image,
                                              const StringMap& images, Removals& removals) {
   const auto executor = co_await asio::this_coro::executor;
-  place.network = container_name(attempt);
+  options.network = container_name(attempt);
   std::vector<std::string> labels;
-  for (const auto& [name, value] : container_labels(attempt, place))
+  for (const auto& [name, value] : container_labels(attempt, options))
     labels.push_back(name + "=" + value);
   AttemptResult result;
   std::exception_ptr error;
   std::optional<docker::EngineError> refused;
-  auto body = network_body(attempt, place);
+  auto body = network_body(attempt, options);
   try {
     co_await remove_services(engine, labels);  // A dead driver may have left some.
     co_await make_network(engine, std::move(body));
@@ -150,9 +150,9 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
     result.failure = containers::start_failure(*refused, attempt, image);
     co_return result;
   }
-  ServiceGroup group(engine, attempt, place, executor, images);
+  ServiceGroup group(engine, attempt, options, executor, images);
   try {
-    result = co_await run_beside(group, engine, attempt, place, image, removals);
+    result = co_await run_beside(group, engine, attempt, options, image, removals);
     if (result.failure) co_await group.await_late_end();
   } catch (...) {
     error = std::current_exception();
