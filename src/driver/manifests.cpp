@@ -49,7 +49,7 @@ json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const Step
   job.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   job.pull = !is_built || has_registry;
-  job.carries = blobs::can_presign(workspace.options().remote_store.url);
+  job.has_stager = blobs::can_presign(workspace.options().remote_store.url);
   if (has_registry) job.agent_image = repository + "@AGENT-DIGEST";
   job.file_name_of = [&](const InputSpec& input) {
     const auto& source = input.sources.front();

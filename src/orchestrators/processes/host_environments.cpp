@@ -27,8 +27,9 @@ bool reads_text(const StepSpec& step) {
   return step.command.shell && step.command.interpreter.empty();
 }
 
-/// Equal keys mean equal host contexts: 10,000 steps with the same settings are looked at once.
-/// Cheaper to compose than the settings' JSON.
+/// Returns the step's key in `known_`. Steps with equal keys share a host context, so that 10,000
+/// steps with the same settings are looked at once. The text is cheaper to compose than the
+/// settings' JSON.
 std::string host_key(const StepSpec& step, const std::string& path,
                      const std::vector<std::string>& programs,
                      const std::vector<std::string>& notices) {
@@ -110,6 +111,7 @@ HostContext& HostEnvironments::host(const StepSpec& step) {
   return entry->second;
 }
 
+/// Fills in the host context of a step.
 /// @param names the programs that the step's command names
 void HostEnvironments::look_at(HostContext& host, const StepSpec& step, const std::string& path,
                                const std::vector<std::string>& names) {
@@ -258,7 +260,7 @@ StringMap HostEnvironments::variables(const AttemptSpec& attempt, const Layout& 
     variables["VIRTUAL_ENV"] = folder.string();
     path.insert(0, (folder / "bin").string() + ":");
   } else if (find_program("python", path).empty()) {
-    // Images have a `python`; Debian does not.
+    // Images of Python have a program `python`; Debian has only `python3`.
     if (auto python3 = find_program("python3", path); !python3.empty())
       path.insert(0, python_folder_(python3).string() + ":");
   }

@@ -64,7 +64,7 @@ TEST_F(Gate, lets_the_command_through_as_it_is) {
       run({"sh", "-c", "printf '%s|' \"$@\"; echo; exit 3", "x", "a b", "", "it's $HOME", "*"},
           {"GPU-b", "GPU-a"}),
       3);
-  EXPECT_TRUE(gate.open());
+  EXPECT_TRUE(gate.is_open());
   EXPECT_EQ(log.out,
             "[preflight] the table\n[preflight] GPU 0: A (UUID: GPU-a)\n[preflight] GPU 1: B "
             "(UUID: GPU-b)\na b||it's $HOME|*|\n");
@@ -102,9 +102,9 @@ TEST_F(Gate, stays_closed_unless_exactly_the_own_gpus_are_there) {
     EXPECT_EQ(log.out.find("started"), std::string::npos);
     EXPECT_TRUE(preflight_failure(gate.report(), gpus(own), GpuVisibility::its_own));
   }
-  EXPECT_FALSE(gate.open());
+  EXPECT_FALSE(gate.is_open());
   EXPECT_EQ(run({"echo", "started"}, {"MIG-2", "GPU-b", "MIG-1"}), 0);
-  EXPECT_TRUE(gate.open());
+  EXPECT_TRUE(gate.is_open());
 }
 
 TEST_F(Gate, a_failing_nvidia_smi_keeps_it_closed) {

@@ -54,7 +54,7 @@ class DirectOutputs : public test::BucketTest {
     result = AttemptResult();
     server.asked.clear();
     const auto made = attempt.attempt();
-    return run_task(loop, driver.take(made, result));
+    return run_task(loop, driver.stage_out(made, result));
   }
   void send_parts() { parts = {{1, content}}; }
 
@@ -73,7 +73,7 @@ class DirectOutputs : public test::BucketTest {
 };
 
 TEST_F(DirectOutputs, are_completed_under_their_digest_and_not_copied) {
-  const auto brought = run_task(loop, files.bring(attempt.attempt()));
+  const auto brought = run_task(loop, files.stage_in(attempt.attempt()));
   const auto document = json::parse(brought.collect);
   EXPECT_THAT(document["question"]["write"].get<std::string>(), HasSubstr("question.json?"));
   const auto answer = answered(files, digest);

@@ -130,7 +130,7 @@ TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
 }
 
 TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   const StagedFiles carried{"get X-Amz-Signature=1", "put X-Amz-Signature=2"};
   const auto secret = secret_manifest(attempt(), place.owner, carried);
@@ -153,7 +153,7 @@ TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else)
 }
 
 TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   const auto job_with = [&](const std::string& key) {
     auto kept = attempt();
@@ -177,7 +177,7 @@ TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time
 }
 
 TEST_F(JobManifest, only_the_stager_sees_the_nodes_cache) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   const auto without = job();
   place.node_cache = {"/var/cache/pipe", "1000"};
@@ -199,7 +199,7 @@ TEST_F(JobManifest, only_the_stager_sees_the_nodes_cache) {
 }
 
 TEST_F(JobManifest, golden_files_through_a_bucket) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "registry.example/team/x@sha256:02";
   place.pull = true;
   step.settings->resources.memory = Bytes{1} << 30;

@@ -116,7 +116,7 @@ TEST_F(PodServices, read_the_steps_files_and_cannot_gain_rights) {
   for (const auto& mount : container["volumeMounts"])
     EXPECT_EQ(mount["readOnly"], mount["mountPath"] != services_folder) << mount;
   EXPECT_EQ(service()["securityContext"]["allowPrivilegeEscalation"], false);
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   EXPECT_THAT(mounted(), IsSupersetOf({"/pipe/code", "/pipe/inputs", "/pipe/bin"}));
   EXPECT_THAT(mounted(), Not(Contains("/pipe/collect"))) << "which has addresses with rights";

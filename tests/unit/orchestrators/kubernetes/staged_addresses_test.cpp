@@ -52,7 +52,7 @@ class StagedAddresses : public test::BucketTest {
   json item(const std::string& name, unsigned number = 1) {
     attempt.number = number;
     const auto made = attempt.attempt();
-    const auto document = json::parse(run_task(loop, files.bring(made)).fetch);
+    const auto document = json::parse(run_task(loop, files.stage_in(made)).fetch);
     wanted = document.value("wanted", "");
     for (const auto& each : document.at("items"))
       if (each.at("to") == "/pipe/inputs/" + name) return each;
@@ -119,7 +119,7 @@ TEST_F(StagedAddresses, what_a_pod_wants_is_brought_and_later_pods_do_not_try_th
   attempt.inputs.pop_back();
   core::CancelSource enough;
   const auto made = attempt.attempt();
-  run_task(loop, files.help(made, enough));
+  run_task(loop, files.upload_wanted(made, enough));
   EXPECT_EQ(fetched, 1);
   EXPECT_EQ(objects["/team/pipe/" + key], content);
   EXPECT_THAT(attempt.log.err, StartsWith("[kubernetes] the pod cannot fetch https://host/data"));
@@ -152,7 +152,7 @@ TEST_F(StagedAddresses, help_ends_when_the_pod_has_what_it_needs) {
   core::CancelSource enough;
   enough.stop(core::StopLevel::immediate);
   const auto made = attempt.attempt();
-  run_task(loop, files.help(made, enough));
+  run_task(loop, files.upload_wanted(made, enough));
   EXPECT_EQ(fetched, 0);
 }
 

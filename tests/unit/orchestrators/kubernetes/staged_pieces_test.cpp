@@ -40,7 +40,7 @@ class StagedPieces : public test::BucketTest {
   json items(std::size_t count) {
     attempt.inputs = {gathered(count)};
     const auto made = attempt.attempt();
-    document = run_task(loop, files.bring(made)).fetch;
+    document = run_task(loop, files.stage_in(made)).fetch;
     return json::parse(document).at("items");
   }
 
