@@ -1,4 +1,4 @@
-"""Current servers (scripts/testbed/kubernetes-newer: 1.35, a kubelet with containerd): they pass the tests of other clusters, and tests of what only they do."""
+"""Current servers (scripts/testbed/kubernetes-newer: 1.35, a kubelet with containerd): they pass the tests of other clusters, and tests of their own."""
 
 import json
 import os
