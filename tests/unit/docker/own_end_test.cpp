@@ -49,7 +49,7 @@ TEST_F(OwnEnd, is_seen_however_long_the_engine_took_to_store_the_output) {
   EXPECT_EQ(asked_.back().find("until="), std::string::npos) << asked_.back();
 }
 
-TEST_F(OwnEnd, is_none_if_the_engine_stopped_the_container) {
+TEST_F(OwnEnd, is_not_seen_if_the_engine_stopped_the_container) {
   EXPECT_FALSE(saw({"create", "start", "kill", "die"}));
 }
 

@@ -368,7 +368,7 @@ long memory_grown_by(const fs::path& target, const std::function<std::string(uns
   return memory.grown_mib();
 }
 
-TEST_F(HostileArchives, descriptions_without_end_take_no_memory) {
+TEST_F(HostileArchives, endless_descriptions_take_no_memory) {
   fs::create_directory(target);
   const std::string value(1'000'000, 'v');
   const auto records = [&](unsigned i) {
@@ -377,7 +377,7 @@ TEST_F(HostileArchives, descriptions_without_end_take_no_memory) {
   EXPECT_LT(memory_grown_by(target, records, 200), 32 + kept_by_sanitizer);
 }
 
-TEST_F(HostileArchives, links_without_end_take_no_memory) {
+TEST_F(HostileArchives, endless_links_take_no_memory) {
   fs::create_directory(target);
   const std::string filling(4000, 'l');
   const auto link = [&](unsigned i) {
