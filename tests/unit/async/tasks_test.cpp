@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const std::string long_text(100, 'x');  // Not within the object itself.
+const std::string long_text(100, 'x');  // Too long to be stored within the object itself.
 
 class Tasks : public testing::Test {
  protected:
@@ -79,7 +79,7 @@ TEST_F(Tasks, changes_that_nobody_waited_for_wake_the_next_waiter_once) {
   change.tell();
   change.tell();
   const auto limit = Clock::now() + milliseconds(50);
-  await(loop, change.wait());  // Without the change before, for ever.
+  await(loop, change.wait());  // Would wait for ever if the change before were forgotten.
   await(loop, change.wait(limit));
   EXPECT_GE(Clock::now(), limit);
 }

@@ -16,7 +16,8 @@ using docker::EngineApi;
 
 class OwnEnd : public testing::Test {
  protected:
-  /// Whether the engine saw the container's own end, if it streams these events, the last one late.
+  /// Returns whether a container's own end is seen if the engine streams these events, the last
+  /// one late.
   bool saw(const std::vector<std::string>& actions) {
     HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
       if (call.target.find("/events?") == call.target.npos) {

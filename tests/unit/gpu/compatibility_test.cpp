@@ -20,7 +20,7 @@ std::vector<Wheel> wheels(std::vector<std::string> requirements,
   return wheels_of(requirements, args, true);
 }
 
-/// `carries torch 12.1`, `needs tensorflow 11.8`, `cpu torch`; joined by `; `.
+/// Returns `carries torch 12.1`, `needs tensorflow 11.8`, `cpu torch`; joined by `; `.
 std::string told(const std::vector<Wheel>& found) {
   std::string text;
   for (const Wheel& wheel : found) {
@@ -193,7 +193,7 @@ GpuHost host(const char* driver, std::vector<settings::ComputeCapability> capabi
   return {Version::parse(driver), {}, "", std::move(capabilities)};
 }
 
-/// `error cuda-driver: ...` each; empty if all is well.
+/// Returns a line such as `error cuda-driver: ...` for each finding.
 std::string told(const CudaFacts& facts, const GpuHost& host) {
   std::string text;
   for (const Finding& finding : check_compatibility(facts, host))

@@ -28,7 +28,7 @@ std::vector<DeviceState> devices(const Texts& free, const Texts& occupied = {}) 
   return result;
 }
 
-/// Returns the grants: `0:ab` for each.
+/// Returns the grants, such as `0:ab` for request 0 and the GPUs `a` and `b`.
 Texts granted(const std::vector<Waiting>& waiting, const std::vector<DeviceState>& devices) {
   Texts lines;
   for (const auto& grant : grants(waiting, devices)) {

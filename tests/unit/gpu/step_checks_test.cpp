@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// `warning step 'a': ...` each, for a file with these steps.
+/// Returns texts such as `warning step 'a': ...` for a file with these steps.
 std::vector<std::string> told(const std::string& steps, const StepCheckContext& context) {
   const auto pipeline =
       spec::parse("name: x\nsettings: {docker: {parent_image: python:3.11-slim}}\nsteps:\n" + steps,

@@ -5,7 +5,7 @@
 namespace pipeline::gpu {
 namespace {
 
-/// `3: 'a' and 'b'`
+/// Returns the largest number of GPUs at a time and its steps, as `3: 'a' and 'b'`.
 std::string group(const std::vector<TogetherMember>& members) {
   const auto largest = largest_group(members);
   return std::to_string(largest.gpus) + ": " + names_of(members, largest);

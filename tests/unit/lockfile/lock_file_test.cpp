@@ -146,7 +146,7 @@ TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
   EXPECT_TRUE(LockFile(file, {.upgrade_all = true}).preferred(of_image({"six"})).packages.empty());
 }
 
-/// Both sides have added a package at one place, and share another environment.
+/// A merge conflict: each side has added another package to the second of two environments.
 constexpr auto conflicted = R"(version: 1
 environments:
   - parent: "python:3.11"

@@ -479,7 +479,7 @@ TEST_F(Http, tcp_works_too) {
   EXPECT_EQ(send(tcp).body, "GET ");
 }
 
-/// All at once; the number of good answers.
+/// Sends requests all at once, and returns the number of good answers.
 int many(asio::io_context& loop, HttpClient& client, const Request& request, int count,
          std::string& errors) {
   int good = 0;

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// `none`, `any 2`, `first 3`, `all`, or the devices with commas; or what is wrong.
+/// Returns the request as `none`, `any 2`, `first 3`, `all` or devices with commas, or the error.
 std::string outcome(const ResourceSettings& resources) {
   std::vector<GpuProblem> problems;
   const GpuRequest request = gpu_request(resources, problems);

@@ -33,7 +33,7 @@ constexpr const char* guide = R"({
   "family": "example-ecs-gpu"
 })";
 
-/// Everything that is honoured, and some that is not.
+/// All supported keys, and some that are not.
 constexpr const char* everything = R"({
   "family": "everything",
   "cpu": "2 vCPU", "memory": "4096",
@@ -194,7 +194,7 @@ TEST_F(TaskDefinition, unsupported_keys_and_only_those_are_named_with_their_plac
   EXPECT_THAT(notices, Contains(HasSubstr("task.json:4:56: 'pidMode'")));
 }
 
-/// Two pipelines do the same; places and files aside.
+/// Checks that two pipelines do the same, whatever their files and positions are.
 void expect_equal(const PipelineSpec& one, const PipelineSpec& two) {
   EXPECT_EQ(one.name, two.name);
   EXPECT_EQ(one.tags, two.tags);
@@ -275,7 +275,7 @@ TEST_F(TaskDefinition, units_and_limits_are_checked) {
                 HasSubstr("'value' must be a whole number"));
 }
 
-/// What the examples of Amazon's developer guide have that does not import, each in the fewest
+/// Parts of the examples in Amazon's developer guide that cannot be imported, each in the fewest
 /// words.
 TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_the_reason) {
   const std::string container = R"({"name": "c", "image": "i", "command": ["true"]})";

@@ -86,7 +86,7 @@ class OtherMachine {
   }
   ~OtherMachine() { goes_down(); }
   int answer() const { return answer_; }
-  /// Its driver is killed with it.
+  /// Ends the machine; its driver is killed with it.
   void goes_down() {
     if (outer_ <= 0) return;
     ::kill(outer_, SIGKILL);

@@ -62,8 +62,7 @@ TEST_F(StatIndexTest, young_files_are_not_kept) {
   EXPECT_FALSE(fs::exists(index));
 }
 
-TEST_F(StatIndexTest,
-       old_files_are_not_read_again_and_a_damaged_index_costs_only_time) {
+TEST_F(StatIndexTest, old_files_are_not_read_again_and_a_damaged_index_costs_only_time) {
   write("x");
   {
     // The time of the last change of status cannot be set back, but the clock can be ahead.
