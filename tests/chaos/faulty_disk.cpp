@@ -71,7 +71,7 @@ Plan& plan() {
     if (!count.empty()) own->count = std::atol(count.c_str());
     constexpr const char* names[] = {"",     "kill",  "killed", "torn",
                                      "full", "quota", "broken", "readonly"};
-    for (int i = 0; i < 7; ++i)
+    for (std::size_t i = 0; i < std::size(names); ++i)
       if (deed == names[i]) own->deed = static_cast<Deed>(i);
     own->process = ::getpid();
     return own;
