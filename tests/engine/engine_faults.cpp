@@ -1,5 +1,5 @@
-// A real engine behind a proxy that cuts, loses, refuses and delays calls: an attempt runs once, and
-// a step that did not succeed never counts as a success.
+// A real engine behind a proxy that cuts, loses, refuses and delays calls: an attempt runs once,
+// and a step that did not succeed never counts as a success.
 #include <algorithm>
 #include <array>
 #include <atomic>

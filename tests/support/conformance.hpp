@@ -26,7 +26,7 @@ struct Place {
   std::function<std::unique_ptr<orchestrators::Orchestrator>(asio::io_context&,
                                                              const fs::path& root)>
       make;
-  Settings settings;  ///< Settings of every step; its image must have `sh` and coreutils.
+  Settings settings;            ///< Settings of every step; its image must have `sh` and coreutils.
   bool root_may_write = false;  ///< A step that runs as root can write to its inputs, because the
                                 ///< orchestrator has no read-only mounts.
 };
