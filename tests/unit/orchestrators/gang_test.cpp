@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -17,6 +18,7 @@
 namespace pipeline::orchestrators {
 namespace {
 
+namespace fs = std::filesystem;
 using test::AttemptBuilder;
 using test::run_task;
 
