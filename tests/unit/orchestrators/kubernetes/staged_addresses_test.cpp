@@ -83,7 +83,7 @@ TEST_F(StagedAddresses, a_pod_is_given_the_address_and_one_pod_keeps_the_content
   EXPECT_EQ(fetched, 0);
 }
 
-TEST_F(StagedAddresses, what_the_bucket_has_comes_from_there) {
+TEST_F(StagedAddresses, content_in_the_bucket_is_fetched_from_there) {
   objects["/team/pipe/" + key] = content;
   attempt.inputs = {input("data", "https://host")};
   EXPECT_FALSE(item("data").contains("source"));
@@ -112,7 +112,7 @@ TEST_F(StagedAddresses, a_folder_has_a_list_which_goes_with_the_attempt) {
   EXPECT_FALSE(objects.contains(list));
 }
 
-TEST_F(StagedAddresses, what_a_pod_wants_is_brought_and_later_pods_do_not_try_that_server) {
+TEST_F(StagedAddresses, content_that_a_pod_asks_for_is_sent_and_later_pods_skip_that_server) {
   attempt.inputs = {input("data", "https://host"), input("more", "https://other")};
   item("data");
   objects["/team/pipe/runs/run/step.1/wanted.json"] = json({{digest, "no route"}}).dump();
@@ -147,7 +147,7 @@ TEST_F(StagedAddresses, an_address_that_cannot_be_listed_is_fetched_here) {
   EXPECT_TRUE(has_artifact());
 }
 
-TEST_F(StagedAddresses, help_ends_when_the_pod_has_what_it_needs) {
+TEST_F(StagedAddresses, transfers_for_a_pod_end_when_it_has_its_inputs) {
   attempt.inputs = {input("data", "https://host")};
   core::CancelSource enough;
   enough.stop(core::StopLevel::immediate);

@@ -50,7 +50,7 @@ class StagedPieces : public test::BucketTest {
   std::string document;
 };
 
-TEST_F(StagedPieces, are_one_item_whose_rows_have_what_differs) {
+TEST_F(StagedPieces, are_one_item_whose_rows_have_the_differences) {
   const auto all = items(3);
   ASSERT_EQ(all.size(), 3u) << "code, pieces and their index";
   const auto& pieces = all.at(1);
