@@ -19,7 +19,7 @@ namespace {
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   execvp(command[0], command);
   const int error = errno;
-  // orchestrators/containers/container_end.cpp looks for this.
+  // orchestrators/containers/container_end.cpp searches the output for this text.
   fprintf(stderr, "pipe-init: %s: %s\n", command[0], strerror(error));
   _exit(error == ENOENT ? 127 : 126);
 }

@@ -4,8 +4,8 @@
 
 namespace pipeline::agent {
 
-/// Copies this program to the file at once, replacing an earlier one: a failed container is
-/// restarted. @return the exit code; messages go to standard error
+/// Copies this program to the file atomically. An existing file is replaced, because a failed
+/// container is restarted. @return the exit code; messages go to standard error
 int install(const char* path);
 
 }  // namespace pipeline::agent

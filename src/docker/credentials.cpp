@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The key of Docker Hub in docker's configuration, from before it had that name.
+/// The key of Docker Hub in docker's configuration: its address when it was the only registry.
 constexpr const char* hub_key = "https://index.docker.io/v1/";
 
 /// Encodes base64 with `-` and `_` and padding, as the engine requires.
@@ -29,7 +29,8 @@ std::string host_of(std::string_view key) {
   return std::string(key.substr(0, key.find('/')));
 }
 
-bool names(const std::string& key, const std::string& registry) {
+/// Returns true if a key of docker's configuration stands for the registry.
+bool is_key_of(const std::string& key, const std::string& registry) {
   const auto host = host_of(key);
   if (registry == "docker.io")
     return host == "index.docker.io" || host == "docker.io" || host == "registry-1.docker.io";
@@ -58,7 +59,7 @@ Credentials from_auths(const json& config, const std::string& registry) {
   const auto auths = config.find("auths");
   if (auths == config.end() || !auths->is_object()) return {};
   for (const auto& [key, entry] : auths->items())
-    if (names(key, registry))
+    if (is_key_of(key, registry))
       if (auto found = from_entry(entry); !found.empty()) return found;
   return {};
 }
@@ -68,17 +69,18 @@ std::string helper_for(const json& config, const std::string& registry) {
   if (const auto helpers = config.find("credHelpers");
       helpers != config.end() && helpers->is_object())
     for (const auto& [key, helper] : helpers->items())
-      if (names(key, registry) && helper.is_string()) return helper.get<std::string>();
+      if (is_key_of(key, registry) && helper.is_string()) return helper.get<std::string>();
   return text_at(config, "credsStore");
 }
 
-/// Returns the one that engines and registries are sent, of those that a file has.
+/// Returns the credentials to send, if a file has several kinds of them.
 Credentials preferred(Credentials found) {
   if (!found.identity_token.empty()) return {{}, {}, std::move(found.identity_token), {}};
   if (!found.registry_token.empty()) return {{}, {}, {}, std::move(found.registry_token)};
   return found;
 }
 
+/// Returns the value of the header X-Registry-Auth.
 std::string header_of(const Credentials& credentials, const std::string& server) {
   json header = json::object();
   if (!credentials.empty()) {

@@ -1,5 +1,5 @@
 /// @file
-/// The disk space of an engine's images: the layers of each, with their sizes.
+/// The disk space of an engine's images, by the sizes of their layers.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 namespace pipeline::docker {
 
 struct StoredLayer {
-  std::string name;  ///< Equal for equal layers on equal layers below.
+  std::string name;  ///< A digest over this layer and all layers below.
   Bytes bytes = 0;   ///< Uncompressed.
 };
 
@@ -34,9 +34,9 @@ struct StoredImage {
 /// @param image as the engine lists it
 std::vector<std::string> names_of(const nlohmann::json& image);
 
-/// Returns true for an image that pipe has built. An image that users build from it inherits its
-/// labels, but not its name, which has the beginning of the digest in the label. An image without
-/// any name is recognised by its label alone.
+/// Returns true for an image that pipe has built. An image that users build from such an image
+/// inherits the labels, but has another name: the name of pipe's image contains the beginning of
+/// the digest in its label. An image without any name is recognised by its label alone.
 /// @param image as the engine lists it
 bool is_own_image(const nlohmann::json& image);
 
@@ -54,10 +54,11 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 void sort_by_use(std::vector<StoredImage>& images,
                  const std::function<std::int64_t(const std::string&)>& last_use);
 
+/// The disk space of pipe's images.
 struct ImageStorage {
   std::size_t images = 0;
   Bytes shared = 0;  ///< Bytes of layers that several of pipe's images have.
-  Bytes own = 0;     ///< Bytes of layers that only one of them has.
+  Bytes own = 0;     ///< Bytes of layers that only one of pipe's images has.
   Bytes total() const { return shared + own; }
 };
 

@@ -43,7 +43,9 @@ void PodLogFrames::take_line(std::string_view line) {
   }
 }
 
-/// Reports a frame whose offset is the current one. @param size bytes of its line
+/// Reports a frame whose offset is the current one. The kinds are those of agent/frames.hpp: `.`
+/// ends the log, `u` has the usage, `w` has the waits, others have output. @param size bytes of the
+/// frame's line
 void PodLogFrames::report(const agent::Frame& frame, std::size_t size) {
   reported_ += size;
   if (frame.kind == '.') {

@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 
+/// Returns a number from 0 to 1; nothing for other values.
 std::optional<double> pod_share(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number()) return std::nullopt;

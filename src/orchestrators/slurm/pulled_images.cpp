@@ -36,7 +36,7 @@ std::string parent_of(const StepSpec& step) {
   return step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
 }
 
-/// What an image is recorded under.
+/// Returns the key under which the step's parent image is recorded.
 std::string key_of(const StepSpec& step) {
   return parent_of(step) + " " + step.settings->docker.platform.value_or("");
 }
