@@ -167,7 +167,7 @@ void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnost
                        "', which would all write to its `publish_to`");
     for (const auto& output : step.outputs) {
       const auto [other, is_new] =
-          makers.emplace((step.publish_to / output.file_name).string(), &step);
+          makers.emplace((*step.publish_to / output.file_name).string(), &step);
       const bool is_known = refused && refused->line == step.line && refused->file == step.file;
       if (is_new || is_known) continue;
       refused = &step;

@@ -395,9 +395,13 @@ std::string read_existing(const fs::path& file) {
   return core::read_file(file);
 }
 
-}  // namespace
+/// Files from this size on are not kept in memory while their steps are read.
+constexpr std::size_t large_text = 1u << 20;
 
-PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
+/// @param owned the owner of `text`, which may free it once the document is read; may be null.
+/// Positions and source lines in errors are then missing.
+PipelineSpec parse_document(std::string_view text, std::string* owned, const fs::path& file,
+                            const LoadOptions& options) {
   text = core::without_byte_order_mark(text);
   settings::Diagnostics diagnostics;
   auto root = read_document(text, file, diagnostics);
@@ -412,7 +416,17 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
   }
   ecs_import::refuse_template(*root, file.string(), std::string(text));
   check_unfilled(*root, diagnostics);
+  if (owned) {
+    std::string().swap(*owned);
+    text = {};
+  }
   return read_files(std::move(*root), text, file, file, options, diagnostics);
+}
+
+}  // namespace
+
+PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
+  return parse_document(text, nullptr, file, options);
 }
 
 PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptions& options) {
@@ -421,7 +435,14 @@ PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptio
 }
 
 PipelineSpec load(const fs::path& file, const LoadOptions& options) {
-  return parse(read_existing(file), file, options);
+  auto text = read_existing(file);
+  // A pipe can be read only once.
+  if (text.size() < large_text || !fs::is_regular_file(file)) return parse(text, file, options);
+  try {
+    return parse_document(text, &text, file, options);
+  } catch (const core::InputError&) {  // Read again, for the lines that the errors show.
+    return parse(read_existing(file), file, options);
+  }
 }
 
 std::string import_task_definition(const fs::path& file, std::vector<std::string>& notices) {
