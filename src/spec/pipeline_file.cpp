@@ -288,11 +288,12 @@ bool PipelineReader::read_parameters() {
 /// Reads everything that names a step, an output or a parameter.
 void PipelineReader::resolve_references() {
   read_conditions(steps_, files_.texts(), diagnostics_);
+  // Frees the texts of the commands before the checks below take memory of their own.
+  read_commands(steps_, files_.texts(), diagnostics_);
   check_references(steps_, diagnostics_);
   check_repeats(steps_, diagnostics_);
   if (const auto* headline = files_.main().root.find("headline"))
     pipeline_.headline = read_headline(*headline, steps_, diagnostics_);
-  read_commands(steps_, files_.texts(), diagnostics_);
   for (ReadStep& step : steps_)
     if (step.is_filled()) step.filled_from = step.spec.parameters;
   keep_named_parameters(steps_);
@@ -378,8 +379,8 @@ std::vector<std::string> texts_of(const settings::Diagnostics& notices, const fs
 
 std::optional<core::Value> read_document(std::string_view text, const fs::path& file,
                                          settings::Diagnostics& diagnostics) {
-  return yaml::parse_yaml(file.extension() == ".json" ? json_as_yaml(text) : std::string(text),
-                          diagnostics);
+  return file.extension() == ".json" ? yaml::parse_yaml(json_as_yaml(text), diagnostics)
+                                     : yaml::parse_yaml(text, diagnostics);
 }
 
 std::string read_existing(const fs::path& file) {
