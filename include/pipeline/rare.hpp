@@ -1,11 +1,15 @@
 /// @file
-/// An optional value, a list and a map for members that few objects use. Each takes no more than a
-/// pointer while unused.
+/// An optional value, a text, a path, a list and a map for members that few objects use. Each takes
+/// no more than a pointer while unused.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,6 +45,38 @@ class Rare {
  private:
   std::unique_ptr<T> value_;
 };
+
+/// A text or path that takes only a pointer while empty. Converts to the text or path.
+template <class T>
+class RareValue {
+ public:
+  RareValue() = default;
+  template <class U>
+  requires(!std::same_as<std::remove_cvref_t<U>, RareValue> && std::convertible_to<U, T>)
+      RareValue(U&& value) {
+    T given(std::forward<U>(value));
+    if (!given.empty()) value_.emplace(std::move(given));
+  }
+
+  const T& operator*() const {
+    static const T none;
+    return value_ ? *value_ : none;
+  }
+  const T* operator->() const { return &**this; }
+  operator const T&() const { return **this; }
+  bool empty() const { return !value_; }
+  friend bool operator==(const RareValue& a, const RareValue& b) { return *a == *b; }
+  template <class U>
+  requires(!std::same_as<U, RareValue> && std::convertible_to<const U&, T>) friend bool operator==(
+      const RareValue& a, const U& b) {
+    return *a == b;
+  }
+
+ private:
+  Rare<T> value_;
+};
+using RareText = RareValue<std::string>;
+using RarePath = RareValue<std::filesystem::path>;
 
 /// A list that takes only a pointer while nothing has been added to it. Reads like a vector.
 template <class T>
@@ -91,6 +127,11 @@ class RareList {
     if (items_) items_->shrink_to_fit();
   }
   void clear() { items_.reset(); }
+  friend bool operator==(const RareList& a,
+                         const RareList& b) requires std::equality_comparable<T> {
+    if (a.empty() || b.empty()) return a.empty() == b.empty();
+    return *a.items_ == *b.items_;
+  }
 
  private:
   std::unique_ptr<std::vector<T>> items_;

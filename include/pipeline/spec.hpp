@@ -3,10 +3,14 @@
 /// PipelineSpec, and the engine reads nothing else.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -40,7 +44,54 @@ struct Template {
     std::string name;  ///< Empty for run_id, step_name, checkpoint, node_rank and node_count.
     bool operator==(const Reference&) const = default;
   };
-  std::vector<std::variant<std::string, Reference>> parts = {};
+  using Part = std::variant<std::string, Reference>;
+
+  /// A list of parts that is kept in one text, because each step of a large pipeline has one. Parts
+  /// are read as copies.
+  class Parts {
+   public:
+    class Iterator {
+     public:
+      using value_type = Part;
+      using difference_type = std::ptrdiff_t;
+      using iterator_concept = std::input_iterator_tag;
+      Iterator() = default;
+      explicit Iterator(const char* at) : at_(at) {}
+      Part operator*() const;
+      Iterator& operator++();
+      Iterator operator++(int) {
+        auto before = *this;
+        ++*this;
+        return before;
+      }
+      bool operator==(const Iterator&) const = default;
+
+     private:
+      const char* at_ = nullptr;
+    };
+
+    Parts() = default;
+    Parts(std::initializer_list<Part> parts);
+    Iterator begin() const { return Iterator(encoded_.data()); }
+    Iterator end() const { return Iterator(encoded_.data() + encoded_.size()); }
+    std::size_t size() const;
+    bool empty() const { return encoded_.empty(); }
+    /// Throws std::out_of_range.
+    Part at(std::size_t i) const;
+    Part operator[](std::size_t i) const { return at(i); }
+    /// Returns the text if it is the only part; else nothing.
+    std::optional<std::string_view> only_text() const;
+    void emplace_back(std::string_view text);
+    void emplace_back(const Reference& reference);
+    void shrink_to_fit() { encoded_.shrink_to_fit(); }
+    std::size_t bytes() const { return encoded_.capacity(); }
+    bool operator==(const Parts&) const = default;
+
+   private:
+    void add(unsigned kind, std::string_view text);
+    std::string encoded_;
+  };
+  Parts parts = {};
   bool operator==(const Template&) const = default;
 };
 
@@ -51,7 +102,7 @@ struct Command {
   bool shell = false;
   /// The words before a shell's line, such as `bash`, `-c`. If empty, `bash -e -o pipefail -c`
   /// where there is bash, else `sh -e -c`.
-  std::vector<std::string> interpreter = {};
+  RareList<std::string> interpreter = {};
   bool operator==(const Command&) const = default;
 };
 
@@ -149,7 +200,7 @@ struct InstanceSpec {
   /// The value of each axis, in order; also among the parameters.
   std::vector<std::pair<std::string, Json>> values = {};
   /// The axes whose values a step of the run has made, each with the output that holds them.
-  std::vector<std::pair<std::string, SourceSpec>> taken = {};
+  RareList<std::pair<std::string, SourceSpec>> taken = {};
   bool operator==(const InstanceSpec&) const = default;
 };
 
@@ -187,7 +238,7 @@ struct StepSpec {
   Rare<MatrixSpec> matrix = {};
   /// Set if the run makes a step for each round. Other steps take the outputs of the last round.
   Rare<RepeatSpec> repeat = {};
-  std::string description = {};
+  RareText description = {};
   Command command = {};
   /// Set if the step is a function of a C++ program.
   Rare<ProgramStep> program = {};
@@ -198,28 +249,28 @@ struct StepSpec {
   std::vector<OutputSpec> outputs = {};
   /// Steps that must succeed first, besides those of the inputs; with another `run_on`, steps that
   /// must end first.
-  std::vector<std::string> after = {};
+  RareList<std::string> after = {};
   /// The step is skipped if this condition is false.
   Rare<Condition> when = {};
   RunOn run_on = RunOn::success;
   /// A question to a person: the step does not begin before it is approved. Empty: none.
-  std::string wait = {};
+  RareText wait = {};
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
   StringList code = {};
   /// Absolute path of the folder that `code` and the command's paths refer to, for a step of an
   /// included file; empty: PipelineSpec::root.
-  std::filesystem::path code_root = {};
+  RarePath code_root = {};
   /// Further files of the step's code, content by name.
   RareMap<StringMap> files = {};
   RareMap<StepEnvironment> environment = {};
-  std::vector<SecretSpec> secrets = {};
+  RareList<SecretSpec> secrets = {};
   /// Values from `.env` beside the file, for `environment` without values and for `secrets`, where
   /// the user's environment lacks a variable. Holds secrets: must not be shown or stored.
   CopyOnWrite<StringMap> env_file = {};
   /// Merged with the pipeline's. Most steps of a large pipeline share one object.
   CopyOnWrite<Settings> settings = {};
   /// `local`, `docker`, `kubernetes` or `slurm`. Empty: the run's.
-  std::string orchestrator = {};
+  RareText orchestrator = {};
   /// Shared like `settings`.
   CopyOnWrite<RetrySettings> retry = {};
   /// Limit for one attempt.
@@ -230,7 +281,7 @@ struct StepSpec {
   /// Age from which an earlier success is not reused.
   std::optional<Duration> cache_max_age = {};
   /// A part of the key: an earlier success is reused until this text changes.
-  std::string cache_until = {};
+  RareText cache_until = {};
   /// Whether the run continues, and can succeed, if the step fails.
   bool allow_failure = false;
   /// Maximum number of the step's instances that run at the same time; 0: no limit.
@@ -240,7 +291,7 @@ struct StepSpec {
   /// Containers that run beside each attempt, by the name under which the step reaches them.
   RareMap<std::map<std::string, ServiceSpec>> services = {};
   /// Absolute path of the folder that receives copies of the outputs on success; empty: none.
-  std::filesystem::path publish_to = {};
+  RarePath publish_to = {};
   /// Whether the step has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
   /// Set if each attempt is several processes, on one node or more.
@@ -255,7 +306,7 @@ struct StepSpec {
   RareMap<StringMap> publish = {};
   /// The user's version of data that the step reads in other ways than as inputs, such as volumes;
   /// a part of the key.
-  std::string version = {};
+  RareText version = {};
 };
 
 /// A validated pipeline.

@@ -65,7 +65,7 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   for (const auto& plan : plans) {
     PlanRow row{&plan, plan.changes};
     if (plan.action == StepPlan::Action::reuse)
-      row.reasons = {"of " + driver::origin_of(plan.reused_from)};
+      row.reasons = {"of " + driver::origin_of(*plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = model::base_name(plan.step);
     if (base != plan.step) {
@@ -113,8 +113,8 @@ std::string render(const Context& context, driver::Session& session,
     ++counts[plan.action];
     if (!plan.build.empty() && plan.action != StepPlan::Action::reuse &&
         plan.action != StepPlan::Action::skip) {
-      auto& [reason, steps] = builds[plan.environment];
-      reason = plan.build;
+      auto& [reason, steps] = builds[*plan.environment];
+      reason = *plan.build;
       steps.push_back(plan.step);
     }
   }
@@ -153,10 +153,10 @@ nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& pl
     nlohmann::json entry{{"step", plan.step},
                          {"action", word_of(plan.action)},
                          {"changes", plan.changes},
-                         {"environment", plan.environment}};
+                         {"environment", *plan.environment}};
     if (!plan.notes.empty()) entry["notes"] = plan.notes;
-    if (!plan.reused_from.empty()) entry["reused_from"] = plan.reused_from;
-    if (!plan.build.empty()) entry["build"] = plan.build;
+    if (!plan.reused_from.empty()) entry["reused_from"] = *plan.reused_from;
+    if (!plan.build.empty()) entry["build"] = *plan.build;
     for (const auto& part : plan.key)
       entry["key"].push_back({{"name", part.name}, {"value", part.value}});
     for (const auto& file : session.source.resolver().code_of(*plan.spec).files)

@@ -353,7 +353,7 @@ class ImagePlanner {
       const auto& command = *settings_.local_project_install_command;
       if (core::has_control_characters(command))
         throw core::InputError("local_project_install_command holds a control character");
-      auto files = project_files(step_.code_root.empty() ? options_.root : step_.code_root,
+      auto files = project_files(step_.code_root.empty() ? options_.root : *step_.code_root,
                                  step_.code.items(), options_.state);
       if (options_.lock)  // The lock lists the packages that are installed beside the project.
         std::erase_if(files,

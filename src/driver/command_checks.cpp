@@ -118,24 +118,21 @@ bool is_variable(std::string_view word) {
   return word.starts_with('$') && is_variable_name(word.substr(1));
 }
 
-/// Returns the word of a list that means something to a shell only; null if there is none.
-const std::string* shell_sign(const Command& command) {
+/// Returns the word of a list that means something to a shell only; nothing if there is none.
+std::optional<std::string_view> shell_sign(const Command& command) {
   static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&", ";"};
   // Programs that take such words as arguments.
   static constexpr std::array takes_signs{"expr", "test", "[", "find", "envsubst"};
-  const auto literal = [](const Template& word) {
-    return word.parts.size() == 1 ? std::get_if<std::string>(&word.parts[0]) : nullptr;
-  };
-  if (command.shell || command.arguments.empty()) return nullptr;
-  const auto* program = literal(command.arguments[0]);
+  if (command.shell || command.arguments.empty()) return std::nullopt;
+  const auto program = command.arguments[0].parts.only_text();
   if (program && (std::ranges::count(takes_signs, *program) || core::is_shell(*program)))
-    return nullptr;
+    return std::nullopt;
   if (program && is_assignment(*program)) return program;
   for (const auto& word : command.arguments)
-    if (const auto* text = literal(word);
+    if (const auto text = word.parts.only_text();
         text && (std::ranges::count(signs, *text) || is_variable(*text)))
       return text;
-  return nullptr;
+  return std::nullopt;
 }
 
 /// Returns true if both steps are instances of one step, for which findings are the same.
@@ -243,10 +240,10 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
   const StepSpec* before = nullptr;
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
-    if (const auto* sign = shell_sign(step->command))
+    if (const auto sign = shell_sign(step->command))
       found.add({&before, 1},
                 {"no-shell",
-                 "the program gets `" + *sign +
+                 "the program gets `" + std::string(*sign) +
                      "` as an argument, because a command that is a list runs without a shell",
                  {},
                  {},

@@ -53,9 +53,9 @@ void refuse_other_orchestrators(Session& session) {
     wrong.push_back(std::move(diagnostic));
   };
   for (const auto* step : session.source.selected_steps()) {
-    if (!step->orchestrator.empty() && !orchestrators::traits_of(step->orchestrator).can_detach)
+    if (!step->orchestrator.empty() && !orchestrators::traits_of(*step->orchestrator).can_detach)
       add(*step,
-          "step '" + step->name + "' runs on '" + step->orchestrator +
+          "step '" + step->name + "' runs on '" + *step->orchestrator +
               "', which a driver in the cluster does not have",
           "run without --detach, or let the step run on the cluster");
     for (const auto& input : step->inputs)

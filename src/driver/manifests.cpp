@@ -75,7 +75,7 @@ void write_manifests(const Workspace& workspace, const PipelineSpec& pipeline,
   const auto& only = workspace.options().step;
   std::vector<const StepSpec*> steps;
   const auto add = [&](const StepSpec& step) {
-    if (step.orchestrator.empty() || orchestrators::traits_of(step.orchestrator).renders_manifests)
+    if (step.orchestrator.empty() || orchestrators::traits_of(*step.orchestrator).renders_manifests)
       steps.push_back(&step);
   };
   if (only.empty()) {

@@ -25,19 +25,20 @@ struct StepPlan {
                            ///< before, or skipped if a condition over them is false. unknown: the
                            ///< run makes the instances from an output that is not known yet.
   const StepSpec* spec =
-      nullptr;              ///< The pipeline's step that it is, or that it is an instance of.
-  std::string reused_from;  ///< For `reuse`: the run that made the result.
+      nullptr;           ///< The pipeline's step that it is, or that it is an instance of.
+  RareText reused_from;  ///< For `reuse`: the run that made the result.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.
   /// Changes at the source of the step's data, which a run does not take by itself.
-  std::vector<std::string> notes;
-  std::vector<store::KeyPart> key;
-  std::string environment;  ///< Description of the environment.
-  std::string build;  ///< The image to build, with the reason, if the environment is not ready.
+  RareList<std::string> notes;
+  RareList<store::KeyPart> key;
+  RareText environment;  ///< Description of the environment.
+  RareText build;        ///< The image to build, with the reason, if the environment is not ready.
 };
 
-/// Plans a run without side effects. @param with_keys whether to fill StepPlan::key, which takes
-/// most of the memory
+/// Plans a run without side effects.
+/// @param with_keys whether to fill StepPlan::key, and StepPlan::environment also where nothing is
+/// to build: they take most of the memory
 async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options,
                                         bool with_keys = true);
 

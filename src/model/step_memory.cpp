@@ -38,11 +38,6 @@ std::size_t heap(const SecretSpec& secret) {
 std::size_t heap(const OutputSpec& output) { return heap(output.name) + heap(output.file_name); }
 std::size_t heap(const std::optional<std::string>& text) { return text ? heap(*text) : 0; }
 
-std::size_t heap(const std::variant<std::string, Template::Reference>& part) {
-  const auto* text = std::get_if<std::string>(&part);
-  return heap(text ? *text : std::get<Template::Reference>(part).name);
-}
-
 std::size_t heap(const Template& text);
 std::size_t heap(const OutputValue& value);
 std::size_t heap(const InputSpec& input);
@@ -56,6 +51,18 @@ std::size_t heap(const std::vector<T>& values) {
 }
 
 template <class T>
+std::size_t heap(const RareList<T>& values) {
+  std::size_t bytes = values.empty() ? 0 : node;
+  for (const auto& value : values) bytes += sizeof value + heap(value);
+  return bytes;
+}
+
+template <class T>
+std::size_t heap(const RareValue<T>& value) {
+  return value.empty() ? 0 : sizeof *value + node / 2 + heap(*value);
+}
+
+template <class T>
 std::size_t heap(const std::map<std::string, T>& values) {
   std::size_t bytes = 0;
   for (const auto& [name, value] : values)
@@ -63,7 +70,9 @@ std::size_t heap(const std::map<std::string, T>& values) {
   return bytes;
 }
 
-std::size_t heap(const Template& text) { return heap(text.parts); }
+std::size_t heap(const Template& text) {
+  return text.parts.bytes() > 15 ? text.parts.bytes() + node / 2 : 0;
+}
 std::size_t heap(const StringList& list) { return heap(list.items()); }
 std::size_t heap(const OutputValue& value) { return heap(value.source) + heap(value.path); }
 std::size_t heap(const Rare<Condition>& condition) {

@@ -105,8 +105,8 @@ std::string value_of(const Template::Reference& reference, const AttemptSpec& at
 
 std::string filled(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   std::string result;
-  for (auto& part : text.parts) {
-    if (auto* literal = std::get_if<std::string>(&part))
+  for (const auto& part : text.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part))
       result += *literal;
     else
       result += value_of(std::get<Template::Reference>(part), attempt, layout);
@@ -129,8 +129,8 @@ const std::vector<std::string> bash_words{"bash", "-e", "-o", "pipefail", "-c"},
 
 std::string shell_line(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   ShellLine line;
-  for (auto& part : text.parts) {
-    if (auto* literal = std::get_if<std::string>(&part))
+  for (const auto& part : text.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part))
       line.add_text(*literal);
     else
       line.add_value(value_of(std::get<Template::Reference>(part), attempt, layout));
@@ -140,9 +140,7 @@ std::string shell_line(const Template& text, const AttemptSpec& attempt, const L
 
 /// Returns the text, empty if it has a placeholder.
 std::string_view literal_of(const Template& text) {
-  if (text.parts.size() != 1) return {};
-  const auto* literal = std::get_if<std::string>(&text.parts[0]);
-  return literal ? std::string_view(*literal) : std::string_view();
+  return text.parts.only_text().value_or(std::string_view());
 }
 
 /// Returns the indices of the arguments that a shell reads as its script, as in `[sh, -c, TEXT]`
@@ -202,7 +200,7 @@ std::string path_of(const AttemptOutput& output, const Layout& layout) {
 std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& layout) {
   const Command& command = attempt.step.command;
   if (command.shell) {
-    auto words = command.interpreter;
+    std::vector<std::string> words(command.interpreter.begin(), command.interpreter.end());
     const auto line = shell_line(command.arguments.at(0), attempt, layout);
     std::string for_sh = has_pipe(command) ? set_pipefail : "";
     if (words.empty()) {

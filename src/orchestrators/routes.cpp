@@ -16,11 +16,12 @@ async::Task<std::vector<std::string>> Routes::expected_waits(
     const std::vector<const StepSpec*>& steps) {
   std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t i = 0; i < steps.size(); ++i) by_name[name_of(*steps[i])].push_back(i);
-  std::vector<std::string> texts(steps.size());
+  std::vector<std::string> texts;
   for (const auto& [name, places] : by_name) {
     std::vector<const StepSpec*> its_steps;
     for (const auto i : places) its_steps.push_back(steps[i]);
     auto found = co_await named(name).expected_waits(its_steps);
+    if (!found.empty()) texts.resize(steps.size());
     for (std::size_t k = 0; k < found.size(); ++k) texts[places[k]] = std::move(found[k]);
   }
   co_return texts;

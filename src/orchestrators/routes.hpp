@@ -49,7 +49,7 @@ class Routes {
 
  private:
   const std::string& name_of(const StepSpec& step) const {
-    return step.orchestrator.empty() ? main_ : step.orchestrator;
+    return step.orchestrator.empty() ? main_ : *step.orchestrator;
   }
   Orchestrator& named(const std::string& name);
   std::vector<Orchestrator*> all() const;

@@ -114,7 +114,7 @@ void check_nodes(const StepSpec& step, const core::Value& written,
   std::vector<settings::GpuProblem> problems;
   const auto gpus = settings::gpu_request(step.settings->resources, problems);
   if (problems.empty()) check_gpus(step, gpus, written.span, diagnostics);
-  const auto& place = step.orchestrator;
+  const std::string& place = step.orchestrator;
   if (!place.empty() && !orchestrators::traits_of(place).runs_nodes)
     settings::report(diagnostics, "no-nodes",
                      "step '" + step.name + "' has `nodes`, and the orchestrator '" + place +

@@ -289,11 +289,12 @@ bool PipelineReader::read_parameters() {
 /// Reads everything that names a step, an output or a parameter.
 void PipelineReader::resolve_references() {
   read_conditions(steps_, files_.texts(), diagnostics_);
+  // Frees the texts of the commands before the checks below take memory of their own.
+  read_commands(steps_, files_.texts(), diagnostics_);
   check_references(steps_, diagnostics_);
   check_repeats(steps_, diagnostics_);
   if (const auto* headline = files_.main().root.find("headline"))
     pipeline_.headline = read_headline(*headline, steps_, diagnostics_);
-  read_commands(steps_, files_.texts(), diagnostics_);
   for (ReadStep& step : steps_)
     if (step.is_filled()) step.filled_from = step.spec.parameters;
   keep_named_parameters(steps_);
@@ -379,8 +380,8 @@ std::vector<std::string> texts_of(const settings::Diagnostics& notices, const fs
 
 std::optional<core::Value> read_document(std::string_view text, const fs::path& file,
                                          settings::Diagnostics& diagnostics) {
-  return yaml::parse_yaml(file.extension() == ".json" ? json_as_yaml(text) : std::string(text),
-                          diagnostics);
+  return file.extension() == ".json" ? yaml::parse_yaml(json_as_yaml(text), diagnostics)
+                                     : yaml::parse_yaml(text, diagnostics);
 }
 
 std::string read_existing(const fs::path& file) {
@@ -396,9 +397,13 @@ std::string read_existing(const fs::path& file) {
   return core::read_file(file);
 }
 
-}  // namespace
+/// Files from this size on are not kept in memory while their steps are read.
+constexpr std::size_t large_text = 1u << 20;
 
-PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
+/// @param owned the owner of `text`, which may free it once the document is read; may be null.
+/// Positions and source lines in errors are then missing.
+PipelineSpec parse_document(std::string_view text, std::string* owned, const fs::path& file,
+                            const LoadOptions& options) {
   text = core::without_byte_order_mark(text);
   settings::Diagnostics diagnostics;
   auto root = read_document(text, file, diagnostics);
@@ -413,7 +418,17 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
   }
   ecs_import::refuse_template(*root, file.string(), std::string(text));
   check_unfilled(*root, diagnostics);
+  if (owned) {
+    std::string().swap(*owned);
+    text = {};
+  }
   return read_files(std::move(*root), text, file, file, options, diagnostics);
+}
+
+}  // namespace
+
+PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
+  return parse_document(text, nullptr, file, options);
 }
 
 PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptions& options) {
@@ -422,7 +437,14 @@ PipelineSpec read(const core::Value& root, const fs::path& file, const LoadOptio
 }
 
 PipelineSpec load(const fs::path& file, const LoadOptions& options) {
-  return parse(read_existing(file), file, options);
+  auto text = read_existing(file);
+  // A pipe can be read only once.
+  if (text.size() < large_text || !fs::is_regular_file(file)) return parse(text, file, options);
+  try {
+    return parse_document(text, &text, file, options);
+  } catch (const core::InputError&) {  // Read again, for the lines that the errors show.
+    return parse(read_existing(file), file, options);
+  }
 }
 
 std::string import_task_definition(const fs::path& file, std::vector<std::string>& notices) {

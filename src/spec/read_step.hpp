@@ -51,8 +51,8 @@ struct ReadStep {
   const FileScope* scope = nullptr;  ///< Never null.
   StepReader* reader = nullptr;      ///< Never null.
   const core::Value* key = nullptr;
-  const core::Value* body = nullptr;
-  const core::Value* command = nullptr;
+  core::Value* body = nullptr;
+  const core::Value* command = nullptr;  ///< Null once it is in the spec.
   /// Path of the notebook that stands in place of a command.
   Rare<std::string> notebook;
   /// Positions of the inputs' sources and of the steps in `after`.

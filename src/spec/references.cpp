@@ -283,6 +283,19 @@ void find_parameter_variables(std::string_view text, std::set<std::string>& vari
   }
 }
 
+/// Frees the command's text, so that the commands of a large pipeline are not in memory twice.
+void forget_command(ReadStep& step) {
+  step.command = nullptr;
+  auto& members = step.body->members;
+  if (members.empty()) return;
+  std::erase_if(members.vector(),
+                [](const auto& member) { return member.first.scalar == "command"; });
+  if (members.empty())
+    members.clear();
+  else
+    members.shrink_to_fit();
+}
+
 }  // namespace
 
 std::vector<std::string> parameters_read_by(std::string_view text,
@@ -339,11 +352,13 @@ void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics&
 void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                    settings::Diagnostics& diagnostics) {
   ScalarPlaces places(sources);
-  for (ReadStep& step : steps)
+  for (ReadStep& step : steps) {
     if (step.command)
       CommandReader(step, places, diagnostics).read();
     else if (step.notebook)
       add_notebook_command(step);
+    forget_command(step);
+  }
 }
 
 }  // namespace pipeline::spec

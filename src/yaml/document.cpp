@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <sstream>
+#include <istream>
+#include <streambuf>
 #include <string>
 #include <unordered_map>
 
@@ -19,6 +20,15 @@ namespace {
 
 /// Thrown to stop the parser.
 struct Stop {};
+
+/// Lets a stream read a text without a copy of it.
+class TextBuffer : public std::streambuf {
+ public:
+  explicit TextBuffer(std::string_view text) {
+    char* const begin = const_cast<char*>(text.data());  // Nothing writes to it.
+    setg(begin, begin, begin + text.size());
+  }
+};
 
 /// Reads the source text at a node's mark: the token's length, and whether the token is present.
 class SourceText {
@@ -351,7 +361,8 @@ std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnosti
   text = core::without_byte_order_mark(text);
   TreeBuilder tree(text, diagnostics, limits);
   try {
-    std::istringstream stream{std::string(text)};
+    TextBuffer buffer(text);
+    std::istream stream(&buffer);
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(tree)) {
       diagnostics.push_back({"empty-file",

@@ -21,7 +21,8 @@ inline Template placeholder(Template::Placeholder kind, std::string name = {}) {
   return {{Template::Reference{kind, std::move(name)}}};
 }
 inline Template operator+(Template left, const Template& right) {
-  left.parts.insert(left.parts.end(), right.parts.begin(), right.parts.end());
+  for (const auto& part : right.parts)
+    std::visit([&](const auto& each) { left.parts.emplace_back(each); }, part);
   return left;
 }
 inline Command shell(Template line) { return {{std::move(line)}, true}; }

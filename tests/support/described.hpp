@@ -26,7 +26,7 @@ inline nlohmann::json described(const PipelineSpec& pipeline) {
     all["notify"].push_back({hook.url, hook.url_variable, hook.on.size()});
   for (const auto& step : pipeline.steps) {
     json entry{{"name", step.name},
-               {"description", step.description},
+               {"description", *step.description},
                {"shell", step.command.shell},
                {"interpreter", step.command.interpreter},
                {"parameters", step.parameters},
@@ -40,18 +40,18 @@ inline nlohmann::json described(const PipelineSpec& pipeline) {
                {"timeout", step.timeout.value_or(Duration{}).count()},
                {"stalled_after", step.stalled_after.value_or(Duration{}).count()},
                {"cache", step.cache},
-               {"cache_until", step.cache_until},
+               {"cache_until", *step.cache_until},
                {"cache_max_age", step.cache_max_age.value_or(Duration{}).count()},
-               {"orchestrator", step.orchestrator},
-               {"wait", step.wait},
+               {"orchestrator", *step.orchestrator},
+               {"wait", *step.wait},
                {"allow_failure", step.allow_failure},
                {"max_parallel", step.max_parallel},
                {"uses", *step.uses},
                {"services", spec::services_document(step.services)},
                {"nodes", spec::nodes_document(step.nodes)},
-               {"publish_to", step.publish_to.string()},
+               {"publish_to", step.publish_to->string()},
                {"checkpoint", step.checkpoint},
-               {"version", step.version},
+               {"version", *step.version},
                {"publish", *step.publish}};
     for (const auto& argument : step.command.arguments)
       for (const auto& part : argument.parts)

@@ -166,7 +166,8 @@ void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
                                  std::vector<core::Diagnostic>& wrong) const {
   std::vector<gpu::TogetherMember> members;
   for (const auto* step : steps)
-    members.push_back({step->name, demand_of(*step).count, step->after});
+    members.push_back(
+        {step->name, demand_of(*step).count, {step->after.begin(), step->after.end()}});
   const auto group = gpu::largest_group(members);
   if (group.gpus <= units_.size() || group.members.size() < 2) return;
   std::vector<std::string> notes;

@@ -85,21 +85,21 @@ class Planner final : public DryStarter {
     const auto& step = steps_.spec(i);
     auto& plan = plan_of(i);
     for (const auto& input : step.inputs)
-      std::ranges::move(results_.data().pins().changes_at_source(input),
-                        std::back_inserter(plan.notes));
+      for (auto& note : results_.data().pins().changes_at_source(input))
+        plan.notes.push_back(std::move(note));
     if (decision.action == Decision::Action::skip) {
       plan.action = StepPlan::Action::skip;
       plan.changes = {decision.reason};
       return note(i, std::move(decision));
     }
     if (!step.wait.empty() && decision.action != Decision::Action::reuse)
-      plan.notes.push_back("waits for an answer: " + step.wait);
+      plan.notes.push_back("waits for an answer: " + *step.wait);
     if (decision.action != Decision::Action::reuse)
       for (const auto& [name, service] : step.services)
         plan.notes.push_back("beside it runs the service " + name + " (" + service.image + ")");
     if (step.nodes) plan.notes.push_back("has " + orchestrators::nodes_text(step));
-    plan.environment = decision.environment.description;
     if (!decision.environment.ready) plan.build = decision.environment.reason;
+    if (with_keys_ || !plan.build.empty()) plan.environment = decision.environment.description;
     if (step.matrix) {
       leave_unknown(plan, *step.matrix, std::exchange(decision.condition, {}));
       return note(i, std::move(decision));
@@ -217,7 +217,7 @@ class Planner final : public DryStarter {
     else
       plan.key = own_parts(step, decision);
     if (decision.action == Decision::Action::reuse) return;
-    auto now = plan.key;
+    auto now = plan.key.vector();
     if (environment.id.empty()) remove_image(now);
     auto nearest = has_successes_ ? services_.store.cache().nearest_key_parts(
                                         services_.pipeline.name, step.name, now)
@@ -300,8 +300,7 @@ class Planner final : public DryStarter {
     } else {
       override_by_options(steps_.spec(i), decision, plan);
     }
-    // An assigned `{}` would keep the memory.
-    if (!with_keys_) std::vector<KeyPart>().swap(plan.key);
+    if (!with_keys_) plan.key.clear();
     auto condition = decision.error.empty() ? decision.condition : "fails: " + decision.error;
     if (!condition.empty()) {
       plan.action = StepPlan::Action::depends;
@@ -405,7 +404,7 @@ async::Task<> add_waits(orchestrators::Routes& routes, std::vector<StepPlan>& pl
     steps.push_back(plan.spec);
   }
   auto waits = co_await routes.expected_waits(steps);
-  for (std::size_t i = 0; i < running.size(); ++i)
+  for (std::size_t i = 0; i < waits.size(); ++i)
     if (!waits[i].empty()) running[i]->notes.push_back(std::move(waits[i]));
 }
 

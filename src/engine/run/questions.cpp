@@ -19,7 +19,7 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
     const bool is_new = question.text != step.wait;
     if (is_new)
       store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
-    context.events.emit(event::StepWaits{step.name, "an answer: " + step.wait});
+    context.events.emit(event::StepWaits{step.name, "an answer: " + *step.wait});
     context.events.emit(event::Notice{
         step.name, "`pipe answer " + run + " " + step.name + " yes` answers it, or `no`"});
     const auto& tell = context.options.tell_question;

@@ -43,7 +43,7 @@ void ResultFolders::put(const StepSpec& step, const std::vector<store::OutputRec
   if (step.publish_to.empty()) return;
   for (const auto& output : outputs) {
     if (output.temp) continue;
-    copies_.push_back(step.publish_to / output.file_name);
+    copies_.push_back(*step.publish_to / output.file_name);
     context_.tasks.spawn(copy(step.name, output, copies_.back()));
   }
 }

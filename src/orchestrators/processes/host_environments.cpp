@@ -56,7 +56,7 @@ std::string host_key(const StepSpec& step, const std::string& path,
   add(settings.pyproject_path.value_or(""));
   add(settings.local_project_install_command.value_or(""));
   if (settings.local_project_install_command) {
-    add(step.code_root.string());
+    add(step.code_root->string());
     add_all(step.code.items());
   }
   add(settings.replicate_local_python_environment.value_or(false) ? "replicate" : "");

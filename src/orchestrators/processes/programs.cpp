@@ -80,15 +80,15 @@ void describe_python(FoundProgram& program, const fs::path& real, const fs::path
 std::vector<std::string> programs_of(const Command& command) {
   std::vector<std::string> programs;
   if (command.arguments.empty() || command.arguments[0].parts.empty()) return programs;
-  auto& parts = command.arguments[0].parts;
+  const auto& parts = command.arguments[0].parts;
   if (!command.shell) {
-    auto* name = std::get_if<std::string>(&parts[0]);
-    if (name && parts.size() == 1 && (name->find('/') == name->npos || name->front() == '/'))
-      programs.push_back(*name);
+    const auto name = parts.only_text();
+    if (name && (name->find('/') == name->npos || name->front() == '/'))
+      programs.emplace_back(*name);
     return programs;
   }
   std::string line;
-  for (auto& part : parts)
+  for (const auto& part : parts)
     line += std::holds_alternative<std::string>(part) ? std::get<std::string>(part) : "\x01";
   bool first = true;  // The current word is the first of a simple command.
   std::string word;

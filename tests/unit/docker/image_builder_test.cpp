@@ -34,7 +34,7 @@ class SharedImages : public testing::Test {
     spec.settings->docker.local_project_install_command = "true";
     spec.code_root = folder_.path() / name;
     core::make_folders(spec.code_root);
-    core::write_file_atomically(spec.code_root / "tool.py", name);
+    core::write_file_atomically(*spec.code_root / "tool.py", name);
     return spec;
   }
 

@@ -113,6 +113,24 @@ TEST(PipelineFile, templates_are_parsed_once) {
   EXPECT_EQ(std::get<std::string>(parts[4]), " $HOME ${x} > ");
 }
 
+TEST(PipelineFile, errors_of_a_large_file_show_its_lines) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "pipeline.yaml";
+  const std::string comments(1 << 20, '#');
+  const std::string steps = "name: x\nsteps:\n  a: {command: [cat, '${inputs.b}']}\n";
+  core::write_file_atomically(file, steps + comments + "\n");
+  try {
+    load(file);
+    FAIL() << "the step has no input";
+  } catch (const core::InputError& error) {
+    EXPECT_EQ(error.diagnostics().at(0).span.line, 3u);
+    EXPECT_EQ(error.diagnostics().at(0).span.column, 23u);
+    EXPECT_THAT(error.what(), HasSubstr("a: {command"));
+  }
+  core::write_file_atomically(file, "name: x\nsteps:\n  a: {command: [true]}\n" + comments);
+  EXPECT_EQ(load(file).steps.size(), 1u);
+}
+
 TEST(PipelineFile, dollar_signs_that_open_no_reference_stay) {
   for (const char* text : {"$", "$$", "a$", "$(date)", "$HOME", "$$HOME", "100%$"}) {
     const auto pipeline = parse_text(with_command("['" + std::string(text) + "']"));
