@@ -53,8 +53,10 @@ struct Template {
     class Iterator {
      public:
       using value_type = Part;
+      using reference = Part;
+      using pointer = void;
       using difference_type = std::ptrdiff_t;
-      using iterator_concept = std::input_iterator_tag;
+      using iterator_category = std::input_iterator_tag;
       Iterator() = default;
       explicit Iterator(const char* at) : at_(at) {}
       Part operator*() const;

@@ -50,11 +50,13 @@ class DataKills(S3Bucket, ClusterTest, ChaosTest):
         return json.loads(kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "-o", "json"))["items"]
 
     def stagers(self) -> list[int]:
-        """The processes of stagers in this test's pods."""
-        pods, found = [pod["metadata"]["uid"] for pod in self.pods()], []
+        """Returns the numbers of the stagers' processes in this test's pods; containers of the test bed are processes of this machine."""
+        statuses = [one for pod in self.pods() for one in pod["status"].get("containerStatuses", [])]
+        containers, found = [one["containerID"].split("//")[1] for one in statuses if one.get("containerID")], []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if b"/stager" in (process / "cmdline").read_bytes().split(b"\0")[0] and any(uid in (process / "cgroup").read_text() for uid in pods):
+                is_stager = (process / "cmdline").read_bytes().split(b"\0")[0].endswith(b"/stager")
+                if is_stager and any(each in (process / "cgroup").read_text() for each in containers):
                     found.append(int(process.name))
         return found
 
