@@ -63,6 +63,7 @@
 #include "agent/services.hpp"
 #include "agent/shell.hpp"
 #include "agent/silence.hpp"
+#include "agent/termination_message.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
 
@@ -207,7 +208,8 @@ pid_t start_stager(const Options& options, const char* task, const char* code, i
   _exit(127);
 }
 
-/// Waits for the stager, which SIGTERM kills if `is_stoppable`. @return true if it has succeeded
+/// Waits for the stager, which collects outputs and is killed by SIGTERM if `is_stoppable`.
+/// @return true if it has succeeded
 bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   if (stager < 0) return false;
   for (;;) {
@@ -218,7 +220,11 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
       if (info.ssi_signo == SIGTERM && is_stoppable) kill(stager, SIGKILL);
     int status = 0;
     for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
-      if (ended == stager) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      if (ended == stager) {
+        if (is_stoppable && WIFSIGNALED(status))
+          pipeline::agent::write_stager_killed(WTERMSIG(status));
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      }
   }
 }
 

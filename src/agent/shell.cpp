@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/termination_message.hpp"
+
 namespace pipeline::agent {
 namespace {
 
@@ -169,14 +171,6 @@ int watch_shell(Shell& shell, int signals, Input& input) {
 }
 
 }  // namespace
-
-int write_not_executed(int error) {
-  char text[128];
-  const int size = snprintf(text, sizeof text, "{\"not_executed\": %d}", error);
-  const int file = open("/dev/termination-log", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file >= 0 && size > 0) (void)!write(file, text, static_cast<std::size_t>(size));
-  return error == ENOENT ? 127 : 126;
-}
 
 int run_shell(bool has_terminal, char** command) {
   Input input;

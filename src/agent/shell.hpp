@@ -19,9 +19,4 @@ inline constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffff
 /// @param has_terminal the command gets a terminal, whose output is written to standard output
 int run_shell(bool has_terminal, char** command);
 
-/// Tells the driver by a termination message (Kubernetes) that the command cannot be executed.
-/// @param error errno of execvp(3)
-/// @return the exit code, 126 or 127
-int write_not_executed(int error);
-
 }  // namespace pipeline::agent

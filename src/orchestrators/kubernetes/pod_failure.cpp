@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 
 #include "core/bounded_json.hpp"
 #include "core/quantity.hpp"
@@ -412,8 +413,11 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
     const auto& why = at(init, "/state/terminated");
     const auto said = text_at(why, "/message");
     if (auto failure = stager_failure(said, place_of(pod))) return failure;
+    constexpr int killed = 128 + SIGKILL;
+    const bool may_pass =
+        number_at(why, "/exitCode") == killed && text_at(why, "/reason") != "OOMKilled";
     Failure failure{
-        FailureKind::not_started,
+        may_pass ? FailureKind::infrastructure : FailureKind::not_started,
         with(place_of(pod) + " could not start: its init container '" + text_at(init, "/name") +
                  "' ended with exit code " + std::to_string(number_at(why, "/exitCode")),
              said),

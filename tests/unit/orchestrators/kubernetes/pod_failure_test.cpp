@@ -303,6 +303,31 @@ TEST(PodVerdicts, a_running_sidecar_is_not_what_the_step_waits_for) {
               HasSubstr("its init container 'agent' ended with exit code 2"));
 }
 
+TEST(PodVerdicts, a_stager_that_was_killed_is_no_failure_of_the_step) {
+  AttemptBuilder step(test::program({"train"}));
+  const auto kind_of_init = [&](const json& terminated) {
+    auto failed = pod_with(container({{"waiting", {{"reason", "PodInitializing"}}}}));
+    failed["status"]["phase"] = "Failed";
+    failed["status"]["initContainerStatuses"] = {
+        {{"name", "agent"}, {"state", {{"terminated", terminated}}}}};
+    return failure_of_pod(failed, step.attempt(), "image", {})->kind;
+  };
+  EXPECT_EQ(kind_of_init({{"exitCode", 137}, {"reason", "Error"}}), FailureKind::infrastructure);
+  EXPECT_EQ(kind_of_init({{"exitCode", 137}, {"reason", "OOMKilled"}}), FailureKind::not_started);
+  EXPECT_EQ(kind_of_init({{"exitCode", 2}, {"reason", "Error"}}), FailureKind::not_started);
+
+  // As agent/termination_message.cpp writes it.
+  const auto* message =
+      R"({"not_collected": "signal 9 has ended the program that stores them", "passes": true})";
+  auto failed = pod_with(container({{"terminated", {{"exitCode", 125}, {"message", message}}}}));
+  failed["status"]["phase"] = "Failed";
+  const auto failure = failure_of_pod(failed, step.attempt(), "image", {});
+  EXPECT_EQ(failure->kind, FailureKind::infrastructure);
+  EXPECT_EQ(failure->message,
+            "the pod p on node n1 could not give back what its step had made: signal 9 has ended "
+            "the program that stores them");
+}
+
 TEST(PodVerdicts, name_an_input_that_the_stager_has_found_damaged) {
   auto pod = pod_with(container({{"waiting", {{"reason", "PodInitializing"}}}}));
   EXPECT_EQ(damaged_input_of(pod), "");
