@@ -54,7 +54,9 @@ struct Template {
      public:
       using value_type = Part;
       using difference_type = std::ptrdiff_t;
-      using iterator_concept = std::input_iterator_tag;
+      using reference = Part;
+      using pointer = void;
+      using iterator_category = std::input_iterator_tag;
       Iterator() = default;
       explicit Iterator(const char* at) : at_(at) {}
       Part operator*() const;
