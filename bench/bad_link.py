@@ -1,4 +1,4 @@
-"""A link to an HTTP server that is slow, is cut again and again, and behind which the server is busy at times: for measuring what transfers cost on it."""
+"""A slow link to an HTTP server that is cut again and again, and whose server is busy at times: for measuring transfers over it."""
 
 import random
 import re

@@ -31,7 +31,7 @@ class Build(Pipe):
 
 
 def works(bench: Bench, builds: list[Build], quick: bool):
-    """Title, rounds, and what each build does in a round."""
+    """A measurement: its title, its number of rounds, and what each build does in a round."""
     count, many = (100, 1_000) if quick else (1_000, 100_000)
     yield "`--version`", 3 if quick else 41, {build.name: lambda build=build: Command(build.version_command(), bench.root) for build in builds}
     for work in (model.wide("process", count), model.chain("process", count)):

@@ -23,7 +23,7 @@ KUBECONFIG = "/var/lib/pipe-testbed/kubernetes/kubeconfig"
 
 
 class Relay:
-    """Forwards connections to a server, and counts what passes to the client."""
+    """Forwards connections to a server, and counts the bytes that pass to the client."""
 
     def __init__(self, server: tuple[str, int]):
         self.server, self.received, self.lock = server, 0, threading.Lock()
@@ -103,7 +103,7 @@ class Round:
 
 
 def phases_of(shown: str) -> dict:
-    """The milliseconds of each phase of each step. The upload is in `transfers_ms` of `make`, the download in `preparing_ms` of `use`."""
+    """Returns the milliseconds of each phase of each step. The upload is in `transfers_ms` of `make`, the download in `preparing_ms` of `use`."""
     return {step["step"]: step["attempts"][-1]["phases"] for step in json.loads(shown)["steps"]}
 
 

@@ -143,7 +143,7 @@ def digest_of(file: Path) -> str:
 
 
 def tree_digest_of(tree: Path) -> str:
-    """As file_tree::tree_digest() has it, of plain files and folders."""
+    """Returns the digest that file_tree::tree_digest() has of plain files and folders."""
     hasher = hashlib.sha256()
 
     def field(text: bytes) -> None:

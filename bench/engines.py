@@ -75,7 +75,7 @@ class Engine:
             self.load(requirement)
 
     def load(self, requirement: str) -> None:
-        """One layer more on the image that is there, of which only that layer is sent."""
+        """Measures `docker load` of an image with one layer more than the newest image, of which only that layer is sent."""
         image = self.newest_image()
         begin = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:

@@ -50,7 +50,7 @@ def start(folder: pathlib.Path, place: str) -> subprocess.Popen:
 
 
 def began(lines, count: int) -> list[tuple[float, int]]:
-    """When the first `count` of them have begun, and their processes, as they say."""
+    """Returns when the first `count` of the processes have begun, and their numbers, as they print them."""
     found = []
     for line in lines:
         found += [(float(moment), int(process)) for moment, process in re.findall(r"began ([\d.]+) (\d+)", line)]  # processes may share a line
@@ -121,7 +121,7 @@ def docker(folder: pathlib.Path):
 
 
 def ranks_here(mark: str) -> list[int]:
-    """The processes of the ranks, as this machine numbers them."""
+    """Returns the process numbers of the ranks on this machine."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:

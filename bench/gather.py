@@ -33,7 +33,7 @@ def high_water(process: int) -> int:
 
 
 class Place:
-    """A folder with the pipeline, and where its last step runs."""
+    """A folder with the pipeline, and the orchestrator of its last step."""
 
     def __init__(self, pipe: str, orchestrator: str):
         self.pipe, self.orchestrator, self.bucket = pipe, orchestrator, None

@@ -23,7 +23,7 @@ def now() -> str:
 
 
 class Api:
-    """One connection; not for several threads."""
+    """A connection to the API server; not for several threads."""
 
     def __init__(self, config: dict):
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -110,7 +110,7 @@ class Nodes:
             lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name, "namespace": "kube-node-lease"},
                      "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now()}}
             api.call("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)
-            # The cluster taints what has just come.
+            # The cluster taints new nodes.
             api.call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, "application/merge-patch+json")
 
     def renew(self) -> None:

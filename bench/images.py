@@ -1,4 +1,4 @@
-"""What a change of the requirements costs: time, bytes on the engine's disk and bytes at a registry. The last table has the targets."""
+"""Measures what a change of the requirements costs: time, bytes on the engine's disk and bytes at a registry. The last table has the targets."""
 
 import json
 import statistics
@@ -86,14 +86,14 @@ class Images:
         self.push(folders[self.pipe])
 
     def unchanged(self, folder: Path) -> None:
-        """Each build and each resolution is an event."""
+        """Counts the builds and resolutions of unchanged requirements, each of which is an event."""
         command = self.pipe.image_project(folder, [*BASE, self.rounds([[each] for each in LIGHT])[-1][0]], self.mark)
         out = subprocess.run([*command.argv, "--output", "json"], cwd=folder, check=True, capture_output=True, text=True).stdout
         begun = [event["image"] for event in map(json.loads, out.splitlines()) if event["event"] == "build_started"]
         self.target("unchanged: builds and resolutions", len(begun), 0, "calls")
 
     def push(self, folder: Path) -> None:
-        """Bytes that a registry gets for one light requirement more, and the size of the layers that only the new image has, compressed there."""
+        """Measures the bytes that a registry gets for one light requirement more, and the size of the new image's own layers, compressed there."""
         with CountingRegistry() as registry:
             taken = []
             for requirements in (BASE, [*BASE, *LIGHT[:1]]):
@@ -124,7 +124,7 @@ def above(more: dict[str, Samples], same: dict[str, Samples], peer: Peer) -> flo
 
 
 def layer_bytes() -> int:
-    """Bytes of all layers that the engine has, each once."""
+    """Returns the bytes of all layers that the engine has, each once."""
     out = subprocess.run(["curl", "-fsS", "--unix-socket", "/var/run/docker.sock", "http://engine/system/df"], check=True, capture_output=True, text=True).stdout
     return json.loads(out)["LayersSize"]
 

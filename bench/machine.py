@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""Describes the machine on which the figures were measured."""
 
 import os
 import platform

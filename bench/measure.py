@@ -1,4 +1,4 @@
-"""Runs commands and takes their time; alternately, so that what else the machine does meets all contestants alike."""
+"""Runs the commands of contestants in turn and measures them, so that other work of the machine affects all contestants alike."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class Bench:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def run(self, command: Command) -> dict:
-        """Runs it once; throws Failed with the end of what it printed."""
+        """Runs the command once; raises Failed with the end of its output."""
         report, log = self.root / "report.json", self.root / "log"
         with log.open("wb") as out:
             code = subprocess.run([self.measure, str(report), *command.argv], cwd=command.cwd, env={**os.environ, **command.environment}, stdin=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ class Bench:
 
     def alternate(self, contestants: Contestants, rounds: int, between: Callable[[], None] = lambda: None,
                   requests: Callable[[], int] | None = None) -> dict[str, Samples]:
-        """A B C A B C ... Whoever fails is out, with the reason."""
+        """Runs contestants in the order A B C A B C ... One that fails is left out from then on, with the reason."""
         samples = {name: Samples() for name in contestants}
         for number in range(rounds):
             for name, make_command in contestants.items():
@@ -83,12 +83,12 @@ class Bench:
 
 
 def fresh(bench: Bench, peer: Peer, work: Work) -> Callable[[], Command]:
-    """Each run in a new folder, so that nothing is left of the one before."""
+    """Gives each run a new folder, so that nothing is left of the one before."""
     return lambda: peer.project(work, bench.folder())
 
 
 def paired(samples: dict[str, Samples], name: str, other: str, compare: Callable[[float, float], float]) -> float | None:
-    """Median over the rounds of a comparison within one round."""
+    """Returns the median over all rounds of a comparison within each round."""
     if name not in samples or other not in samples or samples[name].absent or samples[other].absent:
         return None
     return statistics.median(map(compare, samples[name].wall_s, samples[other].wall_s))

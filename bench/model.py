@@ -1,4 +1,4 @@
-"""The work that is measured, as values, and what a peer gives for it."""
+"""The work that is measured, as values, and the interface of a peer, a program that `pipe` is compared with."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Peer:
         raise NotImplementedError
 
     def version_command(self) -> list[str]:
-        """The shortest command that the program has."""
+        """Returns the shortest command that the program has."""
         raise NotImplementedError
 
     def project(self, work: Work, folder: Path) -> Command:
@@ -55,7 +55,7 @@ class Peer:
         raise NotImplementedError
 
     def make_done(self, work: Work, folder: Path, run: Callable[[Command], object]) -> Command:
-        """A project in which all is done: by running it once."""
+        """Writes a project in which all steps are done, by running it once."""
         command = self.project(work, folder)
         run(command)
         return command
@@ -73,11 +73,11 @@ def wide(kind: str, count: int) -> Work:
 
 
 def matrix(kind: str, count: int) -> Work:
-    """As wide(), but as one step with a matrix of 100 columns, for who knows such a thing."""
+    """Returns the work of wide(), as a single step with a matrix of 100 columns, for peers that support a matrix."""
     return Work(kind, "matrix", wide(kind, count).steps)
 
 
 def columns(kind: str, count: int, width: int) -> Work:
-    """`width` chains side by side."""
+    """Returns work of `width` chains side by side."""
     shape = "chain" if width == 1 else "wide" if width == count else f"{width} chains"
     return Work(kind, shape, tuple(Step(f"s{i}", (f"s{i - width}",) if i >= width else ()) for i in range(count)))

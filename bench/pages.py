@@ -60,13 +60,13 @@ class Pages:
         self.rows.append(f"| {what} | {value:.1f} {unit} | at most {limit:g} {unit} | {'met' if value <= limit else '**missed**'} |")
 
     def open(self, what: str, address: str, until: str) -> None:
-        """In a new browser each time, whose start does not count."""
+        """Measures how long a page takes to open, in a new browser each time, whose start does not count."""
         paints, shown = [], []
         for _ in range(self.rounds):
             browser = Browser()
             try:
                 browser.open(address, until)
-                # The page's own clock, from the navigation to the first time that a look at it, every 50 ms, finds it.
+                # The page's own clock measures from the navigation until the wanted element is found; it is looked for every 50 ms.
                 shown.append(browser.js("performance.now()"))
                 paints.append(browser.paint_time())
             finally:

@@ -1,4 +1,4 @@
-"""The table."""
+"""Writes the table of results."""
 
 import json
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Section:
 
 
 def read(text: str) -> list[Section]:
-    """The sections of an earlier report's JSON."""
+    """Returns the sections of an earlier report's JSON."""
     return [Section(**{**entry, "samples": {who: Samples(**samples) for who, samples in entry["samples"].items()}}) for entry in json.loads(text)["sections"]]
 
 

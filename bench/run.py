@@ -56,7 +56,7 @@ class Runner:
             json.dumps({"machine": about, "versions": versions, "absent": absent, "sections": [asdict(section) for section in self.sections]}, indent=1) + "\n")
 
     def have(self, *peers: Peer) -> list[Peer]:
-        """Those of the peers that are here; of the others the reason is kept."""
+        """Returns the peers that can run here, and records why others cannot."""
         for peer in peers:
             if peer.name in self.versions or peer.name in self.absent:
                 continue
@@ -73,7 +73,7 @@ class Runner:
         self.sections.append(Section(title, samples, name=self.measuring, taken=self.taken, **options))
 
     def measure(self, name: str, work: Callable[[], None]) -> None:
-        """Its sections take the place of the ones of that name in the report."""
+        """Measures by `work`, whose sections replace those of this name in the report."""
         print(f"bench: {name}", file=sys.stderr)
         moment = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         self.measuring, self.taken = name, f"{moment} on {machine.describe()['CPU']}, load before {Path('/proc/loadavg').read_text().split()[0]}" + (", --quick" if self.options.quick else "")
@@ -230,7 +230,7 @@ class Runner:
 
 
 def same_options(bench: Bench, pipe: Pipe) -> dict:
-    """The options of pipe's containers, read from one that is running."""
+    """Returns the options of pipe's containers, read from one that is running."""
     folder = bench.folder()
     command = pipe.project(model.wide("container", 1), folder)
     file = folder / "pipeline.yaml"
@@ -239,14 +239,14 @@ def same_options(bench: Bench, pipe: Pipe) -> dict:
 
 
 def same_program(bench: Bench, dsl: Dsl) -> dict:
-    """The options of the container of a function, in which the program ends at once."""
+    """Returns the options of the container of a function, in which the program ends at once."""
     inspected = running_container(dsl.run("sleeps", bench.folder(), "docker"), "sleeps")
     words = [inspected["Path"], *inspected["Args"]]
     return body_like(inspected, bench.folder(), [*words[: words.index("--pipe-step")], "--nothing"])
 
 
 def running_container(command: Command, word: str) -> dict:
-    """As the engine describes it: the one that the command starts, with this word among its arguments. The command is ended then."""
+    """Runs the command until it has started a container with this word among its arguments, and returns the engine's description of that container."""
     before = set(container_ids())
     process = subprocess.Popen(command.argv, cwd=command.cwd, env={**os.environ, **command.environment}, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""Steps on a Slurm cluster, beside what anybody would write by hand: an array of jobs, and a loop over squeue until it has ended.
+"""Steps on a Slurm cluster, compared with a script as people write it by hand: an array of jobs, and a loop over squeue until the array has ended.
 PIPE=... SLURM_CONF=... bench/slurm.py [STEPS [PART]...]
 
 A PART is one of these; by default the first:
@@ -32,7 +32,7 @@ def output(*words: str, **more) -> str:
 
 
 def requests() -> int:
-    """Requests that the controller has answered since the counters were reset, those of nodes left out."""
+    """Returns the number of requests that the controller has answered since its counters were reset, those of nodes left out."""
     text = output("sdiag").split("Remote Procedure Call statistics by user")[0]
     return sum(int(count) for kind, count in re.findall(r"(REQUEST_\w+)\s+\(\s*\d+\)\s+count:(\d+)", text))
 
@@ -53,7 +53,7 @@ def start_pipe(folder: pathlib.Path, steps: int, stdout=subprocess.PIPE, **env) 
 
 
 def counted(folder: pathlib.Path, *programs: str) -> str:
-    """A PATH with which each call of these programs leaves a line in the file of its name."""
+    """Returns a PATH with which each call of these programs appends a line to the file of its name."""
     (folder / "bin").mkdir()
     for program in programs:
         (folder / "bin" / program).write_text(f"#!/bin/sh\necho >> {folder}/{program}\nexec {shutil.which(program)} \"$@\"\n")

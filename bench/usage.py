@@ -1,4 +1,4 @@
-"""What it costs to measure steps: their accounts, samples while they run, and a million points of a metric."""
+"""Measures the costs of measuring steps: reading the kernel's counters at their end, samples while they run, and a million points of a metric."""
 
 import json
 import os
@@ -51,7 +51,7 @@ class Usage:
                      target=("accounts_of_a_short_step", "wall", SHORT_STEP_MS))
 
     def sleepers(self) -> None:
-        """The CPU time of a run whose step sleeps, above that of one whose step ends at once."""
+        """Returns the CPU time of a run whose step sleeps, less that of a run whose step ends at once."""
         seconds = 5 if self.quick else 30
         contestants = {self.name(place, length): self.sleeper(place, length) for place in ("local", "docker") for length in (0, seconds)}
         samples = self.bench.alternate(contestants, 1 if self.quick else 3)

@@ -1,4 +1,4 @@
-# The version and commit for `pipe --version`, in a source of its own, which is written again only when it changes.
+# The version and commit for `pipe --version`, in a separate source file, which is written again only when they change.
 # Included, this adds it to pipeline_cli; as a script (cmake -P), it writes the source.
 if(CMAKE_SCRIPT_MODE_FILE)
   cmake_policy(VERSION 3.25)

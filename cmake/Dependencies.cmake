@@ -1,7 +1,7 @@
 # The libraries, all from the distribution's packages. Libraries of every command are linked (Libraries.cmake). libcurl and libgit2 bring
 # some fifty shared objects with them and are loaded on first use (core/lazy_library.hpp), so only their headers and sonames are needed here.
 include(Libraries)
-# Boost.Process is a library of its own from 1.86 on, and headers alone before.
+# From 1.86 on, Boost.Process is a library to link; before, it has only headers.
 find_package(Boost 1.81 REQUIRED CONFIG OPTIONAL_COMPONENTS process)
 find_package(nlohmann_json REQUIRED)
 

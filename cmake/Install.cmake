@@ -1,13 +1,13 @@
 # Files of `cmake --install`, and the Debian packages that CPack makes from them: `pipe` (the command) and `pipe-dev` (headers, libraries, CMake package).
 include(CMakePackageConfigHelpers)
 
-# All rooms but the stager's, which is a program of its own.
+# All rooms but that of the stager, which is a separate program.
 get_property(PIPELINE_ROOMS GLOBAL PROPERTY PIPELINE_ROOMS)
 list(REMOVE_ITEM PIPELINE_ROOMS stager)
 list(TRANSFORM PIPELINE_ROOMS REPLACE "/" "_")
 set(PIPELINE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/pipeline)
 
-# The command, with what it reads.
+# The command, with the files that it reads.
 install(TARGETS pipe RUNTIME COMPONENT pipe)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${CMAKE_INSTALL_DATADIR}/pipeline COMPONENT pipe)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/pipe COMPONENT pipe)

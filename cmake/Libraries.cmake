@@ -1,6 +1,6 @@
-# Links what every command needs: archives where the system has them, so that `pipe` starts in milliseconds and runs on other machines, else shared
-# libraries (Fedora and Arch have no archive of most). pkg-config says what stands behind an archive: OpenSSL's may need zlib and zstd. Installed
-# with the CMake package, because the machine that links decides.
+# Links the libraries that every command needs: static ones (archives) where the system has them, so that `pipe` starts in milliseconds and runs on
+# other machines, else shared ones (Fedora and Arch have no archive of most). pkg-config names the libraries that an archive needs: OpenSSL's may need
+# zlib and zstd. This file is installed with the CMake package, because the machine that links decides.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 option(PIPELINE_ARCHIVES "Link archives where the system has them" ON)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# Functions that the scripts share: messages, what runs beside, the build; and those of lib/: Debian
-# packages, the Docker Engine. To be sourced; does nothing by itself.
+# Functions that the scripts share: messages, work in the background, the build; and those of lib/:
+# Debian packages, the Docker Engine. To be sourced; does nothing by itself.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,8 +13,8 @@ fail() {
   exit 1
 }
 
-# Prints a port of this address that nobody has. It is none of those that the kernel gives to connections:
-# such a port may be somebody's before a server has it.
+# Prints a free port of this address. It is outside of the range from which the kernel takes ports for
+# connections, because another program could get such a port before the server opens it.
 free_port() { # [ADDRESS]
   python3 - "${1:-127.0.0.1}" <<'END'
 import random, socket, sys
@@ -29,7 +29,7 @@ while True:
 END
 }
 
-# Removes a folder that systems are made in. What an interrupted debootstrap has left mounted there, such as /proc, is this machine's.
+# Removes a folder in which systems are made. An interrupted debootstrap may have left this machine's /proc mounted there, so all mounts are undone first.
 remove_system() { # FOLDER
   local mounted
   while read -r _ mounted _; do
@@ -41,8 +41,8 @@ remove_system() { # FOLDER
 # The comment at the head of the calling script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"; }
 
-# Runs a function beside what follows, because it waits for a network and a disk where a build waits for
-# the processors. `beside_is_done` waits for it, and returns its status. It ends with the script.
+# Runs a function in the background: one that waits for a network and a disk while a build needs the
+# processors. `beside_is_done` waits for the function and returns its status. It ends with the script.
 BESIDE=
 beside() { # FUNCTION [ARGUMENT...]
   "$@" &
@@ -73,7 +73,7 @@ end_tree() { # PROCESS
   kill "$1" 2>/dev/null || sudo -n kill "$1" 2>/dev/null || true
 }
 
-# git in this clone, of whatever owner it is: who runs its scripts trusts it.
+# Runs git in this clone, also if another user owns the clone: whoever runs its scripts trusts it.
 git_here() { git -c safe.directory="$ROOT" -C "$ROOT" "$@" 2>/dev/null; }
 
 # Prints how many compilers may run at once: a batch of sources takes up to 1.8 GB.
@@ -110,8 +110,8 @@ sanitizer_options() {
   export TSAN_OPTIONS=second_deadlock_stack=1:${TSAN_OPTIONS:-}
 }
 
-# Prints the path of a `pipe` that says that it was built from this commit, of the build or on PATH; none
-# where the sources differ from the commit.
+# Prints the path of a `pipe` whose version names this commit: that of the build, or one on PATH. Returns 1
+# if there is none, or if the sources differ from the commit.
 pipe_of_this_commit() {
   local commit candidate
   commit=$(git_here rev-parse --short=12 HEAD) || return 1

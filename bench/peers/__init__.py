@@ -1,1 +1,1 @@
-"""What `pipe` is measured against; one file a peer."""
+"""Programs with which `pipe` is compared, one file for each."""

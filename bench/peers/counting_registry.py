@@ -1,4 +1,4 @@
-"""A registry that counts the bytes that it gets; of the API (github.com/distribution/distribution) what a push needs. It keeps digests, and no content."""
+"""A registry that counts the bytes that it gets. It has the part of the API (github.com/distribution/distribution) that a push needs; it keeps only digests."""
 
 import hashlib
 import http.server
@@ -41,7 +41,7 @@ class CountingRegistry:
                 self.answer(202, Location=self.path, Range=f"0-{max(0, size - 1)}")
 
             def do_PUT(self):
-                """The end of a blob, whose digest is in the address, or a manifest."""
+                """Takes the end of a blob, whose digest is in the address, or a manifest."""
                 _, of_body = self.take_body()
                 named = re.search("sha256(?::|%3A)([0-9a-f]{64})", self.path)
                 digest = "sha256:" + (named[1] if named else of_body)
@@ -49,7 +49,7 @@ class CountingRegistry:
                 self.answer(201, Location=self.path, Docker_Content_Digest=digest)
 
             def take_body(self) -> tuple[int, str]:
-                """Its size and its SHA-256."""
+                """Returns the size and the SHA-256 of the request's body."""
                 size, digest = 0, hashlib.sha256()
 
                 def take(count: int) -> None:
@@ -78,7 +78,7 @@ class CountingRegistry:
         self.server.server_close()
 
     def push(self, image: str) -> int:
-        """Pushes an image of the engine; returns the bytes that came."""
+        """Pushes an image of the engine, and returns the number of bytes that this registry received."""
         before, name = self.bytes, f"127.0.0.1:{self.server.server_address[1]}/pipe-bench:pushed"
         subprocess.run(["docker", "tag", image, name], check=True)
         try:

@@ -1,4 +1,4 @@
-"""A C++ program whose functions are the steps (bench/dsl_program.cpp), and what its parts are compared with."""
+"""A C++ program whose functions are the steps (bench/dsl_program.cpp), and programs with which its parts are compared."""
 
 import os
 import re
@@ -27,7 +27,7 @@ GIB = 1 << 30
 
 
 def standard_headers(include: Path) -> str:
-    """A program with all that pipeline.hpp includes of the standard library: what it cannot be read faster than."""
+    """A program with all headers of the standard library that pipeline.hpp includes: no compiler can read pipeline.hpp faster than those."""
     words = [compiler(), "-std=c++20", "-H", "-fsyntax-only", "-I", str(include), str(include / "pipeline/pipeline.hpp")]
     told = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=True).stderr
     headers, above = [], [include / "pipeline"]
@@ -68,7 +68,7 @@ def compile_command(text: str, flags: list[str], folder: Path, include: Path) ->
 
 
 def by_hand(folder: Path) -> Command:
-    """A file of 1 GiB is written, hashed and read, by the tools that are there for it."""
+    """A file of 1 GiB is written, hashed and read by the system's tools."""
     return Command(["sh", "-c", f"dd if=/dev/zero of=data bs=1M count={GIB >> 20} 2>&1 && openssl dgst -sha256 data && cat data >/dev/null"], folder)
 
 
@@ -77,7 +77,7 @@ def copied(folder: Path) -> Command:
 
 
 def emptied(folder: Path) -> Path:
-    """The folder, without what an earlier round has left: artifacts are read-only."""
+    """Returns the folder, emptied of an earlier round's files, although artifacts are read-only."""
     if folder.exists():
         subprocess.run(["chmod", "-R", "u+w", str(folder)], check=False)
         shutil.rmtree(folder)

@@ -66,13 +66,13 @@ steps:
         return Command([self.program, "run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--state", ".pipe", "--no-cache"], folder, self.environment)
 
     def image_of(self, command: Command) -> str:
-        """The image of image_project's step."""
+        """Returns the image of image_project's step."""
         plan = subprocess.run([self.program, "plan", "pipeline.yaml", "--orchestrator", "docker", "--state", ".pipe", "--output", "json"], cwd=command.cwd,
                               check=True, capture_output=True, text=True).stdout
         return json.loads(plan)["steps"][0]["environment"]
 
     def clean_up(self) -> None:
-        """The images of image_project, and of dsl_program.cpp."""
+        """Removes the images of image_project and of dsl_program.cpp."""
         images = subprocess.run(["docker", "images", "-q", REPOSITORY], capture_output=True, text=True).stdout.split()
         if images:
             subprocess.run(["docker", "rmi", "-f", *images], capture_output=True)

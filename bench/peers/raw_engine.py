@@ -27,7 +27,7 @@ class RawEngine(Peer):
 
 
 def body_like(inspected: dict, scratch: Path, words: list[str]) -> dict:
-    """The body of POST /containers/create that makes such a container again, running `words`; its mounts come from folders below `scratch`."""
+    """Returns the body of POST /containers/create for an equal container that runs `words`; its mounts come from folders below `scratch`."""
     config = {key: value for key, value in inspected["Config"].items() if key not in ("Hostname", "Entrypoint", "Cmd", "Labels") and value}
     host = {key: value for key, value in inspected["HostConfig"].items() if value}
     host["Binds"] = [rebase(bind.split(":"), scratch) for bind in host.get("Binds", [])]
@@ -41,7 +41,7 @@ def rebase(bind: list[str], scratch: Path) -> str:
 
 
 def scratch_folder(source: str, scratch: Path) -> Path:
-    """A folder that stands for `source`, which is gone once pipe's step has ended."""
+    """Returns a folder in place of `source`, which is removed once pipe's step has ended."""
     folder = scratch / source.strip("/").replace("/", "_")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -14,7 +14,7 @@ PARTS = 256  # as the driver signs for an output
 
 
 class Signer:
-    """Signature Version 4 in a URL's query. `via` is another address that leads to the endpoint."""
+    """Signs requests with Signature Version 4 in a URL's query. `via` is another address that leads to the endpoint."""
 
     def __init__(self, endpoint: str, bucket: str, key: str, secret: str, via: str = ""):
         self.host, self.endpoint, self.bucket, self.key = urllib.parse.urlsplit(endpoint).netloc, via or endpoint, bucket, key
@@ -30,7 +30,7 @@ class Signer:
         return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
     def sign(self, method: str, name: str, **query: str) -> tuple[str, str]:
-        """The URL without its signature, and that."""
+        """Returns the URL without its signature, and the signature."""
         query |= {"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": f"{self.key}/{self.scope}", "X-Amz-Date": self.stamp,
                   "X-Amz-Expires": "86400", "X-Amz-SignedHeaders": "host"}
         text = "&".join(f"{urllib.parse.quote(each, safe='')}={urllib.parse.quote(query[each], safe='')}" for each in sorted(query))

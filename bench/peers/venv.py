@@ -11,7 +11,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipe
 
 
 def ensure_venv(requirement: str, program: str) -> Path:
-    """The `bin` folder of the environment that holds `requirement`."""
+    """Returns the `bin` folder of the environment with `requirement`, and makes the environment if it is missing."""
     folder = CACHE / requirement.replace("[", "-").replace("]", "")
     if not (folder / "complete").exists():
         print(f"bench: installing {requirement} in {folder}", file=sys.stderr)
@@ -28,7 +28,7 @@ def ensure_venv(requirement: str, program: str) -> Path:
 
 
 def first_line(argv: list[str], **options) -> str:
-    """What a version command prints first; Absent if it cannot be run."""
+    """Returns the first line that a version command prints; raises Absent if the command cannot be run."""
     try:
         result = subprocess.run(argv, capture_output=True, text=True, check=True, **options)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -1,5 +1,5 @@
 /// @file
-/// How Eigen's matrices are stored: as NumPy arrays, `numpy.load(path)` reads them.
+/// Stores Eigen's matrices as NumPy arrays, which `numpy.load(path)` reads.
 #pragma once
 
 #include <Eigen/Dense>

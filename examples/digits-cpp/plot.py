@@ -1,4 +1,4 @@
-"""Draws how the models have done, and which digits the best of them takes for which. Usage: plot.py EVALUATION SCORES PICTURE"""
+"""Draws the scores of all models, and which digits the best model confuses. Usage: plot.py EVALUATION SCORES PICTURE"""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ matplotlib.use("Agg")  # no display
 import matplotlib.pyplot as plt
 
 evaluation = json.loads(pathlib.Path(sys.argv[1]).read_text())
-folder = pathlib.Path(sys.argv[2])  # of what six steps have made, with an index of it
+folder = pathlib.Path(sys.argv[2])  # the outputs of six steps, with an index
 scores = [(entry["parameters"], json.loads((folder / entry["file"]).read_text())) for entry in json.loads((folder / "index.json").read_text())]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")

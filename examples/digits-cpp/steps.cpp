@@ -35,7 +35,7 @@ MatrixXf hidden_layer(const Model& model, const MatrixXf& images) {
   return (with_ones(images) * model.hidden).cwiseMax(0);
 }
 
-/// How likely each image shows each digit.
+/// Returns how likely each image shows each digit.
 MatrixXf output_layer(const Model& model, const MatrixXf& hidden) {
   MatrixXf scores = with_ones(hidden) * model.output;
   scores.colwise() -= scores.rowwise().maxCoeff().eval();

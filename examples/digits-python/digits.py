@@ -47,7 +47,7 @@ def load() -> Images:
 
 @pl.step
 def split(pixels: np.ndarray, labels: np.ndarray, test_size: float) -> Parts:
-    """Keeps a part of the images apart."""
+    """Splits the images into a part for training and a part for tests."""
     from sklearn.model_selection import train_test_split
 
     fit, held, fit_labels, held_labels = train_test_split(pixels, labels, test_size=test_size, random_state=SEED, stratify=labels)
@@ -66,7 +66,7 @@ def train(data: dict[str, np.ndarray], c: float) -> SVC:
 
 @pl.step
 def evaluate(models: list[SVC], test: dict[str, np.ndarray]) -> tuple[Annotated[SVC, "model"], Annotated[Scores, pl.Metrics, "scores"]]:
-    """Chooses the model that is right most often on images that none has seen."""
+    """Chooses the model that is right most often on images that no model was trained with."""
     scores = [float(model.score(test["pixels"], test["labels"])) for model in models]
     best = max(range(len(models)), key=scores.__getitem__)
     return models[best], Scores(scores[best], best)

@@ -1,4 +1,4 @@
-"""Keeps the model with the best accuracy, and writes what was measured of all of them."""
+"""Keeps the model with the best accuracy, and writes the metrics of all models."""
 
 import argparse
 import json

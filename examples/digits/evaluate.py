@@ -1,4 +1,4 @@
-"""Measures each model on the images that none has seen."""
+"""Measures each model on images that no model was trained with."""
 
 import argparse
 import json

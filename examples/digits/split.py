@@ -1,4 +1,4 @@
-"""Parts the images into those to learn from and those to judge by, the classes in equal shares."""
+"""Splits the images into a part for training and a part for tests, with equal shares of the classes."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--test-size", type=float, required=True, help="share of the images that is kept for judging")
+    parser.add_argument("--test-size", type=float, required=True, help="share of the images that is kept for tests")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--train", type=Path, required=True)
     parser.add_argument("--test", type=Path, required=True)

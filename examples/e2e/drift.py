@@ -1,4 +1,4 @@
-"""Says which share of the columns has drifted: whose mean is off by more than a standard deviation."""
+"""Reports the share of columns that have drifted: their means are off by more than a standard deviation."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Measures a model, and the one in production, whose file is empty while there is none."""
+"""Measures a model and the production model, whose file is empty if there is none."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The models that are searched."""
+"""Makes the models that the search compares."""
 
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

@@ -1,4 +1,4 @@
-"""The jobs' programs: evaluate.py COMMAND FILE..."""
+"""The programs of all steps: evaluate.py COMMAND FILE..."""
 
 import json
 import os

@@ -43,14 +43,14 @@ concept ArrayElement = !std::is_same_v<T, bool> && !std::is_enum_v<T> && detail:
 template <ArrayElement T>
 class Array {
  public:
-  /// Empty.
+  /// Makes an array without dimensions and elements.
   Array() = default;
-  /// Filled with zeroes. @param shape number of elements in each dimension. Throws CodecError if
-  /// there is no memory or disk for it.
+  /// Makes an array filled with zeroes. @param shape number of elements in each dimension. Throws
+  /// CodecError if there is not enough memory or disk for the array.
   explicit Array(std::vector<std::size_t> shape) : shape_(std::move(shape)) {
     memory_ = detail::ArrayMemory::make(detail::element_type<T>, shape_);
   }
-  /// A single dimension of `size` elements, filled with zeroes.
+  /// Makes an array of one dimension with `size` elements, filled with zeroes.
   explicit Array(std::size_t size) : Array(std::vector{size}) {}
 
   /// Maps a .npy file, read-only. Throws CodecError if the file is not an array of T.

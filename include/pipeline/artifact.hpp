@@ -31,13 +31,13 @@ struct Artifact : AnyArtifact {
 };
 
 /// The handle of the outputs of all instances of a mapped step, in order. Where a function takes a
-/// T, map() passes one of them to each of its instances; where it takes a std::vector<T>, add()
-/// passes all of them.
+/// T, map() passes one of the outputs to each of its instances; where a function takes a
+/// std::vector<T>, add() passes all outputs.
 template <class T>
 struct Artifacts : AnyArtifact {
   using type = T;
-  /// Returns a handle for add() that passes those that there are, if there are so many: the others
-  /// may have failed.
+  /// Returns a handle for a step that takes the outputs of the instances that succeeded, if there
+  /// are at least `count` of them: the other instances may have failed.
   Artifacts at_least(unsigned count) const {
     Artifacts same = *this;
     same.least = count;
@@ -56,12 +56,13 @@ struct CommandHandle : StepHandle {
   /// The output as a file. Throws std::out_of_range if the command has no output of this name.
   Artifact<File> operator[](std::string_view output) const { return {output_named(output)}; }
   /// The output as a type that Codec<T> reads, such as a `std::vector<double>` of a .npy file.
-  /// Throws as operator[].
+  /// Throws std::out_of_range as operator[] does.
   template <Storable T>
   Artifact<T> as(std::string_view output) const {
     return {output_named(output)};
   }
-  /// The outputs of all instances that the command's `matrix` makes. Throws as operator[].
+  /// The outputs of all instances that the command's `matrix` makes. Throws std::out_of_range as
+  /// operator[] does.
   template <Storable T = File>
   Artifacts<T> all(std::string_view output) const {
     return {output_named(output)};
@@ -79,7 +80,7 @@ inline constexpr bool detail::names_file<T> = true;
 /// `s3://BUCKET/FOLDER/`.
 struct Url {
   std::string url;
-  std::string sha256 = {};   ///< Digest of the content; if empty, the lock file's.
+  std::string sha256 = {};   ///< Digest of the content; if empty, the digest in the lock file.
   std::string version = {};  ///< Version in a versioned bucket; if empty, the current one.
 };
 
@@ -122,7 +123,8 @@ struct NamedInput {
 
 }  // namespace pipeline
 
-/// Handles have no parts: `auto [model, data] = pipeline.add(...)` would take the names in one.
+/// A handle cannot be taken apart: `auto [model, data] = pipeline.add(...)` would otherwise bind
+/// the members of a single handle.
 template <pipeline::detail::Handle T>
 requires std::same_as<T, std::remove_cv_t<T>>
 struct std::tuple_size<T> {

@@ -72,13 +72,13 @@ class StepContext {
   /// An attempt may be killed while it writes: write to another name, then rename.
   const std::string& checkpoint() const { return checkpoint_; }
 
-  /// Number of this process, from 0, among all of a step with StepOptions::nodes. Results are those
-  /// of the first process of a node; the others' are discarded.
+  /// Number of this process, from 0, among all processes of a step with StepOptions::nodes. The
+  /// results of a node are those of its first process; those of its other processes are discarded.
   unsigned rank() const { return rank_; }
   unsigned world_size() const { return world_size_; }  ///< Number of all these processes.
   unsigned local_rank() const { return local_rank_; }  ///< Number of this process on its node.
   unsigned node_rank() const { return node_rank_; }
-  /// Addresses of all nodes, in order; none for a step without nodes.
+  /// Addresses of all nodes, in the order of node_rank(); empty for a step without nodes.
   const std::vector<std::string>& addresses() const { return addresses_; }
   /// A port that is free at the first address, for rank 0 to listen on.
   unsigned port() const { return port_; }

@@ -16,7 +16,7 @@ namespace pipeline {
 /// than this whole directory.
 class Duration {
  public:
-  /// Zero.
+  /// Makes a duration of zero.
   constexpr Duration() = default;
   constexpr explicit Duration(std::int64_t milliseconds) : milliseconds_(milliseconds) {}
   template <detail::WholeMilliseconds D>
@@ -29,7 +29,7 @@ class Duration {
   }
 
   static constexpr Duration zero() { return {}; }
-  /// Milliseconds.
+  /// Returns the number of milliseconds.
   constexpr std::int64_t count() const { return milliseconds_; }
   friend constexpr auto operator<=>(const Duration&, const Duration&) = default;
 

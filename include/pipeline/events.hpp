@@ -21,7 +21,8 @@ using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono:
 /// Standard output or standard error.
 enum class Stream { out, err };
 
-/// The states of a step.
+/// The states of a step. `cached`: an earlier result was reused. `skipped`: the step was not run,
+/// because of its condition or of another step's failure.
 enum class StepStatus { pending, running, succeeded, cached, failed, skipped, cancelled };
 std::string_view to_string(StepStatus);
 
@@ -31,19 +32,19 @@ std::string_view to_string(RunStatus);
 
 /// Why an attempt did not succeed.
 enum class FailureKind {
-  exit_code,
-  exception,
-  signal,
-  out_of_memory,
-  timed_out,
-  stalled,
-  missing_output,
-  bad_output,
-  not_started,
-  cancelled,
-  environment,
-  build,
-  infrastructure
+  exit_code,       ///< The command ended with another code than 0.
+  exception,       ///< A step's function threw an exception.
+  signal,          ///< A signal that pipe did not send ended the process.
+  out_of_memory,   ///< The attempt exceeded its memory limit or the machine's memory.
+  timed_out,       ///< The attempt took longer than `timeout`.
+  stalled,         ///< The attempt printed nothing for `stalled_after`.
+  missing_output,  ///< The step succeeded and did not write an output.
+  bad_output,      ///< An output cannot be kept, such as a socket.
+  not_started,     ///< The command could not be executed.
+  cancelled,       ///< By Ctrl-C, `cancel`, or another step's failure under fail_fast.
+  environment,     ///< The machine lacks something, such as disk space or a permission.
+  build,           ///< The step's image or virtual environment could not be built.
+  infrastructure   ///< The step did not cause the failure: a lost node, a restarted engine.
 };
 std::string_view to_string(FailureKind);
 
@@ -97,7 +98,7 @@ struct StepLog {
   unsigned attempt;
   Stream stream;
   std::string line;                   ///< Without its line break; secrets are masked.
-  std::optional<unsigned> rank = {};  ///< Of the process, in a step with nodes.
+  std::optional<unsigned> rank = {};  ///< Rank of the process, in a step with nodes.
 };
 /// The line that a running step rewrites, such as a progress bar, each time with its last state.
 /// The log has the whole output; StepLog has the line once a line end follows it.
@@ -124,7 +125,7 @@ struct StepFinished {
   std::chrono::milliseconds took;
   std::optional<Failure> failure;
   std::string reused_from;  ///< For a cached step: the identifier of the run that made its outputs.
-  std::string reason = {};  ///< For a step that was not started: why.
+  std::string reason = {};  ///< Why the step was not started; empty for others.
 };
 /// A message about a setting or condition that changes no result.
 struct Notice {

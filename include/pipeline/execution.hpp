@@ -36,7 +36,7 @@ enum class ExecutionMode {
 enum class RunOn {
   success,  ///< All steps before it have succeeded. The default.
   failure,  ///< At least one step before it has failed, as for a notification.
-  always,   ///< All steps before it have ended in any way, as for a clean-up.
+  always,   ///< All steps before it have ended, failed ones included, as for a clean-up.
 };
 
 /// The body of a notification: a JSON object with members that docs/runs.md names, or a text in the

@@ -17,7 +17,7 @@ class Function;
 template <class R, class... A>
 class Function<R(A...)> {
  public:
-  /// Empty.
+  /// Makes an empty function, which must not be called.
   Function() = default;
   template <class F>
   requires(!std::is_same_v<F, Function> && std::is_invocable_r_v<R, F&, A...>) Function(F function)
@@ -26,9 +26,9 @@ class Function<R(A...)> {
           return (*static_cast<F*>(callable))(std::forward<A>(arguments)...);
         }) {}
 
-  /// False if empty.
+  /// Returns false if the function is empty.
   explicit operator bool() const { return call_ != nullptr; }
-  /// Undefined if empty.
+  /// Calls the object. Undefined behaviour if the function is empty.
   R operator()(A... arguments) const {
     return call_(callable_.get(), std::forward<A>(arguments)...);
   }

@@ -35,7 +35,7 @@ class JsonError : public std::runtime_error {
 /// reads it as `*value` or `value->dump()`.
 class Json {
  public:
-  /// Null.
+  /// Makes a JSON null.
   Json() noexcept;
   Json(std::nullptr_t) noexcept;
   Json(const char* text);
@@ -49,7 +49,7 @@ class Json {
   Json(J&& value) : Json() {
     detail::move_json(**this, value);
   }
-  /// An object if each item is a list of two whose first is a text; otherwise a list.
+  /// Makes an object if each item is a list of two whose first is a text; otherwise a list.
   Json(std::initializer_list<Json> items);
   Json(const Json& other);
   Json(Json&& other) noexcept;
@@ -69,9 +69,9 @@ class Json {
     detail::put_json(to, *value);
   }
 
-  /// The text of each number in the value that JSON writes otherwise than its author did, by its
-  /// path (`lr`, `layers.0`, empty for the value itself): `3.10`, which JSON writes as 3.1. A
-  /// command's words and variables get this text.
+  /// The user's text of each number that JSON would write in another way, such as `3.10`, which
+  /// JSON writes as 3.1. The keys are paths in the value: `lr`, `layers.0`, empty for the value
+  /// itself. A command's words and variables get this text.
   Rare<std::map<std::string, std::string>> written;
 
  private:

@@ -8,24 +8,24 @@ namespace pipeline {
 
 /// Which processes must succeed for a step with nodes to succeed.
 enum class NodesDone : std::uint8_t {
-  all,    ///< All of them. The default.
-  first,  ///< That of rank 0, whose success ends the others.
+  all,    ///< All processes. The default.
+  first,  ///< The process of rank 0, whose success ends the others.
 };
 
 /// Which GPUs of its node a process sees.
 enum class VisibleGpus : std::uint8_t {
-  node,  ///< All of them: the process takes the one of its local rank. The default.
-  own,   ///< An equal share of them.
+  node,  ///< All GPUs of the node: the process takes that of its local rank. The default.
+  own,   ///< An equal share of the node's GPUs.
 };
 
 /// The value of NodesSpec::processes for one process on each GPU of a node.
 inline constexpr std::uint16_t per_gpu = 0;
 
-/// The nodes that a step has at the same time, and the processes on each. Small, because every step
-/// has one.
+/// The nodes that a step has at the same time, and the processes on each node. The struct is small,
+/// because every StepSpec has one.
 struct NodesSpec {
-  std::uint16_t count = 1;      ///< 0: the step is one process, as most are.
-  std::uint16_t processes = 1;  ///< Of each node; or `per_gpu`.
+  std::uint16_t count = 1;      ///< 0 in a step without nodes: the step is one process.
+  std::uint16_t processes = 1;  ///< Number of processes on each node, or `per_gpu`.
   NodesDone done = NodesDone::all;
   VisibleGpus visible = VisibleGpus::node;
   /// How often all processes of an attempt begin again in place after one has failed, under another

@@ -61,10 +61,10 @@ class Pipeline {
   /// Adds a command or a script.
   CommandHandle add(CommandStep step, const std::vector<NamedInput>& inputs = {});
 
-  /// Adds an instance of a function for each value of an each(), for each combination of several,
-  /// or, where the function takes a T and is given Artifacts<T>, for each of those; given an
-  /// Artifact<std::vector<T>>, for each item that the vector turns out to have. All other arguments
-  /// are the same for all instances. Corresponds to YAML's `matrix`.
+  /// Adds instances of a function: one for each value of an each(), or for each combination of the
+  /// values of several. Where the function takes a T, Artifacts<T> make an instance for each
+  /// artifact, and an Artifact<std::vector<T>> makes one for each item that the vector has in the
+  /// run. All other arguments are the same for all instances. Corresponds to YAML's `matrix`.
   /// @return Artifacts, or a tuple of them; a StepHandle if the function returns nothing
   ///
   /// ```cpp

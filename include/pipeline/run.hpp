@@ -56,16 +56,16 @@ struct ExecutorRequest {
   std::string pipeline = {}, run = {}, step = {};
   /// Number of the attempt, from 1.
   unsigned number = 1;
-  /// To be executed in `folder`.
+  /// Words of the command, which is executed in `folder`.
   std::vector<std::string> command = {};
   /// All variables that pipe and the step set. The executor adds variables that a process needs
   /// besides, such as PATH.
   StringMap environment = {};
-  /// The step's code.
+  /// Folder with the step's code.
   std::string folder = {};
   /// The step's outputs are the content of this folder at the end, under their file names.
   std::string outputs = {};
-  /// Removed after the attempt.
+  /// Folder for temporary files, which is removed after the attempt.
   std::string scratch = {};
   /// Resources that the step asks for. GPUs are not reserved: the executor chooses them.
   ResourceSettings resources = {};

@@ -36,7 +36,7 @@ struct ServiceResources {
 };
 
 /// A container that runs beside a step, which reaches it by its name: a database, a model server.
-/// It sees the step's inputs and code at the step's own paths, and its GPUs.
+/// It sees the step's inputs and code at the step's own paths, and the step's GPUs.
 struct ServiceSpec {
   std::string image = {};
   /// Default: the image's own.

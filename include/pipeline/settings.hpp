@@ -182,10 +182,10 @@ struct KubernetesResources {
 };
 
 /// A label of Kueue's topologies, such as "cloud.provider.com/topology-rack": the pods of a step
-/// get nodes that have the same value of it. At most one of the two.
+/// get nodes that have the same value of it. At most one of the two members is set.
 struct KubernetesTopology {
   std::optional<std::string> required = {};   ///< The step waits until there are such nodes.
-  std::optional<std::string> preferred = {};  ///< Other nodes will do if there are none.
+  std::optional<std::string> preferred = {};  ///< Without such nodes the step gets other nodes.
 };
 
 /// A step's Job on a Kubernetes cluster, beyond `docker` and `resources`; other orchestrators
@@ -198,7 +198,7 @@ struct KubernetesSettings {
   std::map<std::string, Json> affinity = {};
   /// Taints that the node may have, `"KEY[=VALUE][:EFFECT]"`; those of GPUs are always tolerated.
   Json tolerations = {};
-  /// Take precedence over settings.resources.
+  /// Amounts that take precedence over those of settings.resources.
   KubernetesResources resources = {};
   /// Kubernetes' name of the GPUs in settings.resources. Default: nvidia.com/gpu.
   std::optional<std::string> gpu_resource = {};
@@ -227,7 +227,8 @@ struct KubernetesSettings {
   KubernetesTopology topology = {};
   std::map<std::string, Json> container_security_context = {}, pod_security_context = {};
   std::optional<bool> host_ipc = {};
-  /// The cluster adds nodes as needed, so a missing node is not an error. Default: false.
+  /// Whether the cluster adds nodes as needed, so that a missing node is not an error. Default:
+  /// false.
   std::optional<bool> autoscaling = {};
   /// Time after which a pod that has not started fails. Default: 10 min.
   std::optional<Duration> pod_startup_timeout = {};
@@ -243,7 +244,8 @@ struct KubernetesSettings {
 };
 
 /// A step's job of Slurm, beyond `resources`; other orchestrators ignore it. The names are those of
-/// sbatch. A value takes precedence over the one that a profile or an option has under its name.
+/// sbatch. A value takes precedence over the value that a profile or the command line has under the
+/// same name.
 struct SlurmSettings {
   /// Partitions, separated by commas: the first that can start the job. Default: the cluster's.
   std::optional<std::string> partition = {};
@@ -253,7 +255,7 @@ struct SlurmSettings {
   std::optional<std::string> reservation = {};
   /// Nodes that the job must not have, such as `node[1-3],node7`.
   std::optional<std::string> exclude = {};
-  /// A whole number: higher ones wait longer.
+  /// A whole number; jobs with a higher number wait longer.
   std::optional<std::string> nice = {};
   /// Slurm's limit of the job. Default: two minutes more than the step's timeout.
   std::optional<Duration> time = {};

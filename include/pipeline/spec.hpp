@@ -53,9 +53,9 @@ struct Template {
     class Iterator {
      public:
       using value_type = Part;
-      using difference_type = std::ptrdiff_t;
       using reference = Part;
       using pointer = void;
+      using difference_type = std::ptrdiff_t;
       using iterator_category = std::input_iterator_tag;
       Iterator() = default;
       explicit Iterator(const char* at) : at_(at) {}
@@ -210,7 +210,8 @@ struct InstanceSpec {
 struct AxisSpec {
   std::string name = {};
   std::vector<Json> values = {};  ///< The values that the file lists, if any.
-  /// Otherwise the list in a JSON output, or the folder whose entries are the values.
+  /// Set if the file lists no values: the list in a JSON output, or the folder whose entries are
+  /// the values.
   std::optional<OutputValue> items = {};
 };
 
@@ -251,7 +252,7 @@ struct StepSpec {
   /// Steps that must succeed first, besides those of the inputs; with another `run_on`, steps that
   /// must end first.
   RareList<std::string> after = {};
-  /// The step is skipped if this is false.
+  /// The step is skipped if this condition is false.
   Rare<Condition> when = {};
   RunOn run_on = RunOn::success;
   /// A question to a person: the step does not begin before it is approved. Empty: none.
@@ -316,7 +317,8 @@ struct PipelineSpec {
   std::string description = {};
   /// Parameters of the file, with `--param` applied.
   std::map<std::string, Json> parameters = {};
-  /// Those that settings, times, folders or data name; steps need not take them. Sorted.
+  /// Names of the parameters that settings, durations, folders or data refer to; such a parameter
+  /// need not be one of a step. Sorted.
   std::vector<std::string> filled_parameters = {};
   /// In the file's order; acyclic, references valid.
   std::vector<StepSpec> steps = {};

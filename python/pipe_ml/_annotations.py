@@ -95,7 +95,7 @@ def item_of(annotation: Any) -> Any:
 
 
 def fits(made: Any, taken: Any) -> bool:
-    """Tells whether a value of one type can be an argument of the other, as far as the annotations say."""
+    """Returns whether a value of one type can be an argument of the other, as far as the annotations say."""
     first, second = form_of(made), form_of(taken)
     if "any" in (first[0], second[0]) and not (_bare(made) or _bare(taken)):
         return True

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Condition:
-    """An expression that decides when the run has come to it, not while the pipeline is declared."""
+    """An expression that is evaluated during the run, not while the pipeline is declared."""
 
     def __init__(self, text: str, is_simple: bool = True) -> None:
         self.text = text
@@ -175,7 +175,7 @@ class Mapped(Artifact):
         self._least = least
 
     def at_least(self, count: int) -> Mapped:
-        """Returns those that succeeded, if there are so many; else the step that takes them fails."""
+        """Returns the results of the instances that succeed, if there are enough; otherwise the step that takes the results fails."""
         return Mapped(self._node, self._step, self._output, self._annotation, self._codec, root=self._root, least=count)
 
     def _described(self) -> str:

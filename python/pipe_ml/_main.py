@@ -1,4 +1,4 @@
-"""The command line of a pipeline: hands over to `pipe`, with the exported document."""
+"""The command line of a pipeline, which exports the document and starts `pipe` with it."""
 
 from __future__ import annotations
 

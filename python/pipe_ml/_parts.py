@@ -1,4 +1,4 @@
-"""Parts of a pipeline that are no functions: commands, notebooks, conditions, rounds."""
+"""Parts of a pipeline that are not functions: commands, notebooks, conditions, rounds."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class Pipeline(Generic[P]):
         return {name: plain_value(value, hints.get(name), f"the parameter '{name}'", callers_place()) for name, value in parameters.items()}
 
     def main(self, arguments: Optional[Sequence[str]] = None) -> None:
-        """Is the command line of a program: ``./digits.py run | plan | show | logs | ...``, as `pipe` has it."""
+        """Runs the command line of a program, which has the commands of `pipe`: ``./digits.py run | plan | show | logs | ...``."""
         from ._main import main
 
         main(self, list(sys.argv[1:] if arguments is None else arguments))
@@ -267,7 +267,7 @@ def _first_line(path: str) -> str:
 
 
 def write_code(folder: str, document: Document) -> None:
-    """Writes the code of function steps, and what runs it; a file that is there already keeps its time."""
+    """Writes the code of function steps and the files that run it; a file with the same content keeps its time."""
     if not document.files:
         return
     target = os.path.join(folder, FOLDER)

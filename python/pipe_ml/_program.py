@@ -1,4 +1,4 @@
-"""The program `pipe` that the wheel carries."""
+"""Finds the program `pipe`, which the wheel contains, and starts it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find() -> str:
 
 
 def execute(words: Sequence[str]) -> NoReturn:
-    """Becomes the program, so that signals, the terminal and the exit code are its own."""
+    """Replaces this process by the program, so that signals, the terminal and the exit code are the program's."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(find(), ["pipe", *words])

@@ -59,7 +59,7 @@ class StepResult:
 
     @property
     def outputs(self) -> Dict[str, Any]:
-        """All results by name, loaded."""
+        """Returns all results, loaded, keyed by their names."""
         return {name: self.output(name) for name in (each["output"].rpartition(".")[2] for each in self._record.get("outputs", []))}
 
     @property
@@ -163,7 +163,7 @@ class Run:
 
 
 class LiveRun:
-    """A run that goes on: iterate over its events, or ``wait()`` for its end. ``await`` and ``async for`` work as well."""
+    """A run that has not ended: iterate over its events, or ``wait()`` for its end. ``await`` and ``async for`` work as well."""
 
     def __init__(self, pipeline: Pipeline[...], file: str, words: Sequence[str], parameters: Mapping[str, Any], state: str) -> None:
         self._pipeline = pipeline

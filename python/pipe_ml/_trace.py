@@ -138,7 +138,7 @@ class tracing:
 
 
 def is_text(annotation: Any, value: Any) -> bool:
-    """Tells whether a parameter is passed as it is, because each of its values is a text."""
+    """Returns whether a parameter is passed unchanged, because each of its values is a text."""
     form, origin, arguments = form_of(annotation)
     if form == "any":
         return isinstance(value, str)
@@ -146,7 +146,7 @@ def is_text(annotation: Any, value: Any) -> bool:
 
 
 def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
-    """Returns a parameter's value as the document has it: what is no text is JSON for whoever reads it."""
+    """Returns a parameter's value as the document has it: a value that is not a text is written as JSON."""
     try:
         plain = to_plain(value, annotation, at)
         str(plain).encode()
@@ -165,7 +165,7 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
 
 
 def has_large_int(value: Any) -> bool:
-    """Tells whether a number in the value has more than the 64 bits of a document's."""
+    """Returns whether a number in the value has more than 64 bits, the most that a document can hold."""
     if isinstance(value, (list, dict)):
         return any(map(has_large_int, value.values() if isinstance(value, dict) else value))
     return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
@@ -245,7 +245,7 @@ class Call:
         self._check_variables()
 
     def _is_plain_default(self, parameter: Any) -> bool:
-        """Tells whether a default is shown as a parameter of the step; others stay in the function's code."""
+        """Returns whether a default is shown as a parameter of the step; others stay in the function's code."""
         annotation = self.hints.get(parameter.name)
         if isinstance(parameter.default, os.PathLike):
             return False
@@ -372,7 +372,7 @@ class Call:
         self.node.values.append(Value(name, plain, "text" if is_text(annotation, value) else "json"))
 
     def _check_variables(self) -> None:
-        """Raises for two arguments whose variables, which are in capitals, would be one."""
+        """Raises for two arguments whose variables, which are written in capitals, would have the same name."""
         seen: Dict[str, str] = {}
         each: Any
         for each in (*self.node.inputs, *self.node.values, *self.node.axes):

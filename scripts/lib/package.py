@@ -1,4 +1,4 @@
-"""Packs a build, for scripts/package: its arguments, and BUILD_DIR, are those of this program."""
+"""Packs a build for scripts/package, which hands its arguments and BUILD_DIR on to this program."""
 
 import base64
 import datetime
@@ -20,13 +20,13 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build/release"))
-# Starts `pipe` through the loader that is carried with it. A shell does that everywhere, and knows the folder through links.
+# Starts `pipe` by the loader in the archive. A shell script can do so on any Linux, and finds the archive's folder also if it is called through a link.
 START = """#!/bin/sh
 here=$(readlink -f "$0") && here=${here%/*}/../lib/pipe
 exec "$here/LOADER" --library-path "$here" "$here/pipe" "$@"
 """
-README = """This folder holds pipe and all that it is linked with. Put it anywhere, and bin/pipe, or a link to it, on your PATH.
-Licences of what is carried are below share/doc/pipe/licences.
+README = """This folder holds pipe and all libraries that it needs. Put it anywhere, and bin/pipe, or a link to it, on your PATH.
+The licences of the libraries are below share/doc/pipe/licences.
 """
 
 
@@ -35,7 +35,10 @@ def output(*command):
 
 
 def git(*words):
-    """Empty without git, and without a repository of these very sources. The clone may be another user's: who runs its scripts trusts it."""
+    """Returns git's output, or "" without git or where these sources are not a repository.
+
+    The clone may belong to another user: whoever runs its scripts trusts it.
+    """
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         return ""
     return output("git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words).strip()
@@ -43,12 +46,12 @@ def git(*words):
 
 @functools.cache
 def committed():
-    """The time of the commit. Files of `git archive` have that time, too."""
+    """Returns the time of the commit, which files of `git archive` also have, in seconds since 1970."""
     return int(os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or (ROOT / "CMakeLists.txt").stat().st_mtime)
 
 
 def check_commit():
-    """Raises where the program was built from another commit than that of the sources, as far as both are known."""
+    """Raises OSError if the program was built from another commit than the sources', as far as both are known."""
     built = re.search(r"\(([0-9a-f]{12})\b", output(BUILD / "bin/pipe", "--version"))
     commit = git("rev-parse", "--short=12", "HEAD")
     if built and commit and built[1] != commit:
@@ -68,7 +71,7 @@ def machine():
 
 
 def libraries():
-    """The files that `pipe` needs at run time, by the names under which they are looked for; and the loader's name."""
+    """Returns the files that `pipe` needs at run time, keyed by the names under which they are looked for, and the loader's name."""
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE))
     found, loader = {}, None
     roots = [BUILD / "bin/pipe"] + [pathlib.Path(cache[f"{name}_LIBRARY"]) for name in ("curl", "git2")]
@@ -80,7 +83,7 @@ def libraries():
                 path = pathlib.Path(match[2])
                 found[match[1] or path.name] = path
                 loader = path.name if path.name.startswith("ld-") else loader
-    # Libraries that glibc loads by itself: names of hosts, by older systems' settings.
+    # Libraries that glibc loads by itself to look up host names, where an older system's settings name them.
     for name in ("libnss_dns.so.2", "libnss_files.so.2", "libresolv.so.2"):
         path = found["libc.so.6"].parent / name
         if path.exists():
@@ -89,7 +92,10 @@ def libraries():
 
 
 def licences(paths):
-    """The copyright files of the Debian packages that the files are from. Their lists have some files below /usr/lib, and some below /lib."""
+    """Returns the copyright files of the Debian packages that own the files, keyed by package.
+
+    The packages' lists have some files below /usr/lib and some below /lib.
+    """
     names = {name for path in paths for name in (str(path), os.path.realpath(path))}
     names |= {name.removeprefix("/usr") for name in names} | {f"/usr{name}" for name in names if name.startswith("/lib")}
     done = subprocess.run(["dpkg-query", "--search", *sorted(names)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -99,7 +105,7 @@ def licences(paths):
 
 @functools.cache
 def tree():
-    """What is packed, as {path: (content, is executable)}."""
+    """Returns the files of the archive and the wheel, as {path: (content, is executable)}."""
     found, loader = libraries()
     files = {"bin/pipe": (START.replace("LOADER", loader).encode(), True)}
     with tempfile.TemporaryDirectory() as folder:
@@ -130,7 +136,7 @@ def make_tar(folder):
 
 
 def make_wheel(folder):
-    # The program needs nothing of the system's C library, so its tags are those of the oldest one that pip and uv know, and of musl.
+    # The program does not use the system's C library, so the tags name the oldest one that pip and uv know, and musl.
     tags = [f"py3-none-manylinux_2_17_{machine()}", f"py3-none-musllinux_1_1_{machine()}"]
     stem = f"pipe_ml-{version()}"
     about = f"{stem}.dist-info"
@@ -153,7 +159,7 @@ def make_wheel(folder):
 
 
 def debian_packages(names):
-    """{package: (version, home page)} of those that are installed."""
+    """Returns {package: (version, home page)} of the named packages that are installed."""
     form = "${Package}\\t${Version}\\t${Homepage}\\n"
     done = subprocess.run(["dpkg-query", "--show", f"--showformat={form}", *names], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return {name: (version, page) for name, version, page in (line.split("\t") for line in done.stdout.splitlines()) if version}

@@ -2,20 +2,20 @@
 # Debian packages: which ones there are, and the one place that installs them. Sourced by lib.sh; no
 # other script calls apt on this machine.
 
-# Needed to build and run, and on top of it to test: as a control file writes it (deb-control(5)), by
-# the names of Debian and Ubuntu. Boost's default version is too old in Debian 12, and from 1.86 on
-# Boost.Process is a package of its own.
+# Packages for building and running, and further ones for tests, in the form of control files
+# (deb-control(5)) and with the names of Debian and Ubuntu. Boost's default version is too old in
+# Debian 12, and from 1.86 on Boost.Process is a separate package.
 BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificates python3 python3-venv file
   'libboost-dev (>= 1.81) | libboost1.81-dev' 'libboost-process-dev | libboost-dev (<< 1.86) | libboost1.81-dev'
   nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev gpg groff-base openssl openssh-client
   openssh-server iproute2 python3-dev python3-pip strace)
-BROWSER_PACKAGES=(chromium npm) # the pages are looked at in one, with axe-core from npm
+BROWSER_PACKAGES=(chromium npm) # for the tests of pages, which use axe-core from npm
 # clang 14 lacks what C++20 coroutines and ranges need.
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck)
 FUZZ_PACKAGES=('clang-16 | clang (>= 1:16)' 'libclang-rt-16-dev | libclang-rt-dev (>= 1:16)')
-# The client is a package of its own from Debian 13 on.
+# From Debian 13 on, the client is a separate package.
 ENGINE_PACKAGES=('docker-cli | docker.io' docker.io iptables iproute2 python3 ca-certificates curl)
 
 # The test beds' clusters: scripts/testbed/kubernetes, kubernetes-newer.
@@ -24,11 +24,12 @@ SLURM_PACKAGES=(slurmctld slurmd slurm-client munge)
 SLURM_IMAGE_PACKAGES=(charliecloud-runtime squashfs-tools)
 NEWER_CLUSTER_PACKAGES=(containerd runc containernetworking-plugins openssl gcc)
 
+# Runs a command as root; returns 77, which marks a test as skipped, if that takes sudo and there is none.
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 77; fi
 }
 
-# Can commands be run as root? Where sudo wants a password, it is asked for on a terminal, once.
+# Returns 0 if commands can be run as root. If sudo needs a password, it is asked for once, on a terminal.
 SUDO_REFUSED=
 can_be_root() { # [WHAT FOR]
   if [ "$(id -u)" = 0 ]; then return 0; fi
@@ -62,6 +63,7 @@ apt_failed() { # WHAT
   fail "apt-get could not $1; its last lines are above, all of it is in $APT_LOG"
 }
 
+# Returns 0 if the packages of these relations are installed.
 are_installed() { # RELATIONS
   command -v dpkg-checkbuilddeps >/dev/null && dpkg-checkbuilddeps -d "$1" /dev/null 2>/dev/null
 }
@@ -101,7 +103,7 @@ ensure_packages() { # PACKAGE... [--optional PACKAGE...]
   APT_LOG=
 }
 
-# Prints the packages of a browser, unless there is one, of whatever origin.
+# Prints the packages of a browser, unless one is installed, from wherever.
 browser_packages() {
   command -v chromium >/dev/null && command -v npm >/dev/null || printf '%s\n' "${BROWSER_PACKAGES[@]}"
 }

@@ -16,7 +16,7 @@ BED = re.compile(r"^[\w-]+: skipped: (.*)$", re.MULTILINE)
 
 
 def skipped_tests(log: str):
-    """Pairs of a test's name and its reason. A script's name is followed by those of its own tests."""
+    """Yields pairs of a skipped test's name and its reason. The name of a test in a script follows the script's name."""
     for section in re.split(r"^\d+/\d+ Testing: ", log, flags=re.MULTILINE)[1:]:
         name = section.split("\n", 1)[0]
         output = section.partition("-" * 58 + "\n")[2].partition("<end of output>")[0]

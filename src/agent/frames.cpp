@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 bool begins_as_frame(std::string_view line) {
   return line.size() >= 2 && std::string_view("oOeEuwa.").find(line.front()) != line.npos &&
@@ -42,4 +42,4 @@ void pass_output(const Frame& frame, const std::function<void(bool, std::string_
   on_bytes(frame.kind == 'e' || frame.kind == 'E', text);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -1,10 +1,11 @@
 /// @file
 /// The frames that the agent writes for a step's output, one a line (agent/main.cpp): `o0 4 TEXT`,
 /// `e21 4 TEXT` for lines of the two streams, `O10 4 TEXT` and `E32 4 TEXT` for parts without a
-/// line end, `w43 2 ..` with the waits of a stalled step's processes, `a53 3 250` when a silent
-/// step has made progress, so many milliseconds ago, and at the end `u64 2 {}` with the step's
-/// resource usage, and `.74`. Each has its offset among all bytes of frames, and the size of its
-/// text.
+/// line end, `w43 2 ..` with the waits of a stalled step's processes (waits.hpp) or with an empty
+/// text once the services of the step are ready, `a53 3 250` when
+/// a silent step made progress 250 ms ago, and at the end `u64 2 {}` with the step's resource
+/// usage, and `.74`. The two numbers of a frame are its offset among all bytes of frames, and the
+/// size of its text.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,7 @@
 #include <optional>
 #include <string_view>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 struct Frame {
   char kind;
@@ -21,15 +22,16 @@ struct Frame {
   std::string_view text;  ///< Of the line that was parsed.
 };
 
-/// Returns false for lines of the container runtime, or of a program that ran before the agent.
+/// Returns whether the line begins with a kind and an offset. Lines of the container runtime, and
+/// of programs that ran before the agent, do not.
 bool begins_as_frame(std::string_view line);
 /// Parses a line without its end; nothing if it is not a frame. A node that rotates a file in the
 /// middle of a line joins its beginning with a later line; the size is then wrong.
 std::optional<Frame> frame_of(std::string_view line);
-/// Returns how long ago a silent step has last made progress, as a frame says; 0 for other frames.
+/// Returns how long ago a silent step last made progress, as an `a` frame says; 0 for other frames.
 std::chrono::milliseconds age_of(const Frame& frame);
-/// Passes the bytes of an output frame on; does nothing for others.
+/// Calls on_bytes with the bytes of an output frame; does nothing for frames of other kinds.
 /// @param on_bytes (is stderr, bytes)
 void pass_output(const Frame& frame, const std::function<void(bool, std::string_view)>& on_bytes);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 void GpuWatch::start(const sigset_t& mask) {
   int ends[2];
@@ -64,4 +64,4 @@ std::size_t GpuWatch::write(char* text, std::size_t size) const {
   return length;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -8,20 +8,21 @@
 
 #include "gpu/smi_samples.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 class GpuWatch {
  public:
   /// Starts nvidia-smi. Without nvidia-smi in the image or on the node, there are no samples.
   /// @param mask the signals that nvidia-smi blocks
   void start(const sigset_t& mask);
-  /// Returns the pipe with the output of nvidia-smi; -1 if there is none.
+  /// Returns the pipe with the output of nvidia-smi; -1 before start() and after its end.
   int file() const { return file_; }
   /// Returns the process of nvidia-smi, whose usage is not the step's; -1 before start().
   pid_t process() const { return process_; }
   /// Reads the available output.
   void read();
-  /// Kills nvidia-smi and reads the rest. The process may live on in a GPU driver that hangs.
+  /// Kills nvidia-smi and reads the rest of its output. nvidia-smi is not waited for, because it
+  /// can hang in the GPU driver.
   void stop();
   /// Writes the member `,"gpus":[...]` of the step's usage if there are samples. Returns the size.
   std::size_t write(char* text, std::size_t size) const;
@@ -32,4 +33,4 @@ class GpuWatch {
   int file_ = -1;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

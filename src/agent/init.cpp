@@ -12,14 +12,14 @@
 
 #include "agent/waits.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 [[noreturn]] void become_command(char** command, const sigset_t& mask) {
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   execvp(command[0], command);
   const int error = errno;
-  // orchestrators/containers/container_end.cpp looks for this.
+  // orchestrators/containers/container_end.cpp searches the output for this text.
   fprintf(stderr, "pipe-init: %s: %s\n", command[0], strerror(error));
   _exit(error == ENOENT ? 127 : 126);
 }
@@ -55,4 +55,4 @@ int run_init(char** command) {
   }
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

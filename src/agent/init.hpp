@@ -2,12 +2,13 @@
 /// The process above a step's command in a container of an engine.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// Runs the command, reaps orphaned processes, and forwards signals. SIGTERM goes to all processes
-/// below this one, and all of them have the time that the engine leaves: this process ends with the
-/// last of them. Without a SIGTERM it ends with the command, and the others with the container.
+/// below this one; this function then returns once the last of them has ended, or the engine kills
+/// them at its own time limit. Without a SIGTERM it returns when the command has ended, and the
+/// end of the container kills the processes that are left.
 /// @return the command's exit code, or 128 plus the number of the signal that ended it
 int run_init(char** command);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 int install(const char* path) {
   char fresh[4096];
@@ -26,4 +26,4 @@ int install(const char* path) {
   return good ? 0 : 1;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

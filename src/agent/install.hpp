@@ -2,10 +2,10 @@
 /// Installs the agent for the containers of a pod that start later.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Copies this program to the file at once, replacing an earlier one: a failed container is
-/// restarted. @return the exit code; messages go to standard error
+/// Copies this program to the file atomically. An existing file is replaced, because a failed
+/// container is restarted. @return the exit code; messages go to standard error
 int install(const char* path);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

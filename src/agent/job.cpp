@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
+/// Beginnings of the variables that a step does not get: it does not know that its job is a task of
+/// an array, and has no access token of the user's.
 constexpr const char* removed[] = {"SLURM_ARRAY_", "SLURM_JWT"};
-/// Beginnings of variables by which Slurm tells a job what it has, and the one that the batch
-/// script sets for ranks.hpp.
+/// Beginnings of the variables that a step gets: Slurm describes the job's nodes and devices in
+/// them. PIPE_NODE_MEETING comes from the batch script, for ranks.hpp.
 constexpr const char* kept[] = {"SLURM_",
                                 "SLURMD_",
                                 "CUDA_",
@@ -36,8 +38,7 @@ int failed(const char* path) {
   return 1;
 }
 
-/// Leaves `kept` variables, and a PATH. A step does not know of an array, and has no token of the
-/// user's.
+/// Unsets all variables but those of `kept` that are not in `removed`, and sets a default PATH.
 void clean_variables() {
   char** to = environ;
   for (char** from = environ; *from; ++from)
@@ -46,7 +47,7 @@ void clean_variables() {
   setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
 }
 
-/// Reads the line with this number, counted from 0. @return false if there is none
+/// Reads the line with this number, counted from 0. @return false if the file has no such line
 bool read_line(const char* path, long number, char (&line)[NAME_MAX + 2]) {
   FILE* file = fopen(path, "re");
   bool found = file != nullptr;
@@ -63,8 +64,8 @@ const char* variable(const char* name) {
   return value ? value : "";
 }
 
-/// Writes the job's number, or in an allocation the process number of the step's shell
-/// (PIPE_SLURM_ID), its node, and the name that Slurm has it under.
+/// Writes `ID NODE NAME`. ID is the number of Slurm's job, or in an allocation that of the step's
+/// shell process (PIPE_SLURM_ID); `name` is the name of the job in Slurm.
 bool write_begun(const char* path, const char* name) {
   char fresh[PATH_MAX + sizeof ".new"];
   snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -106,4 +107,4 @@ int begin_job(char** arguments, int count) {
   return failed("/bin/sh");
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -3,15 +3,18 @@
 /// what the step must not see, and becomes the job's script.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// `pipe-agent job JOBS EVENTS NAME`, or with `--list FILE` in place of the name: it is the line of
-/// the file that the task of an array has the number of. Makes JOBS/NAME/claim and writes
-/// EVENTS/NAME.begun, unsets all variables but Slurm's, makes a temporary folder, and executes
-/// JOBS/NAME/script with its path in PIPE_TEMPORARY, and the PATH of
-/// before in PIPE_PATH, where Slurm's commands may be. Does all that in one process, because a
-/// shell would start eight. Returns an exit code if it cannot; 0 if another job has the claim,
-/// because Slurm may start a job twice, and a lost answer of sbatch may have been a second job.
+/// Begins the job `pipe-agent job JOBS EVENTS NAME`. With `--list FILE` in place of NAME, task N of
+/// a job array reads its name from line N of the file, counted from 0.
+///
+/// Makes the folder JOBS/NAME/claim, which only one job can make, and writes EVENTS/NAME.begun for
+/// the driver. Unsets all variables but Slurm's, makes a temporary folder, and executes
+/// JOBS/NAME/script. The script gets the temporary folder's path as PIPE_TEMPORARY, and the earlier
+/// PATH, where Slurm's commands may be, as PIPE_PATH. One process does this, because a shell would
+/// start eight.
+/// @return an exit code if the script cannot be executed; 0 if another job has made the claim:
+/// Slurm may start a job twice, and a driver that loses sbatch's answer submits the job again
 int begin_job(char** arguments, int count);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -9,13 +9,14 @@
 #include <cstring>
 #include <ctime>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// A node that Slurm has given up may go on: another attempt of the step then begins elsewhere, and
-/// this one must have no more effects.
+/// Observes whether the attempt's folder is removed. A node that Slurm has given up may continue to
+/// run: another attempt of the step then begins elsewhere, and this attempt must have no more
+/// effects.
 class JobFolder {
  public:
-  /// @param file in the folder; null: nobody removes a folder
+  /// @param file path of a file in the folder; null: there is no folder to observe
   explicit JobFolder(const char* file) {
     const char* end = file ? strrchr(file, '/') : nullptr;
     if (end && end != file)
@@ -23,11 +24,13 @@ class JobFolder {
     struct stat status {};
     counts_links_ = stat(folder_, &status) == 0 && status.st_nlink > 0;
   }
-  /// Returns the shorter of `pause` and the time until the next look, in milliseconds; -1: never.
-  int at_most(int pause) const {
+  /// Returns the shorter of `pause` and the time until the next look, in milliseconds. A `pause` of
+  /// -1 is an endless one, and so is the result -1.
+  int limited_pause(int pause) const {
     return !folder_[0] || (pause >= 0 && pause < look_again) ? pause : look_again;
   }
-  /// Looks, if it is time. Twice in a row, so that a file system's short trouble ends no step.
+  /// Looks if the last look is long enough ago. Returns true once the folder was missing in two
+  /// looks in a row, so that a short failure of the file system does not end the step.
   bool is_removed() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -35,7 +38,7 @@ class JobFolder {
       return missing_ == looks;
     looked_ = now.tv_sec;
     struct stat status {};
-    // A folder that is mounted in a container keeps its name there, and has no link any more.
+    // A removed folder that is mounted in a container can still be found there, with 0 links.
     const bool is_there = stat(folder_, &status) == 0 ? !counts_links_ || status.st_nlink > 0
                                                       : errno != ENOENT && errno != ESTALE;
     missing_ = is_there ? 0 : missing_ + 1;
@@ -43,11 +46,12 @@ class JobFolder {
   }
 
  private:
-  static constexpr int look_again = 5'000, looks = 2;
+  static constexpr int look_again = 5'000;  ///< Milliseconds.
+  static constexpr int looks = 2;
   char folder_[4096] = {};
-  bool counts_links_ = false;  ///< Some file systems do not.
-  time_t looked_ = 0;
-  int missing_ = 0;
+  bool counts_links_ = false;  ///< False on file systems that report 0 links for every folder.
+  time_t looked_ = 0;          ///< Seconds of the monotonic clock.
+  int missing_ = 0;            ///< The number of looks in a row that did not find the folder.
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -12,10 +12,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
-constexpr std::size_t max_variables = 4 << 20;
+constexpr std::size_t max_variables = 4 << 20;  ///< Bytes.
 
 std::string bytes_of(const std::string& path) {
   std::string bytes;
@@ -36,8 +36,8 @@ int parent_of(int pid) {
              : atoi(text.c_str() + name_end + 4);
 }
 
-/// Returns the first process with the variables, whose descendants may have them too; 0: none. The
-/// programs of torchrun have ranks of their own, below one of the agent's.
+/// Returns the topmost process with all of the variables; 0 if there is none. Its descendants
+/// inherit the variables. The agent's rank may be torchrun, whose children have ranks of their own.
 int first_with(const std::vector<std::string>& wanted) {
   std::set<int> found;
   DIR* const processes = opendir("/proc");
@@ -80,7 +80,7 @@ int run_join(char** arguments) {
   for (std::size_t at = 0; at < text.size(); at += strlen(text.c_str() + at) + 1)
     variables.push_back(text.data() + at);
   variables.push_back(nullptr);
-  // A terminal of the user's, which the process does not have.
+  // TERM describes the user's terminal, and comes from this process, not from the running one.
   const char* const known = getenv("TERM");
   const std::string terminal = known ? known : "";
   if (chdir((folder + "/cwd").c_str()) != 0)
@@ -93,4 +93,4 @@ int run_join(char** arguments) {
   return error == ENOENT ? 127 : 126;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

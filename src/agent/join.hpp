@@ -2,12 +2,13 @@
 /// A command beside a running process of a step, on the same machine or in the same container.
 #pragma once
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Executes a command with the variables and in the folder of a running process: that which the
-/// agent of this container has started as a rank, or the first that was started with these
-/// variables. `arguments` are the rank, or variables (`NAME=VALUE`) and `--`; then the command.
-/// Returns 125 if there is no such process, 126 or 127 if there is no such command.
+/// Executes a command with the variables and in the folder of a running process. `arguments` select
+/// the process by its rank or by variables (`NAME=VALUE`...), and then contain the command. Among
+/// several processes with these variables, the topmost is selected.
+/// @return 125 if there is no such process, 127 if there is no such command, and 126 if the command
+/// cannot be executed; does not return on success
 int run_join(char** arguments);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

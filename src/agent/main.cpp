@@ -8,7 +8,7 @@
 //        pipe-agent init PROGRAM [ARGUMENT...]
 //          runs a step's command in a container of an engine (init.hpp)
 //        pipe-agent join RANK|NAME=VALUE... PROGRAM [ARGUMENT...]
-//          runs a command beside a process (join.hpp)
+//          runs a user's command beside a process of a step (join.hpp)
 //        pipe-agent ranks [OPTION...] PROGRAM [ARGUMENT...]
 //          starts the processes of a node of a step with nodes (ranks.hpp)
 //        pipe-agent job JOBS EVENTS NAME | job JOBS EVENTS --list FILE
@@ -16,14 +16,15 @@
 //        pipe-agent ready PORT [PATH]
 //          looks whether a service can be used (ready.hpp)
 //        pipe-agent probe FILE port PORT [PATH] | probe FILE run PROGRAM [ARGUMENT...]
-//        pipe-agent needed FOLDER     looks after a service in its container (services.hpp)
+//        pipe-agent needed FOLDER
+//          tell a cluster whether a service is ready, and whether it is still needed (services.hpp)
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
 //          --log FILE                  also writes all frames to the file: nodes shorten logs
 //          --gpus                      samples the pod's GPUs
 //          --stalled-after MS          reports waits of processes after MS without output
-//          --progress                  not of a step that computes, reads or writes: reports that
+//          --progress                  reports no waits of a step that computes, reads or writes
 //          --status FILE               writes the step's end to the file, on a file system that the
 //                                      driver shares, and ends what the step has left running;
 //                                      kills it if STOP_FILE's folder is removed (job_folder.hpp)
@@ -33,11 +34,11 @@
 //          --checkpoint                runs the stager to upload the checkpoint, beside the step
 //                                      and once it has failed or was stopped
 //
-// A cluster sends SIGTERM, and SIGKILL only much later. All processes of the step get the SIGTERM,
-// and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. SIGURG,
-// which all agents of a job of Slurm get at once, means SIGTERM where STOP_FILE.soon exists. In a
-// pod with a checkpoint, the agent itself kills the step in between, so that time is left for the
-// upload.
+// A cluster sends SIGTERM, and SIGKILL only much later. The agent forwards SIGTERM to all processes
+// of the step, and waits until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL.
+// All agents of a job of Slurm get SIGURG at once; the agent whose STOP_FILE.soon exists treats
+// SIGURG as SIGTERM. In a pod with a checkpoint, the agent itself kills a step that has not ended
+// some seconds after SIGTERM, so that time is left for the upload.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -67,15 +68,14 @@
 
 namespace {
 
-using pipeline::kubernetes_api::GpuWatch;
-using pipeline::kubernetes_api::JobFolder;
-using pipeline::kubernetes_api::Silence;
-using pipeline::kubernetes_api::UsageMeter;
+using pipeline::agent::GpuWatch;
+using pipeline::agent::JobFolder;
+using pipeline::agent::Silence;
+using pipeline::agent::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t max_frame = 8000;
-// Time limit of a step with a checkpoint after it was asked to stop.
-constexpr int stop_seconds = 10;
+constexpr int stop_seconds = 10;  // For a step with a checkpoint to end after SIGTERM.
 
 bool write_all(int file, const char* bytes, std::size_t size) {
   while (size > 0) {
@@ -91,12 +91,7 @@ bool write_all(int file, const char* bytes, std::size_t size) {
 int kept_log = -1;               // File of --log.
 unsigned long long written = 0;  // Bytes of all frames so far.
 
-/// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
-/// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
-/// arrived; `e` and `E` are for stderr; `w` has the waits of a stalled step's processes
-/// (waits.hpp), `a` tells how many milliseconds ago it made progress; `w` is empty when the
-/// services of a step are ready; `u` has the step's resource usage, as JSON; `.123` marks the end
-/// of the log.
+/// Writes a frame (frames.hpp) to the container's log and to the file of --log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[max_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -106,24 +101,22 @@ void write_frame(char kind, const char* text, std::size_t size) {
   length += size;
   frame[length++] = '\n';
   written += length;
-  if (kept_log >= 0 &&
-      !write_all(kept_log, frame, length)) {  // For example because the disk is full.
+  if (kept_log >= 0 && !write_all(kept_log, frame, length)) {  // The disk may be full.
     close(kept_log);
     kept_log = -1;
   }
-  write_all(STDOUT_FILENO, frame,
-            // The step continues even if the stream's reader is gone.
-            length);
+  // A failure is ignored: the step continues even if the stream's reader is gone.
+  write_all(STDOUT_FILENO, frame, length);
 }
 
 void write_end() {
-  if (kept_log >= 0)
-    close(kept_log);  // Other machines with the file system then see all of the file.
+  // Other machines that share the file system see the whole file once it is closed.
+  if (kept_log >= 0) close(kept_log);
   kept_log = -1;
   write_frame('.', "", 0);
 }
 
-/// Forwards the available bytes; returns false at the end of the stream.
+/// Forwards available bytes as frames of whole lines and of parts. Returns false at the end.
 bool pass_on(int from, char whole, char part) {
   char bytes[max_frame];
   const ssize_t count = read(from, bytes, sizeof bytes);
@@ -139,11 +132,12 @@ bool pass_on(int from, char whole, char part) {
   return count > 0;
 }
 
-/// Writes the end of a step, as a JSON object, so that other machines see the whole file or none,
-/// also after a power failure. @param end members of the object
+/// Writes the end of a step as a JSON object, so that other machines see the whole file or none,
+/// also after a power failure.
+/// @param end, usage a text of members of the object, and the text from UsageMeter::write()
 void write_status(const char* path, const char* end, const char* usage) {
   fsync(STDOUT_FILENO);  // Other machines see all of the log before they see its end.
-  char text[pipeline::kubernetes_api::max_usage + 128], fresh[4096], folder[4096];
+  char text[pipeline::agent::max_usage + 128], fresh[4096], folder[4096];
   const int size = snprintf(text, sizeof text, "{%s,\"usage\":%s}\n", end, usage);
   snprintf(fresh, sizeof fresh, "%s.new", path);
   snprintf(folder, sizeof folder, "%s", path);
@@ -160,6 +154,7 @@ void write_status(const char* path, const char* end, const char* usage) {
   }
 }
 
+/// Reports that the command cannot be executed, and ends the log. Returns the exit code.
 int not_executed(int error, const char* status_file) {
   if (status_file) {
     char end[32];
@@ -168,11 +163,12 @@ int not_executed(int error, const char* status_file) {
     write_status(status_file, end, "{}");
     return error == ENOENT ? 127 : 126;
   }
-  const int code = pipeline::kubernetes_api::write_not_executed(error);
+  const int code = pipeline::agent::write_not_executed(error);
   write_end();
   return code;
 }
 
+/// Executes the command in this process. On failure, writes errno to the pipe `failure`.
 [[noreturn]] void become(char** command, int out, int err, int failure, const sigset_t& mask) {
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
@@ -195,7 +191,8 @@ struct Options {
 };
 
 /// Starts the stager, and returns its process. The stager prints the reason of a failure.
-/// @param code exit code of the step, to collect its outputs; otherwise null
+/// @param task uploads: `collect` outputs, `keep` checkpoints meanwhile, `save` one checkpoint
+/// @param code exit code of the step, for `collect`; otherwise null
 /// @param err receives the messages of the stager; -1: none
 pid_t start_stager(const Options& options, const char* task, const char* code, int err) {
   const pid_t child = fork();
@@ -210,7 +207,7 @@ pid_t start_stager(const Options& options, const char* task, const char* code, i
   _exit(127);
 }
 
-/// Waits for the stager, which SIGTERM ends if `is_stoppable`. @return true on success
+/// Waits for the stager, which SIGTERM kills if `is_stoppable`. @return true if it has succeeded
 bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   if (stager < 0) return false;
   for (;;) {
@@ -229,12 +226,13 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
 struct Step {
   pid_t pid;
   pollfd out, err;
-  int signals;
-  const char* stop_file;  ///< Created by the driver to have the step killed at once.
-  pid_t keeper;           ///< Process that uploads the checkpoint meanwhile; -1: none.
-  int status = 0;         ///< Status from waitpid(2).
-  bool is_stopping = false, is_given_up = false;
-  time_t killed_at = 0;  ///< When a stopping step is killed; 0: never.
+  int signals;               ///< Descriptor that this agent's signals are read from.
+  const char* stop_file;     ///< Created by the driver to have the step killed at once.
+  pid_t keeper;              ///< The stager that uploads checkpoints meanwhile; -1: none.
+  int status = 0;            ///< The command's status from waitpid(2).
+  bool is_stopping = false;  ///< SIGTERM has arrived.
+  bool is_given_up = false;  ///< The driver has removed the attempt's folder (job_folder.hpp).
+  time_t killed_at = 0;      ///< When a stopping step is killed; 0: never.
 };
 
 /// Reaps the children that have ended. Returns the step's process if it has ended, else 0, or -1 if
@@ -252,7 +250,8 @@ pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   return found ? found : child;
 }
 
-/// Returns the signal, or SIGTERM for one by which the driver stops this agent alone of a job's.
+/// Returns the signal, but SIGTERM for a SIGURG that is meant for this agent. Slurm sends SIGURG to
+/// all agents of a job; the driver marks the one that is to stop by a file.
 int meaning_of(unsigned signal, const Step& step) {
   char file[4096];
   snprintf(file, sizeof file, "%s.soon", step.stop_file);
@@ -270,7 +269,7 @@ time_t now() {
 void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFolder folder) {
   for (bool ended = false, is_over = false; !is_over;) {
     constexpr int look_again = 100;  // Milliseconds.
-    const int sample_again = folder.at_most(silence.at_most(meter.sample()));
+    const int sample_again = folder.limited_pause(silence.limited_pause(meter.sample()));
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
     if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
@@ -283,9 +282,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
       write_frame('a', text, static_cast<std::size_t>(size));
     }
     if (silence.is_over_limit()) {
-      char waits[pipeline::kubernetes_api::max_waits];
-      write_frame('w', waits,
-                  pipeline::kubernetes_api::write_waits(waits, {gpus.process(), step.keeper}));
+      char waits[pipeline::agent::max_waits];
+      write_frame('w', waits, pipeline::agent::write_waits(waits, {gpus.process(), step.keeper}));
     }
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
@@ -295,7 +293,7 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
       if (signal == SIGCHLD || signal == SIGURG || at_once) continue;
       if (signal == SIGTERM)
-        pipeline::kubernetes_api::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
+        pipeline::agent::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
       else if (!ended)
         kill(step.pid, signal);
     }
@@ -308,29 +306,29 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
     if (at_once && !ended) kill(step.pid, SIGKILL);
     ended |= reap(step, meter, gpus) == step.pid;
     const bool has_time = step.is_stopping && !at_once;
-    is_over = ended && !(has_time && pipeline::kubernetes_api::signal_descendants(
-                                         0, {gpus.process(), step.keeper}) > 0);
+    is_over = ended && !(has_time &&
+                         pipeline::agent::signal_descendants(0, {gpus.process(), step.keeper}) > 0);
   }
 }
 
-/// Waits for processes that the step has left running and that were killed, so that their usage
-/// counts; not for long, because a process can hang in a device.
+/// Waits for the processes that the step had left running and that were killed, so that their usage
+/// counts. Waits one second at most, because a process can hang in a device.
 void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int max_looks = 100;
   for (int look = 0; look < max_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
 }
 
-/// Kills the processes that the step has left running, which this one has adopted.
+/// Kills the processes that the step has left running. They are children of this process now.
 void end_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int max_looks = 100;
   for (int look = 0; look < max_looks; ++look) {
-    if (pipeline::kubernetes_api::signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
+    if (pipeline::agent::signal_descendants(SIGKILL, {gpus.process()}) == 0) break;
     usleep(2'000);
     reap(step, meter, gpus);
   }
 }
 
-/// Forwards the rest of the pipes, whose writers may be alive outside of the container.
+/// Forwards the rest of the pipes, which a process outside of the container may still hold open.
 void drain(Step& step) {
   for (const int end : {step.out.fd, step.err.fd}) fcntl(end, F_SETFL, O_NONBLOCK);
   for (bool has_more = true; has_more;) {
@@ -359,7 +357,7 @@ int open_signals(sigset_t& before) {
   return signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/// Ends the processes that the step has left running, as a container's end does.
+/// Ends the processes that the step has left running, as the end of a container would.
 void end_left(Step& step, const Options& options, UsageMeter& meter, const GpuWatch& gpus) {
   if (getpid() == 1)
     kill(-1, SIGKILL);
@@ -388,8 +386,8 @@ int run(char** command, const Options& options) {
   sigset_t before;
   const int signals = open_signals(before);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  if (options.services && !pipeline::kubernetes_api::wait_for_services(
-                              options.services, options.service_count, signals)) {
+  if (options.services &&
+      !pipeline::agent::wait_for_services(options.services, options.service_count, signals)) {
     write_end();
     return 128 + SIGTERM;
   }
@@ -400,7 +398,7 @@ int run(char** command, const Options& options) {
     signal(SIGPIPE, SIG_DFL);
     become(command, out[1], err[1], failure[1], before);
   }
-  raise(SIGURG);  // For a stop that this agent was too young to hear of.
+  raise(SIGURG);  // The file of an earlier stop is looked for, whose signal came before this agent.
   for (const int end : {out[1], failure[1]}) close(end);
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;
@@ -419,21 +417,21 @@ int run(char** command, const Options& options) {
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
-  char used[pipeline::kubernetes_api::max_usage];
+  char used[pipeline::agent::max_usage];
   const auto used_size = meter.write(used, gpus);
   write_frame('u', used, used_size);
   const int code =
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
   char text[16];
   snprintf(text, sizeof text, "%d", code);
-  // For the driver, a stopped step's pod ends with its log, so the upload comes first.
+  // The driver takes the end of the log as the end of a stopped step's pod: the uploads come first.
   if (options.has_checkpoint && (step.is_stopping || code != 0))
     wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
   if (options.stager && step.is_stopping)
     wait_for(start_stager(options, "collect", text, -1), signals, true);
   drain(step);
   write_end();
-  if (options.status && !step.is_given_up) {  // Nobody expects the end of one that was given up.
+  if (options.status && !step.is_given_up) {  // The folder of a given-up attempt is removed.
     used[used_size < sizeof used ? used_size : sizeof used - 1] = '\0';
     report_end(step, options.status, used);
   }
@@ -445,23 +443,19 @@ int run(char** command, const Options& options) {
 
 int main(int count, char** arguments) {
   if (count < 3) return 125;
-  if (strcmp(arguments[1], "install") == 0) return pipeline::kubernetes_api::install(arguments[2]);
-  if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
+  if (strcmp(arguments[1], "install") == 0) return pipeline::agent::install(arguments[2]);
+  if (strcmp(arguments[1], "init") == 0) return pipeline::agent::run_init(arguments + 2);
   if (strcmp(arguments[1], "join") == 0 && count > 3)
-    return pipeline::kubernetes_api::run_join(arguments + 2);
-  if (strcmp(arguments[1], "ranks") == 0) return pipeline::kubernetes_api::run_ranks(arguments + 2);
-  if (strcmp(arguments[1], "job") == 0)
-    return pipeline::kubernetes_api::begin_job(arguments + 2, count - 2);
+    return pipeline::agent::run_join(arguments + 2);
+  if (strcmp(arguments[1], "ranks") == 0) return pipeline::agent::run_ranks(arguments + 2);
+  if (strcmp(arguments[1], "job") == 0) return pipeline::agent::begin_job(arguments + 2, count - 2);
   if (strcmp(arguments[1], "ready") == 0)
-    return pipeline::kubernetes_api::look_if_ready(arguments[2],
-                                                   count > 3 ? arguments[3] : nullptr);
+    return pipeline::agent::look_if_ready(arguments[2], count > 3 ? arguments[3] : nullptr);
   if (strcmp(arguments[1], "probe") == 0 && count > 4)
-    return pipeline::kubernetes_api::probe_service(arguments[2], arguments + 3);
-  if (strcmp(arguments[1], "needed") == 0)
-    return pipeline::kubernetes_api::look_if_needed(arguments[2]);
+    return pipeline::agent::probe_service(arguments[2], arguments + 3);
+  if (strcmp(arguments[1], "needed") == 0) return pipeline::agent::look_if_needed(arguments[2]);
   if (strcmp(arguments[1], "shell") == 0 && count > 3)
-    return pipeline::kubernetes_api::run_shell(strcmp(arguments[2], "--terminal") == 0,
-                                               arguments + 3);
+    return pipeline::agent::run_shell(strcmp(arguments[2], "--terminal") == 0, arguments + 3);
   Options options;
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
@@ -495,6 +489,6 @@ int main(int count, char** arguments) {
   }
   options.stop_file = arguments[1];
   const int code = run(arguments + 2, options);
-  if (options.services) pipeline::kubernetes_api::end_services(options.services);
+  if (options.services) pipeline::agent::end_services(options.services);
   return code;
 }

@@ -16,15 +16,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
-// Agents send lines. To node 0: `ID NODE` once, then `w`, `f` and `e` for the states; from it:
-// `b ADDRESS,...`, `s` and `x` for the commands, the first with the addresses of all nodes.
+// Agents send lines. The agents of other nodes send `ID NODE` once to node 0, then `w`, `f` and `e`
+// for the states. Node 0 sends `b ADDRESS,...` (the addresses of all nodes), `s` and `x` for the
+// commands begin, stop and end.
 constexpr char begin_line = 'b', stop_line = 's', end_line = 'x';
 constexpr std::size_t max_meeting_line = 512, max_begin_line = 1 << 20;
 constexpr int connect_seconds = 2;
-constexpr std::size_t max_strangers = 64;  ///< Connections that have not said who they are.
+constexpr std::size_t max_strangers = 64;  ///< Connections that have not sent `ID NODE` yet.
 
 char letter_of(Meeting::State state) {
   return state == Meeting::State::waits ? 'w' : state == Meeting::State::failed ? 'f' : 'e';
@@ -43,7 +44,7 @@ std::optional<sockaddr_in6> address_of(const std::string& text, const char* port
   return address;
 }
 
-/// The same for a kernel without IPv6.
+/// Returns the IPv4 address that is mapped in an IPv6 address, for a kernel without IPv6.
 sockaddr_in old_address_of(const sockaddr_in6& address) {
   sockaddr_in old{};
   old.sin_family = AF_INET;
@@ -61,7 +62,7 @@ int open_socket(const sockaddr_in6& address, bool listens) {
   setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(file, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  const timeval limit{connect_seconds, 0};  // connect(2) heeds it.
+  const timeval limit{connect_seconds, 0};  // Also limits connect(2); see socket(7).
   setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   const auto old = old_address_of(address);
   const auto* at = is_old ? reinterpret_cast<const sockaddr*>(&old)
@@ -145,7 +146,7 @@ bool Meeting::is_whole() const {
 }
 
 void Meeting::tell(State state) {
-  if (node_ == 0) return note(0, state);
+  if (node_ == 0) return record_state(0, state);
   for (const auto& peer : peers_) send_text(peer.file, std::string{letter_of(state), '\n'});
 }
 
@@ -170,13 +171,14 @@ Meeting::Command Meeting::next() {
   return first;
 }
 
-/// Returns false at the end of the connection.
+/// Reads the available bytes and handles their lines. Returns false at the end of the connection,
+/// or if a line is too long.
 bool Meeting::read(Peer& peer) {
   char bytes[max_meeting_line];
   const ssize_t count = recv(peer.file, bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   peer.bytes.append(bytes, static_cast<std::size_t>(count));
-  hear(peer);
+  handle_lines(peer);
   return count > 0 && peer.bytes.size() < (node_ > 0 ? max_begin_line : max_meeting_line);
 }
 
@@ -185,13 +187,14 @@ void Meeting::accept_all() {
   for (std::size_t count = 0; count < max_strangers; ++count) {
     const int file = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (file < 0) return;
-    make_room();
+    drop_stranger();
     peers_.push_back({file});
   }
 }
 
-/// Closes the first stranger where there are many. A node says who it is as soon as it connects.
-void Meeting::make_room() {
+/// Closes the oldest stranger's connection if there are too many: a node sends its `ID NODE` as
+/// soon as it connects, so that the oldest stranger is most likely not a node.
+void Meeting::drop_stranger() {
   Peer* first = nullptr;
   std::size_t strangers = 0;
   for (auto& peer : peers_) {
@@ -210,7 +213,7 @@ bool Meeting::is_connected_to(unsigned long node) const {
   return false;
 }
 
-void Meeting::hear(Peer& peer) {
+void Meeting::handle_lines(Peer& peer) {
   for (std::size_t end; (end = peer.bytes.find('\n')) != std::string::npos;) {
     const auto line = peer.bytes.substr(0, end);
     peer.bytes.erase(0, end + 1);
@@ -223,7 +226,7 @@ void Meeting::hear(Peer& peer) {
                                                 : Command::none);
     } else if (peer.node > 0) {
       for (const auto state : {State::waits, State::failed, State::has_ended})
-        if (line == std::string{letter_of(state)}) note(peer.node, state);
+        if (line == std::string{letter_of(state)}) record_state(peer.node, state);
     } else {
       const auto space = line.rfind(' ');
       const auto node = space == std::string::npos ? 0 : strtoul(&line[space + 1], nullptr, 10);
@@ -237,23 +240,23 @@ void Meeting::hear(Peer& peer) {
   }
 }
 
-/// Takes the state of a node, and tells all once all have the same.
-void Meeting::note(unsigned node, State state) {
+/// Records the state of a node, and sends the command that follows from the states to all nodes.
+void Meeting::record_state(unsigned node, State state) {
   states_[node] = letter_of(state);
   if (state == State::failed) {
-    if (!is_stopping_) tell_all({stop_line});
+    if (!is_stopping_) send_to_all({stop_line});
     is_stopping_ = true;
     return;
   }
   for (const char each : states_)
     if (each != letter_of(state)) return;
   is_stopping_ = false;
-  // Each waits anew before the next begin.
+  // Any letter but those of the states: each node has to say `waits` again before the next begin.
   if (state == State::waits) states_.assign(nodes_, 'r');
-  tell_all(state == State::waits ? begin_text() : std::string{end_line});
+  send_to_all(state == State::waits ? begin_text() : std::string{end_line});
 }
 
-/// Returns the command with the addresses, which are known once all are connected.
+/// Returns the begin command with the addresses of all nodes, which are all connected by now.
 std::string Meeting::begin_text() {
   addresses_.assign(nodes_, "127.0.0.1");
   for (const auto& peer : peers_) {
@@ -266,7 +269,7 @@ std::string Meeting::begin_text() {
   return text;
 }
 
-void Meeting::tell_all(const std::string& command) {
+void Meeting::send_to_all(const std::string& command) {
   for (const auto& peer : peers_)
     if (peer.node > 0) send_text(peer.file, command + "\n");
   commands_.push_back(command[0] == begin_line  ? Command::begin
@@ -274,4 +277,4 @@ void Meeting::tell_all(const std::string& command) {
                                                 : Command::end);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

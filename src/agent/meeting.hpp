@@ -1,6 +1,6 @@
 /// @file
-/// The connections between the agents of a step's nodes, by which all of them begin, begin again
-/// and end together.
+/// The connections between the agents of a step's nodes. The agents use them to begin, restart and
+/// end the step's processes on all nodes together.
 #pragma once
 
 #include <string>
@@ -8,18 +8,28 @@
 
 #include <poll.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Returns the parts of a text that commas separate.
+/// Splits a text at its commas.
 std::vector<std::string> parts_of(const std::string& text);
 
-/// The agent of node 0 listens, and the others connect to it: no name is looked up. Each tells it
-/// its state, and it answers all once all have the same. A connection of anybody else is not heard,
-/// and keeps no agent out.
+/// The agent of node 0 listens, and the agents of the other nodes connect to its IP address. Each
+/// agent tells node 0 the state of its processes. Node 0 sends a command to all agents once all
+/// have the same state, or as soon as a process has failed. Connections of strangers, which do not
+/// know `id`, are closed, and cannot keep an agent out.
 class Meeting {
  public:
-  enum class State { waits, failed, has_ended };
-  enum class Command { none, begin, stop, end };
+  enum class State {
+    waits,     ///< The node is ready to start its processes.
+    failed,    ///< A process has failed, and all nodes are to restart theirs.
+    has_ended  ///< All processes of the node have succeeded.
+  };
+  enum class Command {
+    none,   ///< There is no command at present.
+    begin,  ///< Start the processes.
+    stop,   ///< End the processes, and wait for the next `begin`.
+    end     ///< All nodes have succeeded: exit.
+  };
 
   /// @param id a word that agents of other attempts do not know
   Meeting(unsigned node, unsigned nodes, std::string id);
@@ -31,43 +41,44 @@ class Meeting {
   /// reason; the caller may try again.
   std::string connect(const char* address, const char* port);
   bool is_connected() const { return is_connected_; }
-  /// Addresses of all nodes, as they and node 0 have reached one another; known once all begin.
+  /// Returns the IP address of each node, by node: that at which the node and node 0 have reached
+  /// one another. Empty before the first Command::begin.
   const std::vector<std::string>& addresses() const { return addresses_; }
   /// Returns whether this agent's connections hold: on node 0 those to all nodes, on others the one
   /// to node 0.
   bool is_whole() const;
 
-  /// Tells the state of this node's processes. When all wait, all begin; when one has failed, all
-  /// stop; when all have ended, all end.
+  /// Tells node 0 the state of this node's processes. Node 0 sends `begin` when all nodes wait,
+  /// `stop` when one has failed, and `end` when all have ended.
   void tell(State state);
-  /// Adds what poll(2) has to watch.
+  /// Appends the listening socket and the connections, for poll(2).
   void watch(std::vector<pollfd>& files) const;
-  /// Reads and returns what this node shall do next.
+  /// Reads from all connections without waiting, and returns the next command for this node.
   Command next();
 
  private:
   struct Peer {
     int file = -1;
-    unsigned node = 0;  ///< 0: not known yet.
-    std::string bytes = {};
+    unsigned node = 0;       ///< 0: the peer has not said yet which node it is.
+    std::string bytes = {};  ///< The beginning of a line whose end has not arrived.
   };
   bool read(Peer& peer);
   void accept_all();
-  void make_room();
-  void hear(Peer& peer);
+  void drop_stranger();
+  void handle_lines(Peer& peer);
   bool is_connected_to(unsigned long node) const;
-  void note(unsigned node, State state);
+  void record_state(unsigned node, State state);
   std::string begin_text();
-  void tell_all(const std::string& command);
+  void send_to_all(const std::string& command);
 
   const unsigned node_, nodes_;
   const std::string id_;
   int listener_ = -1;
   bool is_connected_ = false, is_broken_ = false, is_stopping_ = false;
-  std::vector<Peer> peers_;   ///< Of node 0: all others. Of the others: node 0.
-  std::vector<char> states_;  ///< Of node 0, by node; 0: not known.
+  std::vector<Peer> peers_;   ///< On node 0 all other nodes and strangers, elsewhere node 0.
+  std::vector<char> states_;  ///< Used on node 0 only: the letter of each node's state; 0: unknown.
   std::vector<Command> commands_;
   std::vector<std::string> addresses_;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

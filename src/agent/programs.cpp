@@ -39,7 +39,7 @@ extern const char pipeline_other_agent_begin[], pipeline_other_agent_end[];
 extern const char pipeline_other_stager_begin[], pipeline_other_stager_end[];
 }
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr std::string_view other_architecture = own_architecture == "amd64" ? "arm64" : "amd64";
@@ -80,4 +80,4 @@ std::string_view stager_program(std::string_view architecture) {
   return found;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 /// The processor architecture that `pipe` was compiled for, as in the node label
 /// `kubernetes.io/arch`.
@@ -19,6 +19,7 @@ inline constexpr std::string_view own_architecture = "amd64";
 /// built without it: releases support amd64 and arm64, other builds only the machine's own
 /// architecture.
 std::string_view agent_program(std::string_view architecture = own_architecture);
+/// Returns the stager's executable, as agent_program() returns the agent's.
 std::string_view stager_program(std::string_view architecture = own_architecture);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -22,7 +22,7 @@
 #include "agent/meeting.hpp"
 #include "agent/waits.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr std::size_t max_rank_line = 16 << 20;
@@ -31,11 +31,11 @@ constexpr int grace_ms = 10'000, look_again_ms = 100, notice_after_ms = 10'000;
 struct RankOptions {
   unsigned node = 0, nodes = 1, processes = 1, own_gpus = 0, restarts = 0;
   bool first_is_enough = false;
-  bool is_met_first = false;  ///< `addresses` are those of node 0 that may reach it.
+  bool is_met_first = false;  ///< `addresses` are several of node 0, of which one may answer.
   int begun_within_ms = 300'000;
-  long long addresses_within_ms = 0;  ///< Told by the driver, which may be dead; 0: no limit.
+  long long addresses_within_ms = 0;  ///< Time limit, as the driver may be dead; 0: none.
   std::string addresses, port, id;
-  std::vector<std::string> filled;
+  std::vector<std::string> filled;  ///< Names of the variables of --fill.
   char** command = nullptr;
 };
 
@@ -97,9 +97,9 @@ void write_whole(int file, const std::string& text) {
 /// An output stream of a process, whose lines are passed on with its rank.
 struct RankStream {
   int from = -1, to = STDOUT_FILENO;
-  std::string rest = {};
+  std::string rest = {};  ///< The beginning of a line whose end has not arrived.
 
-  /// Returns false at the end.
+  /// Passes the available bytes on, each line with the prefix. Returns false at the stream's end.
   bool pass_on(const std::string& prefix) {
     char bytes[65536];
     const ssize_t count = read(from, bytes, sizeof bytes);
@@ -124,11 +124,12 @@ struct RankStream {
 };
 
 struct RankProcess {
-  std::string prefix;  ///< Before each of its lines.
-  pid_t pid = -1;      ///< -1: has ended.
+  std::string prefix;  ///< `[RANK] `, written before each line of the process.
+  pid_t pid = -1;      ///< -1: the process has ended.
   RankStream out, err = {-1, STDERR_FILENO};
 };
 
+/// The processes of this node. `local` is the number of a process on its node, from 0.
 class RankNode {
  public:
   explicit RankNode(RankOptions options);
@@ -146,7 +147,7 @@ class RankNode {
   void wait_for_news();
   void pass_on(bool is_last);
   void reap();
-  void take_end(unsigned local, int code, const rusage& used);
+  void handle_end(unsigned local, int code, const rusage& used);
   void obey(Meeting::Command command);
   void end_processes();
   void finish_ending();
@@ -159,13 +160,16 @@ class RankNode {
   std::vector<RankProcess> processes_;
   sigset_t before_{};
   int signals_ = -1, own_errors_ = -1;
-  bool reads_addresses_ = false, is_meeting_ = true, is_ending_ = false, is_stopped_ = false;
-  bool has_told_ = false;       ///< That all processes have ended.
-  std::string addresses_line_;  ///< What has been read of it.
-  long long began_ms_ = now_ms(), kill_at_ = 0;
-  bool has_noticed_ = false;
-  unsigned begun_ = 0;       ///< How often the processes have begun.
-  std::optional<int> code_;  ///< Of this node, once it is known.
+  bool reads_addresses_ = false;  ///< The line of addresses has not arrived yet.
+  bool is_meeting_ = true;        ///< The processes wait for the next begin.
+  bool is_ending_ = false;        ///< The processes have been asked to end.
+  bool is_stopped_ = false;       ///< This agent has received SIGTERM.
+  bool has_told_ = false;         ///< Node 0 knows that all processes of this node have succeeded.
+  std::string addresses_line_;    ///< The part of the line of addresses that has arrived.
+  long long began_ms_ = now_ms(), kill_at_ = 0;  ///< Milliseconds of the monotonic clock.
+  bool has_noticed_ = false;  ///< The user has been told why the agents do not meet.
+  unsigned begun_ = 0;        ///< How often the processes have been started.
+  std::optional<int> code_;   ///< The exit code of this node, once it is known.
 };
 
 RankNode::RankNode(RankOptions options)
@@ -197,13 +201,13 @@ int RankNode::run() {
     reap();
     if (is_ending_ && kill_at_ > 0 && now_ms() >= kill_at_) signal_descendants(SIGKILL, {});
     if (is_ending_ && !is_running()) finish_ending();
-    // The driver ends those who wait for a node that is lost.
+    // The connections are lost after this node's success. The driver ends nodes that wait in vain.
     if (has_told_ && !meeting_.is_whole() && options_.node > 0) code_ = 0;
   }
   return *code_;
 }
 
-/// Watches over everything that can change.
+/// Waits for output, signals, addresses or other agents, and handles the first three but output.
 void RankNode::wait_for_news() {
   std::vector<pollfd> files{{signals_, POLLIN, 0}};
   if (reads_addresses_) files.push_back({STDIN_FILENO, POLLIN, 0});
@@ -238,7 +242,7 @@ void RankNode::read_addresses() {
   }
 }
 
-/// A node that nobody tells the others holds its GPUs in vain.
+/// Ends this node if the addresses have not arrived in time: it would hold its GPUs in vain.
 void RankNode::give_up_without_addresses() {
   const auto limit = options_.addresses_within_ms;
   if (limit == 0 || now_ms() - began_ms_ < limit) return;
@@ -247,17 +251,17 @@ void RankNode::give_up_without_addresses() {
 }
 
 void RankNode::try_to_meet() {
-  std::string main, why;
+  std::string address, why;  // The first address, and why no connection with it is possible.
   for (std::size_t i = 0; i < (options_.is_met_first ? addresses_.size() : 1); ++i) {
-    const auto no = meeting_.connect(addresses_[i].c_str(), options_.port.c_str());
-    if (no.empty()) return meeting_.tell(Meeting::State::waits);
-    if (why.empty()) main = addresses_[i], why = no;
+    const auto failure = meeting_.connect(addresses_[i].c_str(), options_.port.c_str());
+    if (failure.empty()) return meeting_.tell(Meeting::State::waits);
+    if (why.empty()) address = addresses_[i], why = failure;
   }
   const auto waited = now_ms() - began_ms_;
   const auto reason = options_.node == 0
                           ? "cannot listen at the port " + options_.port + ": " + why
                           : "node " + std::to_string(options_.node) + " cannot reach node 0 at " +
-                                main + ":" + options_.port + ": " + why;
+                                address + ":" + options_.port + ": " + why;
   if (waited >= notice_after_ms && !has_noticed_) {
     has_noticed_ = true;
     write_whole(STDERR_FILENO, "pipe: " + reason + "; trying on\n");
@@ -284,8 +288,8 @@ std::string RankNode::filled(std::string value, unsigned local) const {
   return value;
 }
 
-/// Returns the GPUs that a process has of those of its node.
-/// @param all of the node; empty: numbers are written
+/// Returns the GPUs of a process, separated by commas.
+/// @param all the names of the node's GPUs; where a name is missing, the GPU's number is returned
 std::string RankNode::own_gpus(const std::vector<std::string>& all, unsigned local) const {
   std::string gpus;
   for (unsigned i = 0; i < options_.own_gpus; ++i) {
@@ -300,7 +304,7 @@ void RankNode::become(unsigned local) {
   sigprocmask(SIG_SETMASK, &before_, nullptr);
   for (const auto& name : options_.filled)
     if (const char* value = getenv(name.c_str())) {
-      // Slurm has written a list, and no mark.
+      // Slurm has written a list of GPUs; a value of the driver's contains a mark.
       const bool is_list =
           options_.own_gpus > 0 && name == "CUDA_VISIBLE_DEVICES" && !strchr(value, '{');
       const auto text = is_list ? own_gpus(parts_of(value), local) : filled(value, local);
@@ -314,7 +318,7 @@ void RankNode::become(unsigned local) {
   _exit(error == ENOENT ? 127 : 126);
 }
 
-/// Returns the process; -1 if it cannot be started.
+/// Starts a process of the node, and returns its identifier; -1 if it cannot be started.
 pid_t RankNode::start(unsigned local, int out, int err) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
@@ -347,7 +351,8 @@ void RankNode::begin() {
   ++begun_;
 }
 
-/// @param is_last processes that are left may hold the streams
+/// Passes available output on. @param is_last passes on all of it and closes the streams, which
+/// processes that are left may keep open
 void RankNode::pass_on(bool is_last) {
   for (auto& process : processes_)
     for (auto* stream : {&process.out, &process.err}) {
@@ -367,11 +372,11 @@ void RankNode::reap() {
     for (unsigned local = 0; local < options_.processes; ++local) {
       if (processes_[local].pid != child) continue;
       processes_[local].pid = -1;
-      take_end(local, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), used);
+      handle_end(local, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), used);
     }
 }
 
-void RankNode::take_end(unsigned local, int code, const rusage& used) {
+void RankNode::handle_end(unsigned local, int code, const rusage& used) {
   const bool is_enough = code == 0 && options_.first_is_enough && options_.node == 0 && local == 0;
   const bool has_failed = code != 0 && !is_ending_;
   const bool is_executed = code != 126 && code != 127;
@@ -382,7 +387,7 @@ void RankNode::take_end(unsigned local, int code, const rusage& used) {
   const auto microseconds = [](const timeval& each) {
     return each.tv_sec * 1'000'000LL + each.tv_usec;
   };
-  pass_on(false);  // The last words come before the end, as far as they are there.
+  pass_on(false);  // Output that has arrived is written before the line about the end.
   char line[200];
   snprintf(line, sizeof line, "!%u %d %s %lld %lld %ld\n", rank(local), code,
            begins_again ? "again"
@@ -428,7 +433,8 @@ void RankNode::obey(Meeting::Command command) {
   }
 }
 
-/// The processes of this node have ended; those that they have left end with them.
+/// Called once the processes of this node have ended. Kills the descendants that they have left,
+/// then returns an exit code from run(), or waits for the next begin.
 void RankNode::finish_ending() {
   if (!is_stopped_) {
     constexpr int max_looks = 100;
@@ -449,4 +455,4 @@ void RankNode::finish_ending() {
 
 int run_ranks(char** arguments) { return RankNode(read_options(arguments)).run(); }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

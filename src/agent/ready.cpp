@@ -14,12 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr int max_answer_wait = 2000;  // Milliseconds.
-constexpr int max_rest_wait = 200;     // For a part of the answer after its status.
-constexpr int max_rest_parts = 16;     // A server may send without end.
+constexpr int max_rest_wait = 200;  // Milliseconds, for each part of the answer after its status.
+constexpr int max_rest_parts = 16;  // A server may send without end.
 
 /// Returns a connection, or -1 with errno set.
 int connect_to(const sockaddr* address, socklen_t size) {
@@ -41,7 +41,7 @@ int connect_to(const sockaddr* address, socklen_t size) {
   return -1;
 }
 
-/// Reads what follows the status: a server whose answer is cut off may report an error.
+/// Reads the rest of the answer: a server whose answer is cut off may report an error in its log.
 void read_rest(int connection) {
   char part[4096];
   pollfd news{connection, POLLIN, 0};
@@ -113,4 +113,4 @@ int look_if_ready(const char* port, const char* path) {
   return ready ? 0 : 1;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
 std::optional<std::uint64_t> reported_count(const nlohmann::json& object, const char* name) {
   constexpr auto max_count = std::uint64_t{1} << 53U;
@@ -33,4 +33,4 @@ std::optional<std::chrono::milliseconds> read_reported_usage(const nlohmann::jso
   return running;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -11,14 +11,14 @@
 
 #include "core/usage.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Returns the member if it is a number that an agent writes: of microseconds, of at most 200
-/// years.
+/// Returns the member if it is an unsigned integer of at most 2^53, which JSON readers can hold
+/// exactly: microseconds of almost 300 years. Returns nothing for other values.
 std::optional<std::uint64_t> reported_count(const nlohmann::json& object, const char* name);
-/// Sets the values that the object has, but for those of GPUs.
+/// Sets the members of `usage` that the object has, except those of GPUs.
 /// @return how long the step's process ran
 std::optional<std::chrono::milliseconds> read_reported_usage(const nlohmann::json& object,
                                                              core::Usage& usage);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

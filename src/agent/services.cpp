@@ -14,7 +14,7 @@
 
 #include "agent/ready.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr int look_again = 100;  // Milliseconds.
@@ -25,7 +25,7 @@ bool make_file(const char* path) {
   return file >= 0;
 }
 
-/// Returns the exit code; 127 if the program cannot be executed.
+/// Runs a program and returns its exit code; 127 if it cannot be executed, 1 if a signal ended it.
 int run_check(char** command) {
   const pid_t child = fork();
   if (child == 0) {
@@ -39,6 +39,7 @@ int run_check(char** command) {
   return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/// Returns the number of files in the folder but hidden ones, such as `ended_file`.
 int ready_services(const char* folder) {
   DIR* entries = opendir(folder);
   if (!entries) return 0;
@@ -85,4 +86,4 @@ void end_services(const char* folder) {
   make_file(path);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -15,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 /// Standard input, split into frames.
 struct Input {
   bool has_begun = false, has_ended = false;
-  bool is_complete = false;  ///< The command's input ends after the pending bytes.
+  bool is_complete = false;  ///< `shell_input_ends` has arrived: nothing follows `pending`.
   bool has_new_size = false;
   winsize size{};
   char pending[16384];  ///< Bytes for the command that are not written yet.
@@ -35,7 +35,7 @@ struct Input {
   void take_head();
   unsigned char head_[8];
   unsigned head_size_ = 0;
-  std::uint32_t left_ = 0;  ///< Bytes missing from the frame.
+  std::uint32_t left_ = 0;  ///< Bytes of the present frame that have not arrived.
 };
 
 void Input::take_head() {
@@ -96,7 +96,7 @@ struct Shell {
     from.begin = from.end;  // The command has closed its input.
     if (input != output) close_input();
   }
-  /// Copies output of the terminal to standard output. @return false if there is none
+  /// Copies available output of the terminal to standard output. @return false if there is none
   bool show_output() {
     char buffer[16384];
     const ssize_t count = output >= 0 ? read(output, buffer, sizeof buffer) : -1;
@@ -111,7 +111,7 @@ struct Shell {
   }
 };
 
-/// Returns -1 while the command runs, else its exit code.
+/// Reaps ended children. Returns -1 while the command runs, else its exit code.
 int code_of_ended(pid_t command) {
   int status = 0;
   for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -149,11 +149,13 @@ int watch_shell(Shell& shell, int signals, Input& input) {
   }
 }
 
+/// Executes the command in this process. On failure, writes errno to the pipe `failure`.
+/// @param terminal path of the terminal that the command gets; null: `input` is its standard input
 [[noreturn]] void become_shell(char** command, int input, const char* terminal, int failure,
                                const sigset_t& mask) {
   if (terminal) {
     setsid();
-    input = open(terminal, O_RDWR);  // The controlling terminal of the session.
+    input = open(terminal, O_RDWR);  // Becomes the controlling terminal of the session.
     ioctl(input, TIOCSCTTY, 0);
     dup2(input, STDOUT_FILENO);
     dup2(input, STDERR_FILENO);
@@ -211,4 +213,4 @@ int run_shell(bool has_terminal, char** command) {
   return watch_shell(shell, signals, input);
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

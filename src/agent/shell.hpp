@@ -4,21 +4,24 @@
 
 #include <cstdint>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Frame lengths with a meaning of their own: see run_shell().
+/// Frame lengths that are commands instead of lengths: see run_shell().
 inline constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffffe,
                                shell_input_ends = 0;
 
-/// Runs the command once the user's end is connected, and returns its exit code. Standard input
-/// consists of frames, because a cluster forwards neither its end nor, reliably, the loss of the
-/// user: a big-endian length of four bytes, and the bytes. Three lengths have a meaning of their
-/// own: `shell_begins`, `shell_size` (two bytes of rows and two of columns of the terminal follow),
-/// `shell_input_ends`. At the end of the stream, the command gets SIGHUP.
+/// Runs the command once `shell_begins` has arrived, and returns the command's exit code. Standard
+/// input consists of frames, because a cluster does not forward the end of the input, and does not
+/// reliably forward the loss of the user's connection. A frame is a big-endian length of four bytes
+/// and the bytes. Three lengths are commands: `shell_begins`, `shell_size` (two bytes of rows and
+/// two of columns of the terminal follow), and `shell_input_ends`. At the end of the stream, the
+/// command gets SIGHUP.
 /// @param has_terminal the command gets a terminal, whose output is written to standard output
 int run_shell(bool has_terminal, char** command);
 
-/// Tells the driver by a termination message that the command cannot run. Returns the exit code.
+/// Tells the driver by a termination message (Kubernetes) that the command cannot be executed.
+/// @param error errno of execvp(3)
+/// @return the exit code, 126 or 127
 int write_not_executed(int error);
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -4,11 +4,13 @@
 
 #include "agent/waits.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
-constexpr long max_look_pause = 500, looks_in_limit = 4, max_wait = 60'000;
+constexpr long max_look_pause = 500, max_wait = 60'000;  // Milliseconds.
+constexpr long looks_in_limit = 4;
 
+/// Returns the milliseconds of the monotonic clock.
 long silence_clock() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -37,7 +39,7 @@ bool Silence::is_over_limit() {
   return is_reported_ = true;
 }
 
-int Silence::at_most(int pause) const {
+int Silence::limited_pause(int pause) const {
   const auto now = silence_clock();
   const auto take = [&](long next) {
     const long left = next > now ? shorter(next - now, max_wait) : 0;
@@ -65,4 +67,4 @@ std::optional<long> Silence::look_for_progress(std::initializer_list<pid_t> left
   return now - marked_;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -1,5 +1,5 @@
 /// @file
-/// How long a step has printed nothing, and whether it makes progress nevertheless.
+/// Measures how long a step has printed nothing, and whether the silent step makes progress.
 #pragma once
 
 #include <sys/types.h>
@@ -9,21 +9,24 @@
 
 #include "core/activity.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Times are milliseconds.
+/// The silence of a step. All times are milliseconds.
 class Silence {
  public:
   /// @param limit 0: the step may be silent
   /// @param counts_progress a step that computes, reads or writes is not stalled
   Silence(long limit, bool counts_progress);
+  /// Begins a new silence, because the step has printed something.
   void heard();
   /// Returns true once for each silence that reaches the limit.
   bool is_over_limit();
-  /// Returns the shorter of `pause` and the time until there is something to look at; -1: never.
-  int at_most(int pause) const;
-  /// Looks whether the step makes progress, when it is time to. Returns how long ago it last did,
-  /// if that is to be told: four times within the limit at most.
+  /// Returns the shorter of `pause` and the time until the next call of is_over_limit() or
+  /// look_for_progress() can matter. A `pause` of -1 is an endless one, and so is the result -1.
+  int limited_pause(int pause) const;
+  /// Looks whether the step makes progress, if the last look is long enough ago. Returns how long
+  /// ago the last progress was if that is to be reported, which is at most four times within the
+  /// limit; otherwise nothing.
   /// @param left_out children that are not a part of the step
   std::optional<long> look_for_progress(std::initializer_list<pid_t> left_out);
 
@@ -31,8 +34,8 @@ class Silence {
   const long limit_, look_pause_;
   const bool counts_progress_;
   long heard_ = 0, marked_ = 0, next_look_ = 0, next_report_ = 0;
-  core::Activity mark_;  ///< What was done until the last progress, at `marked_`.
+  core::Activity mark_;  ///< The step's activity at its last progress, which was at `marked_`.
   bool is_reported_ = false, has_news_ = false;
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -7,14 +7,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 using Number = unsigned long long;
 
 constexpr long thousand = 1000, million = 1'000'000;
-// The rates for local containers: a sample every tenth of a second, later every hundredth of the
-// step's running time.
+// Milliseconds. As for local containers, there is a sample every tenth of a second, and later
+// whenever a hundredth of the step's running time has passed.
 constexpr long min_pause = 100, max_pause = 10'000, pause_share = 100;
 
 long milliseconds_between(const timespec& from, const timespec& to) {
@@ -144,4 +144,4 @@ std::size_t UsageMeter::write(char* text, const GpuWatch& gpus) {
   return length;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

@@ -10,9 +10,9 @@
 
 #include "agent/gpu_watch.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 
-/// Space for each GPU, and for the rest.
+/// The largest size of the usage as JSON: 384 bytes for each GPU, and 512 for the rest.
 constexpr std::size_t max_usage = gpu::SmiSamples::max_gpus * 384 + 512;
 
 class UsageMeter {
@@ -20,7 +20,8 @@ class UsageMeter {
   /// Begins the measurement; call it when the step has been started.
   /// @param has_own_group the control group at /sys/fs/cgroup belongs to this container alone
   explicit UsageMeter(bool has_own_group);
-  /// Samples the memory in use if due. Returns milliseconds until the next sample; -1: never.
+  /// Samples the memory in use if a sample is due. Returns the milliseconds until the next sample;
+  /// -1 if there is never one, because the control group is not the container's own.
   int sample();
   /// Adds the usage of an ended child, including the child's own ended children.
   void add(const rusage& used);
@@ -32,9 +33,10 @@ class UsageMeter {
 
   const bool has_own_group_, is_unified_;
   timespec start_{}, next_{};
-  unsigned long long peak_ = 0, largest_ = 0;  ///< Bytes of all processes, of the largest one.
+  unsigned long long peak_ = 0;                ///< Bytes: the largest memory of all processes.
+  unsigned long long largest_ = 0;             ///< Bytes: the memory of the largest process.
   unsigned long long user_ = 0, system_ = 0;   ///< Microseconds.
   unsigned long long read_ = 0, written_ = 0;  ///< Bytes.
 };
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

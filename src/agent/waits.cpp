@@ -12,7 +12,7 @@
 #include "core/rank_variables.hpp"
 #include "core/shell_prelude.hpp"
 
-namespace pipeline::kubernetes_api {
+namespace pipeline::agent {
 namespace {
 
 constexpr std::size_t max_processes = 4096, max_threads = 1024, max_kinds = 8;
@@ -52,7 +52,7 @@ bool read_stat(const char* path, char& state, pid_t& parent) {
   return true;
 }
 
-/// Calls `use` for each entry of the folder that is a number, at limit `limit` times.
+/// Calls `use` for each entry of the folder that is a number, at most `limit` times.
 template <class Use>
 void each_number(const char* folder, std::size_t limit, Use use) {
   DIR* const entries = opendir(folder);
@@ -67,7 +67,7 @@ void each_number(const char* folder, std::size_t limit, Use use) {
 
 Process all[max_processes];
 
-/// Fills `all`, and returns the number of processes.
+/// Fills `all` with the processes but those left out, and returns their number.
 std::size_t find_processes(std::initializer_list<pid_t> left_out) {
   std::size_t count = 0;
   each_number("/proc", max_processes, [&](pid_t pid) {
@@ -122,7 +122,7 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
 
 char rank_variables[max_rank_variables];
 
-/// Returns the rank of a process of a node with several; -1 for others.
+/// Returns the rank of a process on a node with several ranks; -1 for any other process.
 long rank_of(pid_t process) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/environ", process);
@@ -141,7 +141,7 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   Kind kinds[max_kinds];
   const std::size_t count = find_kinds(process, kinds);
   if (count == 0) return 0;
-  // Room for what stands before the user's text, too.
+  // Space also for the prelude that `pipe` puts before the user's command, which is removed below.
   char path[64], command[max_command + core::shell_prelude.size()];
   snprintf(path, sizeof path, "/proc/%d/cmdline", process);
   std::size_t length = read_proc(path, command, sizeof command);
@@ -172,7 +172,7 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
 
 /// Returns utime, stime, cutime and cstime, which are fields 14 to 17 of proc_pid_stat(5).
 unsigned long ticks_in(const char* stat) {
-  const char* at = strrchr(stat, ')');  // Of the second field.
+  const char* at = strrchr(stat, ')');  // The end of the second field, the name.
   for (int field = 2; at && field < 14; ++field) at = strchr(at + 1, ' ');
   unsigned long sum = 0;
   for (int i = 0; at && i < 4; ++i) {
@@ -226,4 +226,4 @@ std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out) {
   return end;
 }
 
-}  // namespace pipeline::kubernetes_api
+}  // namespace pipeline::agent

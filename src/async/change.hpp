@@ -1,5 +1,5 @@
 /// @file
-/// Wakes the coroutine that looks at a state when the state has changed.
+/// Wakes the coroutine that waits for changes of a state.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@
 
 namespace pipeline::async {
 
-/// A change counts although nobody waits for it: the next wait() then returns at once. The object
-/// must outlive its waiter. wait() may also return without a change, so the waiter checks the
-/// state.
+/// A notification from one coroutine to another that a state has changed. If nobody waits when
+/// tell() is called, the next wait() returns at once. The object must outlive its waiter, of which
+/// there is at most one. wait() may also return without a change, so the waiter checks the state.
 class Change {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -14,7 +14,8 @@ namespace pipeline::async {
 /// Forwards the stops of `outer` to source(), and stops source() itself when the time is up.
 class Deadline {
  public:
-  /// @param time unset for no limit
+  /// @param time from now; unset for no limit
+  /// @param how the level to which source() is stopped when the time is up
   Deadline(const asio::any_io_executor& executor, core::CancelSource& outer,
            std::optional<Duration> time, core::StopLevel how)
       : timeout_(executor,

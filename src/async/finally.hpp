@@ -1,5 +1,6 @@
 /// @file
-/// Cleans up after a coroutine, whatever its end: a destructor cannot await.
+/// Cleans up after a coroutine that has returned or thrown. A destructor cannot do this if the
+/// clean-up has to be awaited.
 #pragma once
 
 #include <exception>

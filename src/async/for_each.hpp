@@ -1,5 +1,6 @@
 /// @file
-/// The same work for many items, some of them at a time.
+/// Concurrent work on the items of a container, with a fixed limit. parallel.hpp has the variant
+/// for indices, whose limit may change.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 
 namespace pipeline::async {
 
-/// Calls `work`, which returns a Task<>, for each item, at most `max_running` at a time. Once one
-/// has failed no other begins, and when all have ended the first error is thrown.
+/// Calls `work`, which returns a Task<>, for each item, at most `max_running` at a time. Once a
+/// task has failed no other begins, and when all running ones have ended the first error is thrown.
 template <class Items, class Work>
 Task<> for_each(Items& items, std::size_t max_running, Work&& work) {
   static_assert(is_safe_in_await<Work>);
@@ -21,14 +22,14 @@ Task<> for_each(Items& items, std::size_t max_running, Work&& work) {
   TaskGroup workers(co_await asio::this_coro::executor, [&](const std::exception_ptr& error) {
     if (error && !failed) failed = error;
   });
-  const auto go = [&]() -> Task<> {
+  const auto work_on_items = [&]() -> Task<> {
     while (next != std::end(items) && !failed) {
       auto& item = *next++;
       co_await work(item);
     }
   };
   for (auto count = std::min(max_running, std::size(items)); count > 0; --count)
-    workers.spawn(go());
+    workers.spawn(work_on_items());
   co_await workers.join();
   if (failed) std::rethrow_exception(failed);
 }

@@ -6,8 +6,9 @@
 
 namespace pipeline::async {
 
-/// Waiters pass while the gate is open. The gate is closed at first and may be closed again. The
-/// loop resumes waiters; open() never does so itself. The gate must outlive its waiters.
+/// wait() returns once the gate is open. The gate is closed at first and may be closed again.
+/// open() does not resume the waiters itself; the event loop does so later. The gate must outlive
+/// its waiters.
 class Gate {
  public:
   explicit Gate(const asio::any_io_executor& executor)

@@ -10,8 +10,8 @@
 
 namespace pipeline::async {
 
-/// The task starts with the construction. Its creator must join it before destruction, also when an
-/// exception is thrown in between.
+/// The constructor starts the task. The creator must await join() before this object is destroyed,
+/// also when an exception is thrown in between.
 class JoinableTask {
  public:
   /// @param on_done called at the end, also after an error; must not throw
@@ -28,7 +28,7 @@ class JoinableTask {
   JoinableTask& operator=(const JoinableTask&) = delete;
   bool done() const { return done_.is_open(); }
   const std::exception_ptr& error() const { return error_; }
-  /// Returns once the task has ended; its exception stays in error().
+  /// Returns once the task has ended. Does not throw the task's exception, which error() returns.
   Task<> join() { return done_.wait(); }
 
  private:

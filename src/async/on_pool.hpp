@@ -11,8 +11,8 @@
 namespace pipeline::async {
 
 /// Runs blocking work on a thread of the pool and resumes the coroutine on its own executor. Work
-/// that has begun ends by itself: a cancellation does not reach it, because Asio would emit it on
-/// the pool's thread, beside the end of the work.
+/// that has begun is not cancelled: Asio would emit the cancellation on the pool's thread, where it
+/// races with the end of the work.
 template <class Work>
 Task<std::invoke_result_t<Work>> on_pool(asio::thread_pool& pool, Work work) {
   co_return co_await asio::co_spawn(

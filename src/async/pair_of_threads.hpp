@@ -10,8 +10,9 @@
 
 namespace pipeline::async {
 
-/// Where the machine has only one thread left, the constructor throws; asio::thread_pool(2) would
-/// wait for its first thread for ever.
+/// A pool of two threads whose constructor throws if the second thread cannot be started.
+/// asio::thread_pool(2) would instead wait for its first thread for ever. The destructor drops work
+/// that has not begun.
 class PairOfThreads {
  public:
   PairOfThreads() : second_([this] { pool_.attach(); }) {}

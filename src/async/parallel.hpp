@@ -1,5 +1,6 @@
 /// @file
-/// Concurrent work on many items.
+/// Concurrent work on many items, which are given by their indices. for_each.hpp has the variant
+/// for the items of a container.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +26,9 @@ inline Task<> for_each(std::size_t count, const std::function<std::size_t()>& li
   std::deque<JoinableTask> workers;
   std::function<void()> start_others;
   const auto worker = [&]() -> Task<> {
-    co_await asio::post(executor, asio::use_awaitable);  // Not within start_others().
-    // The last worker continues under any limit.
+    // Resumes later: otherwise start_others() would run the worker's first item itself.
+    co_await asio::post(executor, asio::use_awaitable);
+    // The last worker continues even under a limit of 0, so that the work ends.
     while (next < count && !error && (running == 1 || running <= limit())) {
       const auto item = next++;
       try {
@@ -53,6 +55,7 @@ inline Task<> for_each(std::size_t count, const std::function<std::size_t()>& li
   if (error) std::rethrow_exception(error);
 }
 
+/// Calls `work(0)`, ..., `work(count - 1)` as above, with a fixed limit.
 inline Task<> for_each(std::size_t count, std::size_t limit,
                        const std::function<Task<>(std::size_t)>& work) {
   const std::function<std::size_t()> fixed = [limit] { return limit; };

@@ -5,7 +5,7 @@
 namespace pipeline::async {
 namespace {
 
-/// A server that asks for more is asked again earlier.
+/// The longest pause that a server can ask for.
 constexpr std::chrono::seconds max_wanted{300};
 
 }  // namespace

@@ -13,15 +13,16 @@ namespace pipeline::async {
 
 /// Bounds the retries of a request whose server is unreachable, overloaded or broken.
 struct RetryPolicy {
-  std::chrono::milliseconds first_pause{800},
-      max_pause{30'000};  ///< The pause doubles after each try, with jitter.
-  unsigned max_tries = 10;
-  /// For a caller that does not wait for long: the maximum number of tries that no server answers,
-  /// not even with an error, and the time after which no retry begins.
+  /// The pause doubles after each try, up to the maximum, with jitter.
+  std::chrono::milliseconds first_pause{800}, max_pause{30'000};
+  unsigned max_tries = 10;  ///< Including the first.
+  /// The maximum number of tries that no server answers, not even with an error.
   unsigned max_unanswered = max_tries;
+  /// The time after which no retry begins.
   std::chrono::milliseconds patience = std::chrono::hours(24);
 
-  /// Returns the same for such a caller.
+  /// Returns the policy for a caller that waits some 20 seconds at most.
+  /// @param unanswered the new `max_unanswered`
   RetryPolicy impatient(unsigned unanswered) const {
     auto policy = *this;
     policy.max_unanswered = unanswered;
@@ -40,10 +41,12 @@ class Backoff {
   std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
   /// Counts a try that no server has answered; to be called before exhausted().
   void was_unanswered() { ++unanswered_; }
+  /// Returns whether the policy permits no other try.
   bool exhausted() const {
     return tries_ + 1 >= policy_.max_tries || unanswered_ >= policy_.max_unanswered ||
            std::chrono::steady_clock::now() - began_ >= policy_.patience;
   }
+  /// Begins to count anew, after a success; `patience` is still measured from the construction.
   void reset() { tries_ = unanswered_ = 0; }
 
  private:

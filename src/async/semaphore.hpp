@@ -12,6 +12,7 @@ namespace pipeline::async {
 /// A number of slots. When a slot is released, the waiter with the lowest rank gets it.
 class Semaphore {
  public:
+  /// @param count of slots
   explicit Semaphore(unsigned count) : free_(count) {}
   bool try_acquire() {
     if (free_ == 0) return false;

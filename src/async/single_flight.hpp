@@ -14,15 +14,18 @@
 
 namespace pipeline::async {
 
-/// Computes each value once for all callers. A permanent failure (BuildError) is kept. Other
-/// failures are forgotten, as is a failure caused by the cancellation of the caller that runs the
-/// work: the next caller tries again.
+/// Computes each value once for all callers. A BuildError is a permanent failure: all later callers
+/// get it, too. Other failures are thrown to the callers that wait, and the next caller tries
+/// again. If the caller that runs the work is cancelled, one of the waiting callers takes the work
+/// over.
 template <class Result>
 class SingleFlight {
  public:
   explicit SingleFlight(asio::io_context& loop) : loop_(loop) {}
 
-  /// Calls `make`, which returns a Task<Result>, unless another caller has done so.
+  /// Returns the value, for which the first caller's `make` is called, which returns a
+  /// Task<Result>.
+  /// @param cancel of the caller; null: it is never cancelled
   template <class Make>
   Task<Result> get(const std::string& key, Make&& make, core::CancelSource* cancel) {
     static_assert(is_safe_in_await<Make>);
@@ -56,11 +59,12 @@ class SingleFlight {
       co_return *job->result;
     }
   }
-  /// Returns the finished value; null while it is being computed, or before.
+  /// Returns the value; null before its computation has succeeded.
   const Result* find(const std::string& key) const {
     const auto found = results_.find(key);
     return found == results_.end() ? nullptr : &found->second;
   }
+  /// Sets the value that later callers get.
   void set(const std::string& key, Result result) {
     jobs_.erase(key);
     results_.insert_or_assign(key, std::move(result));
@@ -80,8 +84,8 @@ class SingleFlight {
     bool cancelled = false;
   };
   asio::io_context& loop_;
-  std::map<std::string, std::shared_ptr<Job>> jobs_;  ///< In progress, or failed for good.
-  std::map<std::string, Result> results_;  ///< Apart, because a job has a timer: some 300 bytes.
+  std::map<std::string, std::shared_ptr<Job>> jobs_;  ///< In progress, or failed permanently.
+  std::map<std::string, Result> results_;  ///< Not in jobs_, because a Job takes some 300 bytes.
 };
 
 }  // namespace pipeline::async

@@ -1,11 +1,11 @@
 /// @file
-/// Exceptions of libraries for which the system is to blame: refused calls, exhausted limits.
+/// Exceptions of libraries that the operating system causes: refused calls, exhausted limits.
 #pragma once
 
 namespace pipeline::async {
 
-/// Within a handler: throws what is handled, as an EnvironmentError if the system lacked something
-/// or refused a call.
+/// Rethrows the exception that is being handled: as an EnvironmentError if a system call failed or
+/// memory is exhausted, otherwise unchanged. Must be called in an exception handler.
 [[noreturn]] void rethrow_as_environment_error();
 
 }  // namespace pipeline::async

@@ -32,8 +32,9 @@ namespace pipeline::async {
 template <class T = void>
 using Task = asio::awaitable<T>;
 
-/// True if a `T&&` may be a temporary in a co_await expression: g++ 12 destroys a closure that was
-/// written there twice, so that it has to capture by reference, or be a named object.
+/// True if a `T&&` may be a temporary in a co_await expression. g++ 12 destroys a closure twice
+/// that is written in such an expression; the closure has to capture by reference, or be a named
+/// object.
 template <class T>
 constexpr bool is_safe_in_await =
     std::is_lvalue_reference_v<T> || std::is_trivially_destructible_v<T>;

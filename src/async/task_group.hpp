@@ -10,8 +10,8 @@
 
 namespace pipeline::async {
 
-/// The group must outlive its tasks: its owner awaits join() before destroying it, or what the
-/// tasks refer to.
+/// The owner must await join() before the group is destroyed, and before anything is destroyed that
+/// the tasks refer to.
 class TaskGroup {
  public:
   /// @param on_end called after each task, with its exception or null; must not throw
@@ -30,7 +30,7 @@ class TaskGroup {
     });
   }
   bool is_empty() const { return running_ == 0; }
-  /// Returns once no task is left, those included that begin meanwhile.
+  /// Returns once all tasks have ended, including those that were spawned meanwhile.
   Task<> join() {
     while (!is_empty()) {
       ended_.close();

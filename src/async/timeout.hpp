@@ -1,5 +1,5 @@
 /// @file
-/// A function that is called when a time is over.
+/// A function that is called after some time.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 
 namespace pipeline::blobs {
 
-/// A key beside the address that a kind of store knows.
+/// A setting of a kind of store, written beside the address, such as `region`.
 struct Option {
   enum class Type { text, boolean, file, server, choice };  ///< `server`: `https://HOST[:PORT]`.
   std::string name;
@@ -25,7 +25,7 @@ std::optional<std::string> read_address(const std::string& text, const std::file
 /// Returns the options of the address's kind; for an empty address those of all kinds.
 std::vector<Option> options_of(std::string_view url);
 
-/// Returns true if pods without shared files reach the store at this address.
+/// Returns true if pods that share no files with this machine can reach the store at this address.
 bool can_presign(std::string_view url);
 
 /// Returns one address of each kind.

@@ -1,7 +1,8 @@
 /// @file
-/// The port to a remote store: blobs by key, of S3-compatible servers, of a shared folder, ... A
-/// new kind of store is a folder beside `s3/` with a class that implements BlobStore and a Kind
-/// (kind.hpp), and its name in src/CMakeLists.txt. tests/support/blob_conformance.hpp is its test.
+/// The port to a remote store: blobs by key, kept by an S3-compatible server, in a shared folder,
+/// or elsewhere. A new kind of store is a folder beside `s3/` with a class that implements
+/// BlobStore and a Kind (kind.hpp), and its name in src/CMakeLists.txt. Each kind has to pass the
+/// test tests/support/blob_conformance.hpp.
 #pragma once
 
 #include <chrono>
@@ -25,13 +26,14 @@
 
 namespace pipeline::blobs {
 
-/// A server answers 503 for some seconds at a time, so pauses start short.
+/// The retries of requests to stores. An overloaded server answers 503 for some seconds at a time,
+/// so pauses start short.
 inline constexpr async::RetryPolicy store_retries{std::chrono::milliseconds(200),
                                                   std::chrono::milliseconds(10'000), 12};
 
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-/// The store answered, and refused. A store that does not answer is a plain EnvironmentError.
+/// The store answered, and refused. If a store does not answer, a plain EnvironmentError is thrown.
 class BlobError : public core::EnvironmentError {
  public:
   enum class Kind {
@@ -51,15 +53,16 @@ class BlobError : public core::EnvironmentError {
 /// Content to upload; read in pieces, and again for a retry, by one thread at a time.
 struct Body {
   std::uint64_t size = 0;
-  std::function<std::size_t(std::uint64_t offset, std::span<char> into)>
-      read;  ///< Reads at an offset; returns 0 only at the end, throws on failure.
+  /// Reads bytes at an offset and returns their number, which is 0 only at the end. Throws on
+  /// failure.
+  std::function<std::size_t(std::uint64_t offset, std::span<char> into)> read;
 };
 Body body_of(std::string text);
 
-/// Returns the error of a blob that is read as a text.
+/// Returns the error for a blob that is too large to be read into memory as a text.
 BlobError too_large(const std::string& key, const std::string& url);
 
-/// A part of a blob. A blob that ends earlier has the shorter part.
+/// A part of a blob, in bytes. If the blob ends within the range, the part ends there.
 struct Range {
   std::uint64_t begin = 0, size = unlimited;
 };
@@ -69,7 +72,7 @@ struct Tagged {
   std::string text, tag;
 };
 
-/// A blob of a list.
+/// A blob in a list of blobs.
 struct Entry {
   std::string key;
   std::uint64_t size = 0;
@@ -83,20 +86,20 @@ struct Attestation {
   std::string crc64nvme;  ///< Of the whole blob, in base64; empty if the server keeps none.
 };
 
-/// An upload in parts that was begun, and neither completed nor aborted.
+/// An upload in parts that was begun, but neither completed nor aborted.
 struct OpenUpload {
   std::string key, id;
   std::chrono::system_clock::time_point begun;  ///< By the clock of the store's machine.
 };
 
-/// How pods reach the store, which have no keys for it and see no files of this machine.
+/// Gives access to the store to pods, which have no access keys and see no files of this machine.
 class PodAccess {
  public:
   virtual ~PodAccess() = default;
 
   enum class Method { read, write };
-  /// Returns a URL that allows this request without keys, for 7 days or until temporary keys
-  /// expire.
+  /// Returns a URL that allows this request without access keys, for 7 days or until temporary
+  /// access keys expire.
   virtual async::Task<std::string> presigned(Method method, std::string key) = 0;
   /// Many presigned URLs, split into their common text before and after a number, and one
   /// signature each.
@@ -116,7 +119,7 @@ class PodAccess {
     std::string before, after;
     std::vector<std::string> signatures;
   };
-  /// Returns the URLs by which these blobs are read, all signed at the same time.
+  /// Returns the URLs by which the blobs of these keys are read, all signed at the same time.
   virtual async::Task<KeyedUrls> presigned_reads(std::vector<std::string> keys) = 0;
 
   // Uploads in parts: the blob appears, as a whole, once its upload is completed.
@@ -126,51 +129,54 @@ class PodAccess {
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
   virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
-  /// Returns the open uploads of all keys; nothing if the server does not list them, or not for
-  /// these keys (s3:ListBucketMultipartUploads).
+  /// Returns the open uploads of all blobs. Returns none if the server does not list uploads, or
+  /// the access keys do not permit a list (s3:ListBucketMultipartUploads).
   virtual async::Task<std::vector<OpenUpload>> open_uploads() = 0;
-  /// Returns nothing if there is no such blob.
+  /// Returns the server's description of a blob, or nothing if there is no such blob.
   virtual async::Task<std::optional<Attestation>> attest(std::string key) = 0;
 
-  /// Returns the certificates by which pods know the server, as PEM text; empty: those of any
-  /// system.
+  /// Returns the CA certificates with which pods verify the server, as PEM text; empty if the CAs
+  /// of their own system suffice.
   virtual std::string authorities() const = 0;
   /// Returns the settings by which a program in a pod opens the store.
   /// @param authorities the file in the pod with authorities()
   virtual settings::RemoteStoreSettings settings_in_pod(
       const std::filesystem::path& authorities) const = 0;
-  /// Variables of such a program, which must never be shown.
+  /// Access keys for a program in a pod. They must never be shown.
   struct Keys {
-    std::map<std::string, std::string> variables;
+    std::map<std::string, std::string> variables;  ///< Environment variables with the keys.
     std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
-    std::optional<std::chrono::system_clock::time_point> expiry;  ///< If it is known.
+    std::optional<std::chrono::system_clock::time_point> expiry;  ///< Unset if it is not known.
   };
+  /// Returns the access keys of this process.
   virtual async::Task<Keys> keys_for_pod() = 0;
 };
 
-/// Keys are `a/b/c`: names of letters, digits and `-._=+`, none of them `.` or `..`, none of them
-/// beginning with `.pipe-`; no key is the folder of another one. All functions throw BlobError, and
-/// EnvironmentError if the store cannot be reached. Callbacks run on the loop's thread.
+/// A remote store. A key is `a/b/c`: names that consist of letters, digits and `-._=+`, are not `.`
+/// or `..`, and do not begin with `.pipe-`. No key is the folder of another key. All functions
+/// throw BlobError, and EnvironmentError if the store cannot be reached. Callbacks run on the
+/// loop's thread.
 class BlobStore {
  public:
   virtual ~BlobStore() = default;
 
   /// Returns the store's address for messages: `s3://team/pipe`.
   virtual std::string url() const = 0;
-  /// Gives calls up that have no source of their own once `run` is stopped at once; probe() at any
-  /// stop. `run` must outlive this object. A second call replaces the source of the first, for the
-  /// calls from then on; none that was given up may still be in progress.
+  /// Makes `run` cancel the calls that are made without a CancelSource of their own: probe() at any
+  /// stop of `run`, the others at an immediate stop. `run` must outlive this object. A second call
+  /// replaces the source for calls from then on; no cancelled call may still be in progress.
   virtual void stop_calls_by(core::CancelSource& /*run*/) {}
-  /// Returns null for a store that pods cannot reach by presigned URLs (Kind::can_presign).
+  /// Returns the access for pods; null if they cannot reach the store by presigned URLs
+  /// (Kind::can_presign).
   virtual PodAccess* pod_access() { return nullptr; }
-  /// Size up to which copy() makes no traffic, and does not fail.
+  /// Returns the size in bytes up to which the store can copy() a blob.
   virtual std::uint64_t max_copy_bytes() const { return unlimited; }
 
-  /// Writes, reads and removes a small blob. Throws EnvironmentError that names the missing
-  /// permission.
+  /// Checks the access by writing, reading and removing a small blob. Throws EnvironmentError with
+  /// the missing permission.
   virtual async::Task<> probe() = 0;
   virtual async::Task<bool> has(std::string key) = 0;
-  /// Writes a blob. Readers see the old one or the new one, never a part.
+  /// Writes a blob. Readers see the old content or the new content, never a part.
   virtual async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr) = 0;
   /// Reads a range of a blob. Each byte is passed once and in order, even after interruptions.
   virtual async::Task<> get(std::string key, Range range,
@@ -181,17 +187,20 @@ class BlobStore {
   virtual async::Task<std::optional<std::uint64_t>> size_for_ranges(std::string /*key*/) {
     co_return std::nullopt;
   }
-  /// Returns the number of such ranges, or of other requests, that the store bears at present.
+  /// Returns how many ranges to read at a time at present, in view of the store's recent speed and
+  /// errors.
   virtual std::size_t connection_limit() const { return max_connections; }
   /// Returns a blob with its tag, or nothing if it does not exist. Throws BlobError
-  /// (damaged_blob) above 64 MiB. For callers that can do without it: retries for 20 seconds at
-  /// most, and a few times only where no server can be reached.
+  /// (damaged_blob) above 64 MiB. Intended for callers that can do without the blob: retries for 20
+  /// seconds at most, and only a few times if no server can be reached.
   virtual async::Task<std::optional<Tagged>> find_tagged(std::string key,
                                                          core::CancelSource* cancel = nullptr) = 0;
-  /// Writes a small blob if the present one has this tag; for an empty tag, if there is none. Such
-  /// a key is never written by put(). Returns the new tag, or nothing if it is not so, which can
-  /// also be the work of this call, if the response to its first request was lost. Servers without
-  /// conditional writes, such as rclone's, write it in any case and return an empty tag.
+  /// Writes a small blob if the present blob has this tag, or, for an empty tag, if there is none.
+  /// A key that is written so is never written by put(). Returns the new tag, or nothing if the
+  /// condition does not hold. This may be the work of this call: if the response to its first
+  /// request was lost, the retry finds the blob that this call itself has written. Servers without
+  /// conditional writes, such as rclone's, write the blob in any case; the returned tag is then
+  /// empty.
   virtual async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                          std::string tag) = 0;
   /// Returns all blobs whose keys begin with the prefix. Throws EnvironmentError for more than a
@@ -202,9 +211,9 @@ class BlobStore {
   virtual async::Task<std::vector<std::string>> folders(std::string folder) = 0;
   /// Removes a blob; a missing blob is not an error.
   virtual async::Task<> remove(std::string key) = 0;
-  /// Copies a blob without a transfer of its content.
-  /// @param bytes its size, if that is known: a large blob is copied in the parts in which a pod
-  ///        has written it, so that its tag stays the same
+  /// Copies a blob within the store, without a transfer to this machine.
+  /// @param bytes size of the blob; 0 if it is not known. A large blob of known size is copied in
+  ///        parts of the size in which a pod writes them, so that its tag stays the same
   virtual async::Task<> copy(std::string from, std::string to, std::uint64_t bytes = 0) = 0;
 
   /// Returns the keys of entries().

@@ -1,6 +1,6 @@
 /// @file
-/// CRC-64/NVME, the checksum that S3 keeps of a whole object, however it was uploaded: the
-/// polynomial 0xAD93D23594C93659, reflected.
+/// CRC-64/NVME, with the polynomial 0xAD93D23594C93659, reflected. S3 keeps this checksum for a
+/// whole object, also if the object was uploaded in parts.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ class Crc64Nvme {
 
  private:
   using Tables = std::array<std::array<std::uint64_t, 256>, 8>;
-  /// Returns the sums of a byte before 0 to 7 bytes that are 0.
+  /// Returns in table I the sum of each byte when I zero bytes follow (slicing by 8).
   static constexpr Tables make_tables() {
     constexpr std::uint64_t polynomial = 0x9A6C9329AC4BC9B5;
     Tables made{};

@@ -8,8 +8,9 @@
 namespace pipeline::blobs {
 namespace {
 
-/// Decodes a character that is written as its number, as servers in Go write quotes: `&#39;`,
-/// `&#x27;`. Returns the length of that; 0 if the text does not begin with one.
+/// Decodes a character reference at the beginning of the text, such as `&#39;` or `&#x27;`, as
+/// which servers in Go write quotes. Returns the reference's length; 0 if the text does not begin
+/// with one.
 std::size_t decode_number(std::string_view text, std::string& result) {
   if (!text.starts_with("&#")) return 0;
   const bool is_hex = text.substr(2).starts_with('x');
@@ -57,7 +58,7 @@ std::vector<std::string_view> xml_elements(std::string_view xml, std::string_vie
     const auto end = xml.find(close, begin);
     if (end == xml.npos) break;
     texts.push_back(xml.substr(begin, end - begin));
-    begin = end;  // Else a text of many beginnings and one end has more to copy than any memory.
+    begin = end;  // Otherwise many opening tags and one closing tag would need unbounded memory.
   }
   return texts;
 }
@@ -69,7 +70,7 @@ std::vector<std::string> xml_texts(std::string_view xml, std::string_view elemen
 }
 
 bool is_retryable(long status, std::string_view code) {
-  // 501: a header or request that the server does not know.
+  // The status 501 (Not Implemented) is permanent: the server does not know the header or request.
   return (status >= 500 && status != 501) || status == 429 || status == 408 || code == "SlowDown" ||
          code == "RequestTimeout" || code == "OperationAborted";
 }

@@ -1,5 +1,6 @@
 /// @file
-/// A large object in a file that is written in any order and hashed in order, for pipe and stager.
+/// The ranges of a large object that is downloaded to a file: they are written in any order, and
+/// hashed in order. Used by `pipe` and by the stager.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +18,7 @@
 
 namespace pipeline::blobs {
 
-/// The ranges of an object behind its first one.
+/// The ranges of an object after its first range (transfer_plan.hpp), numbered from 0.
 struct FileRanges {
   struct Span {
     std::uint64_t begin, end;

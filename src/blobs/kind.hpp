@@ -16,7 +16,7 @@ struct Kind {
   std::string_view example;  ///< An example of an address.
   bool can_presign;          ///< BlobStore::pod_access() is not null.
   std::vector<Option> options;
-  /// Same as blobs::read_address(), for addresses of this kind.
+  /// Implements blobs::read_address() for addresses of this kind.
   std::optional<std::string> (*read_address)(const std::string& text,
                                              const std::filesystem::path& base);
   std::unique_ptr<BlobStore> (*open)(asio::io_context& loop,
@@ -27,7 +27,8 @@ struct Kind {
 /// Returns the kinds of the line `pipeline_blob_stores` of src/CMakeLists.txt.
 std::span<const Kind* const> kinds();
 
-/// Makes no request. Throws InputError for an address of no kind, and for invalid options.
+/// Returns the store of these settings. Makes no request. Throws InputError for invalid options,
+/// and for an address that belongs to no kind of store.
 std::unique_ptr<BlobStore> open(asio::io_context& loop,
                                 const settings::RemoteStoreSettings& settings,
                                 async::RetryPolicy retry_policy = store_retries);

@@ -26,12 +26,14 @@ void check_range(const std::string& key, std::uint64_t received, const Range& ra
     throw UnusableBlob("cannot use " + key + ": it became shorter while it was read");
 }
 
+/// The result of reading the first range.
 struct First {
-  std::uint64_t total;
-  Pace pace;
+  std::uint64_t total;  ///< Bytes of the whole blob.
+  Pace pace;            ///< How fast the first range arrived.
 };
 
-/// Reads the first range, and the whole blob if it is better read so; otherwise returns its size.
+/// Reads the first range. If the blob ends there, or the store does not support ranges, reads the
+/// whole blob and returns nothing.
 async::Task<std::optional<First>> read_first(BlobStore& store, const std::string& key,
                                              std::function<void(std::string_view)> on_bytes,
                                              core::CancelSource* cancel) {
@@ -65,7 +67,7 @@ async::Task<> read_stream(BlobStore& store, std::string key,
     co_return co_await store.get(key, Range{first_range, unlimited}, on_bytes, cancel);
   const FileRanges ranges{first->total, range_in_memory};
   std::map<std::size_t, std::string> waiting;  // Ranges that were received, by number.
-  std::size_t begun = 0, due = 0;
+  std::size_t begun = 0, due = 0;  // Number of begun ranges; the range that is passed on next.
   const std::function<std::size_t()> limit = [&] {
     return begun < due + ranges_in_memory ? store.connection_limit() : 0;
   };
@@ -112,7 +114,7 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
   if (first->total > max_bytes) refuse();
   const FileRanges ranges{first->total, range_size(first->total, first->pace)};
   std::set<std::size_t> written;
-  std::size_t due = 0;
+  std::size_t due = 0;  // The range that is hashed next.
   const std::function<std::size_t()> limit = [&] { return store.connection_limit(); };
   const std::function<async::Task<>(std::size_t)> read = [&](std::size_t i) -> async::Task<> {
     const auto range = range_at(ranges, i);

@@ -1,5 +1,5 @@
 /// @file
-/// Reads a large blob in ranges, several at a time, where the store can do that.
+/// Reads a large blob in ranges, several at a time, if the store supports ranges.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ async::Task<> read_stream(BlobStore& store, std::string key,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel);
 
-/// Writes the blob to an open, empty file, and returns the SHA-256 of what the file then has.
-/// Throws UnusableBlob above `max_bytes`.
+/// Writes the blob to an open, empty file, and returns the SHA-256 of the written bytes in hex.
+/// Throws UnusableBlob if the blob has more than `max_bytes`.
 /// @param file open for reading and writing
 /// @param path the file's, for messages
 async::Task<std::string> read_to_file(BlobStore& store, std::string key, int file,

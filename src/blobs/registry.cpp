@@ -1,4 +1,4 @@
-// The kinds of stores.
+// Finds the kind of store that an address belongs to.
 #include <algorithm>
 
 #include "blobs/kind.hpp"

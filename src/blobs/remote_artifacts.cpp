@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder has files without a byte, too; but not more files than these and one for every so many
-/// bytes that were announced.
+/// Limits the number of a folder's entries: 100,000, and one more for every 64 bytes of its
+/// announced size. Without a limit, empty files could fill the file system's table.
 constexpr std::uint64_t max_small_entries = 100'000, bytes_of_entry = 64;
 
 /// Returns a file's bytes, or a folder as a tar.
@@ -60,9 +60,9 @@ std::optional<std::string> md5_of(std::string_view hex) {
   return bytes;
 }
 
-/// Returns whether an object with this tag was made of these parts; nothing if the tag does not say
-/// it, as that of an encrypted object. Amazon's server and most others give an object of parts the
-/// MD5 of the parts' MD5s: `HEX-COUNT`.
+/// Returns whether an object with this tag was made of these parts; nothing if the tags are not
+/// MD5s, as for encrypted objects. Amazon's server and most others give an object of parts the MD5
+/// of the parts' MD5s as its tag: `HEX-COUNT`.
 std::optional<bool> is_made_of(std::string_view tag, const std::vector<std::string>& tags) {
   const auto dash = tag.find('-');
   std::string all;
@@ -83,8 +83,8 @@ std::optional<bool> is_made_of(std::string_view tag, const std::vector<std::stri
   return *given == std::string(reinterpret_cast<const char*>(sum.data()), length);
 }
 
-/// Returns the sum of an Attestation; nothing if there is none. A server that cannot compute
-/// it, as moto without its library, writes another sum in its place.
+/// Returns the CRC of an Attestation as bytes; nothing if there is none. A server that cannot
+/// compute this CRC, such as moto without its library, writes a sum of another length in its place.
 std::optional<std::string> crc_of(std::string_view base64) {
   auto sum = core::decode_base64(base64);
   if (sum && sum->size() != sizeof(std::uint64_t)) sum.reset();
@@ -102,8 +102,8 @@ bool is_what_was_sent(const Attestation& found, const RemoteArtifacts::Sent& sen
          is_made_of(found.tag, sent.tags).value_or(true);
 }
 
-/// Returns true if what the pod says of its content can be known only to who has it: the MD5s of
-/// the parts, of which the server has made the tag.
+/// Returns true if the pod has proven that it has the content: it knows the MD5s of the parts, of
+/// which the server has made the blob's tag.
 bool is_proven(const Attestation& found, const RemoteArtifacts::Sent& sent) {
   return found.size == sent.bytes && !is_other_sum(found.crc64nvme, sent.crc64nvme) &&
          is_made_of(found.tag, sent.tags).value_or(false);
@@ -117,8 +117,9 @@ BlobError not_what_was_sent(const std::string& url, const std::string& key,
               (found.crc64nvme.empty() ? "" : ", CRC64NVME " + found.crc64nvme)};
 }
 
-/// Returns false if the server says too little to know it. Equal CRCs are not enough: who knows
-/// that of an artifact could make other content of the same, and obtain the artifact.
+/// Returns false also if the server says too little to decide. Equal CRCs are not enough: anyone
+/// who knows the CRC of an artifact could make other content with that CRC, and obtain the
+/// artifact.
 bool is_same_content(const Attestation& a, const Attestation& b) {
   return a.size == b.size && a.tag == b.tag && md5_of(a.tag.substr(0, a.tag.find('-'))) &&
          !is_other_sum(a.crc64nvme, b.crc64nvme);

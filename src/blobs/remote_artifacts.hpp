@@ -1,7 +1,7 @@
 /// @file
-/// Artifacts in a remote store by their content, `artifacts/ab/cdef...`, as in this machine's
-/// store. Artifacts that the remote store has are not sent again. One object serves the whole
-/// process, so that each artifact is transferred once.
+/// Artifacts in a remote store, addressed by the SHA-256 of their content as in this machine's
+/// store: `artifacts/ab/cdef...`. Artifacts that the remote store already has are not sent again.
+/// One object serves the whole process, so that each artifact is transferred once.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,14 @@
 
 namespace pipeline::blobs {
 
-/// A blob has unexpected content.
+/// Thrown for a blob with unexpected content.
 class UnusableBlob : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
 };
 
+/// A `key` is that of a blob in the store, a `digest` the SHA-256 of an artifact in hex, and
+/// `is_tree` says that the artifact is a folder.
 class RemoteArtifacts {
  public:
   /// Makes no request before the store is first used.
@@ -36,7 +38,7 @@ class RemoteArtifacts {
         run_(run),
         stored_(loop) {}
 
-  /// Throws InputError for invalid settings.
+  /// Opens the store at the first call. Throws InputError for invalid settings.
   BlobStore& store();
   const std::string& url() const { return settings_.url; }
 
@@ -44,10 +46,12 @@ class RemoteArtifacts {
   async::Task<> probe();
 
   /// Holds a lease from the first use of an artifact until release(), so that no cleaning removes
-  /// what the run uses. The caller awaits release() before the destruction.
+  /// the artifacts that the run uses. The caller awaits release() before the destruction.
   void hold_for(std::string run, LeaseTimes times = {});
-  /// Same as StoreLease::use(), for an artifact that a record names; true without a lease.
+  /// Calls StoreLease::use() for an artifact that a record in the store refers to. Returns true
+  /// without a lease.
   async::Task<bool> use(std::string key);
+  /// Ends the lease of hold_for().
   async::Task<> release();
 
   /// Returns the artifact's key; a folder is stored as a tar, with the suffix `.tar`.
@@ -58,18 +62,19 @@ class RemoteArtifacts {
   /// Uploads the file or folder unless the store has it; returns its key.
   async::Task<std::string> send(std::string digest, std::filesystem::path path,
                                 core::CancelSource* cancel);
-  /// Copies another blob to the artifact's key, within the store. Does nothing if the store cannot;
-  /// the artifact is then uploaded when it is needed.
+  /// Copies another blob to the artifact's key, within the store. Does nothing if the store cannot
+  /// copy a blob of this size; the artifact is then uploaded when it is needed.
   async::Task<> adopt(std::string key, std::string digest, bool is_tree, std::uint64_t bytes);
-  /// Returns true if a folder or file that a pod has sent is not compared here with its digest, but
-  /// by all who take it: unless the option is `verify: driver`.
+  /// Returns false with the option `verify: driver`: this process then compares the artifacts that
+  /// pods have sent with their digests. Otherwise everyone who downloads an artifact compares it.
   bool is_verified_by_consumers() const { return settings_.option("verify") != "driver"; }
-  /// Returns true if a result of another machine stays in the store until its content is needed:
-  /// by default that of a step which runs elsewhere, with `verify: consumer` any.
+  /// Returns true if a result of another machine is not downloaded before its content is needed.
+  /// This holds by default for a step that runs elsewhere (`of_elsewhere`), and with
+  /// `verify: consumer` for any step.
   bool keeps_results(bool of_elsewhere) const {
     return of_elsewhere ? is_verified_by_consumers() : settings_.option("verify") == "consumer";
   }
-  /// Returns the store's settings as text, for model::Elsewhere.
+  /// Returns the store's settings as JSON, for model::Elsewhere.
   std::string place() const;
   /// The report of a pod about a blob that it has sent.
   struct Sent {
@@ -77,30 +82,30 @@ class RemoteArtifacts {
     std::vector<std::string> tags;  ///< See PodAccess::complete_upload().
     std::string crc64nvme;          ///< See Attestation; empty if it is not known.
   };
-  /// Makes another blob the artifact under its digest, without a transfer, if the server attests
-  /// that the blob is what was sent. Returns false if it has to be received and compared
-  /// after all: the server cannot copy it, or has other content under this digest.
-  /// Throws BlobError (damaged_blob) if the server attests something else. The server copies the
-  /// blob, because its key is signed before its digest is known, and because the pod's URL for the
-  /// whole blob could replace it later.
+  /// Makes a blob that a pod has sent the artifact of its digest, without a transfer, if the server
+  /// attests that the blob is what was sent. Returns false if the blob has to be received and
+  /// compared after all, because the server cannot copy it, or has other content under this digest.
+  /// Throws BlobError (damaged_blob) if the server attests something else. A copy is needed,
+  /// because the pod's URL was signed before the digest was known, and could be used to replace the
+  /// blob later.
   async::Task<bool> keep(std::string key, std::string digest, bool is_tree, Sent sent);
-  /// Whether the store has an artifact that a pod has, too.
+  /// Says whether the store has an artifact that a pod has, too.
   enum class Presence {
     absent,
     same,    ///< The pod has proven that it has this content.
-    unknown  ///< There is a blob under the digest, of which the server says too little to compare.
+    unknown  ///< There is a blob, but the server says too little about it to compare.
   };
-  /// Compares what a pod says of its content with the artifact under its digest, and holds that. A
-  /// digest alone is no proof, or a step could obtain an artifact by naming it: the tag of the blob
-  /// has to be made of the MD5s of the pod's parts.
+  /// Compares a pod's report about its content with the artifact of that digest, and includes the
+  /// artifact in the lease. The digest alone is not a proof, because a step could then obtain an
+  /// artifact by naming its digest: the blob's tag has to be made of the MD5s of the pod's parts.
   /// @param sent its tags are the MD5s of the parts
   async::Task<Presence> compare(std::string digest, bool is_tree, Sent sent);
-  /// Begins an upload by which a pod writes the artifact itself. Returns its id; empty if another
-  /// pod of this process has such an upload.
+  /// Begins an upload by which a pod writes directly to the artifact's key. Returns the upload's
+  /// id; empty if another pod of this process is already uploading the artifact.
   async::Task<std::string> begin_upload(std::string digest, bool is_tree);
-  /// Completes such an upload, if it is not completed. The caller knows that the store has no
-  /// artifact under the digest. Throws BlobError (damaged_blob) if the server attests something
-  /// else than was sent; the artifact is then replaced by the next that is sent.
+  /// Completes an upload of begin_upload(); a repeated call is not an error. The caller knows that
+  /// the store has no artifact of this digest. Throws BlobError (damaged_blob) if the server
+  /// attests something else than was sent; the next upload of the artifact then replaces the blob.
   async::Task<> complete_upload(std::string upload, std::string digest, bool is_tree, Sent sent);
   /// Aborts an upload to any key.
   async::Task<> abort_upload(std::string key, std::string upload);
@@ -132,7 +137,7 @@ class RemoteArtifacts {
   std::unique_ptr<StoreLease> lease_;
   async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.
   std::set<std::string> damaged_;     ///< Keys.
-  std::set<std::string> uploaded_;    ///< Keys of begin_upload() that are not ended.
+  std::set<std::string> uploaded_;    ///< Keys whose upload has begun and not ended.
   bool is_probed_ = false;
 };
 

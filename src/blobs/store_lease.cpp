@@ -19,8 +19,8 @@ using SteadyClock = std::chrono::steady_clock;
 using SystemClock = std::chrono::system_clock;
 
 constexpr int lease_format = 1;
-/// Several times what a round of a cleaning has (remote_cache/store_cleaning.cpp), and what its
-/// keys need in leases.
+/// Bytes: several times the size of the keys of one round of a cleaning
+/// (remote_cache/store_cleaning.cpp), and of a lease that needs all of these keys.
 constexpr std::uint64_t max_cleaning = 4u << 20, max_lease = 64u << 20;
 constexpr std::size_t max_cleanings = 32;
 
@@ -28,7 +28,7 @@ std::set<std::string> keys_in(const std::string& text) {
   return core::parse_json(text).at("keys").get<std::set<std::string>>();
 }
 
-/// Returns a text; none if there is no blob, or one that cannot be read.
+/// Returns a blob's text; nothing if there is no blob, or if the blob cannot be read.
 async::Task<std::optional<std::string>> find_readable(BlobStore& store, std::string key) {
   try {
     co_return co_await store.find_text(std::move(key));
@@ -100,8 +100,9 @@ async::Task<bool> StoreLease::use(std::string key) {
   co_return is_kept;
 }
 
-/// Writes the lease before the cleanings are listed: a cleaning lists the leases after it has
-/// written its keys, so that one of the two sees the other.
+/// Begins the lease, or renews a lost one. The lease is written before the cleanings are listed: a
+/// cleaning lists the leases after it has written its keys, so that at least one of the two sees
+/// the other.
 async::Task<> StoreLease::begin() {
   co_await beginning_.acquire(0);
   const async::Permit permit(beginning_);
@@ -113,7 +114,8 @@ async::Task<> StoreLease::begin() {
   if (!renewal_) renewal_ = std::make_unique<async::JoinableTask>(loop_.get_executor(), renew());
 }
 
-/// A run has one driver at a time: the others' leases are those of its dead predecessors.
+/// Removes earlier leases of the run. A run has one driver at a time, so that any other lease of
+/// the run belongs to a dead driver.
 async::Task<> StoreLease::remove_earlier() {
   const auto earlier = co_await store_->list(leases_folder + owner_ + ".");
   for (const auto& lease : earlier) co_await store_->remove(lease);
@@ -133,8 +135,8 @@ async::Task<> StoreLease::renew() {
   }
 }
 
-/// Returns the cleanings that have not ended. Times are those of the store: this process wrote its
-/// lease a short time ago.
+/// Returns the cleanings that have not ended. Ages are measured by the store's clock: the time of
+/// this process's lease, which was written a short time ago, stands for the present.
 async::Task<std::set<std::string>> StoreLease::find_cleanings() {
   const std::string folder = cleanings_folder;
   std::set<std::string> found;
@@ -145,6 +147,7 @@ async::Task<std::set<std::string>> StoreLease::find_cleanings() {
   for (const auto& entry : all) {
     auto id = entry.key.substr(folder.size());
     id.resize(std::min(id.find('/'), id.size()));
+    // No cleaning takes so long after it has written `closed`, unless it was killed.
     const bool is_over = entry.key == end_of_cleaning(id) && !own.empty() &&
                          own.front().modified - entry.modified > 5 * times_.max_removal;
     const bool is_foreign = entry.key == keys_of_cleaning(id) && entry.size > max_cleaning;
@@ -163,14 +166,15 @@ async::Task<> StoreLease::look() {
     if (!cleanings_.contains(id) && cleanings_.size() < max_cleanings) co_await answer(id);
 }
 
+/// Writes into the lease which of a cleaning's keys this process needs.
 async::Task<> StoreLease::answer(std::string id) {
   const auto text = co_await find_readable(*store_, keys_of_cleaning(id));
-  if (!text) co_return;  // It ends just now, or somebody else wrote it.
+  if (!text) co_return;  // The cleaning has just ended, or `pipe` did not write the keys.
   Cleaning cleaning{.keys = {}, .kept = {}, .is_closed = false};
   try {
     cleaning.keys = keys_in(*text);
   } catch (const json::exception&) {
-    co_return;  // Somebody else wrote it, and waits in vain.
+    co_return;  // `pipe` did not write the keys.
   }
   for (const auto& key : cleaning.keys)
     if (used_.contains(key)) cleaning.kept.insert(key);
@@ -183,7 +187,8 @@ async::Task<> StoreLease::answer(std::string id) {
   for (const auto& key : std::exchange(found->second.kept, {})) on_lost_(key);
 }
 
-/// Returns false if the cleaning no longer counts what is needed.
+/// Writes into the lease that a cleaning's key is needed. Returns false if this is too late: the
+/// cleaning has written `closed`.
 async::Task<bool> StoreLease::keep(std::string id, std::string key) {
   auto found = cleanings_.find(id);
   if (found == cleanings_.end() || found->second.is_closed) co_return false;
@@ -196,18 +201,19 @@ async::Task<bool> StoreLease::keep(std::string id, std::string key) {
   co_return false;
 }
 
-/// Waits until a cleaning has ended, or can begin no removal any more.
+/// Waits until a cleaning has ended, or can no longer begin a removal.
 async::Task<> StoreLease::wait_for_end(std::string id) {
   const auto latest = SteadyClock::now() + 2 * times_.max_removal;
   while (SteadyClock::now() < latest) {
-    const bool goes_on = co_await store_->has(end_of_cleaning(id));
-    if (!goes_on) break;
+    const bool is_in_progress = co_await store_->has(end_of_cleaning(id));
+    if (!is_in_progress) break;
     co_await async::sleep(times_.renewal / 10, nullptr);
   }
   if (const auto found = cleanings_.find(id); found != cleanings_.end()) found->second.keys.clear();
 }
 
-/// Writes the lease as it is at the moment of the write: of several, the last has everything.
+/// Writes the lease with the state at the moment of the write. Concurrent calls write one after the
+/// other, so that the last write has everything.
 async::Task<> StoreLease::write() {
   co_await writing_.acquire(0);
   const async::Permit permit(writing_);
@@ -225,7 +231,8 @@ async::Task<> StoreLease::write() {
   written_ = now;
 }
 
-/// Cleanings have not waited for this process, and some may have come and gone.
+/// Reports all keys in use as lost: the lease was too old, so that cleanings may have begun and
+/// ended without it.
 void StoreLease::lose_all() {
   for (const auto& key : std::exchange(used_, {})) on_lost_(key);
   cleanings_.clear();
@@ -239,7 +246,7 @@ async::Task<> StoreLease::end() {
     end_given_up_.stop(core::StopLevel::immediate);
   });
   timeout.start(times_.max_end);
-  // The first look may have been given up after the lease had been written.
+  // There is no renewal if the lease was written, but the first look() was cancelled.
   if (renewal_) co_await renewal_->join();
   renewal_.reset();
   store_->stop_calls_by(end_given_up_);

@@ -1,20 +1,24 @@
 /// @file
-/// The lease of a process on what it uses in a remote store, so that no cleaning on any machine
-/// (remote_cache/store_cleaning.hpp) removes it. Servers need no conditional writes for it.
+/// The lease of a process on the blobs that it uses in a remote store: no cleaning on any machine
+/// (remote_cache/store_cleaning.hpp) removes these blobs. The protocol needs no conditional writes
+/// of the server.
 ///
 ///   leases/RUN.ID.json         `owner`; `knows`: the cleanings that the process has seen;
-///                              `needs`: the keys of those cleanings that stay. Written every few
-///                              seconds, so that a process that was killed is known by its silence
+///                              `needs`: the keys of these cleanings that must stay. Written every
+///                              few seconds; a lease that is no longer written is that of a killed
+///                              process
 ///   cleanings/ID/keys.json     the keys that a cleaning is about to remove
-///   cleanings/ID/closed        since it is there, `needs` are counted and the other keys removed
+///   cleanings/ID/closed        written by a cleaning before it reads the `needs` of all leases and
+///                              removes the other keys
 ///
-/// A cleaning writes its keys, and waits until each lease knows it. A process that needs one of the
-/// keys writes that into its lease, and looks for `closed` then. If `closed` is not there, then the
-/// cleaning reads the lease after that write, and the key stays. Otherwise the process waits until
-/// the cleaning has ended. A cleaning that was killed has ended some time after it wrote `closed`.
+/// A cleaning writes its keys, and waits until each lease `knows` the cleaning. A process that
+/// needs one of the keys first writes the key into its lease, and then looks for `closed`. If there
+/// is no `closed`, the cleaning will read the lease after this write, and the key stays. Otherwise
+/// the process waits until the cleaning has ended. A killed cleaning counts as ended some time
+/// after it wrote `closed`.
 ///
-/// Everybody who can write to the store can write there, too: a lease that pipe did not write
-/// counts as that of a process that never answers.
+/// Everybody who can write to the store can write leases and cleanings, too. A lease that `pipe`
+/// did not write counts as that of a process that never answers.
 #pragma once
 
 #include <chrono>
@@ -39,19 +43,19 @@ std::string end_of_cleaning(const std::string& id);  ///< The key of `closed`.
 
 struct LeaseTimes {
   std::chrono::milliseconds renewal{10'000};
-  std::chrono::milliseconds lifetime{120'000};  ///< A lease that is as old has no process.
-  /// A cleaning begins no removal when `closed` is as old.
+  std::chrono::milliseconds lifetime{120'000};  ///< The process of an older lease counts as dead.
+  /// A cleaning begins no removal once `closed` is older.
   std::chrono::milliseconds max_removal{60'000};
-  std::chrono::milliseconds max_end{2000};  ///< The end of a run waits no longer for the store.
+  std::chrono::milliseconds max_end{2000};  ///< For how long end() waits for the store.
 };
 
-/// A lease as others read it.
+/// The content of a lease, as other processes read it.
 struct LeaseRecord {
   std::string owner;  ///< The run.
   std::set<std::string> knows, needs;
   std::string text;  ///< Differs after each renewal.
 };
-/// Returns a lease that knows nothing for a text that pipe did not write.
+/// Reads a lease. For a text that `pipe` did not write, returns one with empty `knows` and `needs`.
 LeaseRecord read_lease(const std::string& key, const std::string& text);
 /// Returns all leases by key.
 async::Task<std::map<std::string, LeaseRecord>> find_leases(BlobStore& store);
@@ -61,26 +65,26 @@ async::Task<std::map<std::string, LeaseRecord>> find_leases(BlobStore& store);
 class StoreLease {
  public:
   /// Makes no request before the first use().
-  /// @param store of this object alone, so that its calls can be given up
-  /// @param run its stop gives calls up; end() is given up by a stop at once only, and the lease
-  /// then ends by its lifetime. May be null
-  /// @param on_lost called with a key in use that others may have removed, since the process was
-  /// cut off from the store for too long
+  /// @param store used by this object alone, so that its calls can be cancelled
+  /// @param run cancels calls when it is stopped; end() is cancelled by an immediate stop only, and
+  /// the lease then ends by its lifetime. May be null
+  /// @param on_lost called with each key in use that others may have removed, because the process
+  /// could not reach the store for too long
   StoreLease(asio::io_context& loop, std::unique_ptr<BlobStore> store, std::string owner,
              core::CancelSource* run, std::function<void(const std::string& key)> on_lost,
              LeaseTimes times = {});
 
-  /// Keeps what the store has under the key, from now on until end(). Returns false if a cleaning
-  /// was about to remove the key, and has now ended: what was known of the store may be wrong.
+  /// Keeps the blob of the key, if there is one, from being removed until end(). Returns false if a
+  /// cleaning was about to remove the key, and has now ended: the blob may be gone.
   async::Task<bool> use(std::string key);
-  /// Gives everything up. Waits for the store for a short time only.
+  /// Removes the lease. Waits for the store for a short time only (LeaseTimes::max_end).
   async::Task<> end();
 
  private:
   struct Cleaning {
     std::set<std::string> keys;
-    std::set<std::string> kept;  ///< Keys that are needed, and counted.
-    bool is_closed = false;      ///< It was closed before this process had answered.
+    std::set<std::string> kept;  ///< Keys in use that the cleaning will not remove.
+    bool is_closed = false;      ///< The cleaning wrote `closed` before this process knew it.
   };
   async::Task<> begin();
   async::Task<> remove_earlier();
@@ -95,8 +99,8 @@ class StoreLease {
   void lose_all();
 
   asio::io_context& loop_;
-  core::CancelSource given_up_;      ///< Ends the calls of the store before end().
-  core::CancelSource end_given_up_;  ///< Ends the last one.
+  core::CancelSource given_up_;      ///< Cancels the calls of the store before end().
+  core::CancelSource end_given_up_;  ///< Cancels the last call, which end() makes.
   std::optional<core::CancelSource::Listener> run_;
   const std::unique_ptr<BlobStore> store_;
   const std::string owner_, id_;
@@ -105,7 +109,7 @@ class StoreLease {
   std::set<std::string> used_;
   std::map<std::string, Cleaning> cleanings_;
   std::uint64_t writes_ = 0;
-  std::chrono::system_clock::time_point written_{};  ///< Also counts while the machine sleeps.
+  std::chrono::system_clock::time_point written_{};  ///< System time, which includes suspension.
   async::Semaphore writing_{1}, beginning_{1};
   core::CancelSource ended_;
   std::unique_ptr<async::JoinableTask> renewal_;

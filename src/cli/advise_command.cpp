@@ -1,3 +1,4 @@
+// `pipe advise`: compares the resources that steps ask for with those that they have used.
 #include <algorithm>
 #include <cmath>
 
@@ -80,7 +81,7 @@ core::ExitCode advise_command(Context& context) {
   const driver::FilePatch patch(source.file(), steps);
   const auto diff = patch.diff();
   if (options.advise.patch_only) {
-    context.print(diff);
+    context.write(diff);  // As it is: lines of Windows keep their ends.
     return core::ExitCode::ok;
   }
   context.print(table_of(steps).render(context.paint()));

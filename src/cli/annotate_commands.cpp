@@ -1,3 +1,4 @@
+// `pipe tag` and `pipe note`: tags of a run, and a note to it.
 #include <algorithm>
 
 #include "cli/commands.hpp"

@@ -1,3 +1,4 @@
+// `pipe answer`: lists and answers the questions of steps with `wait:`, which wait for a person.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/text.hpp"

@@ -34,7 +34,7 @@ std::vector<std::string> shown_names(const Options& start) {
 }
 
 /// Replaces `pipe` in texts by the program's own name.
-std::string named(std::string text, const Options& start) {
+std::string with_own_name(std::string text, const Options& start) {
   if (!start.program) return text;
   for (auto at = text.find("pipe "); at != text.npos;
        at = text.find("pipe ", at + start.name.size()))
@@ -42,6 +42,7 @@ std::string named(std::string text, const Options& start) {
   return text;
 }
 
+/// Returns the text of `pipe help`.
 std::string overview(const Options& start) {
   std::string text =
       start.program
@@ -61,7 +62,7 @@ std::string overview(const Options& start) {
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
 }
 
-/// Words of other programs for commands.
+/// Words that users of other programs may try, and the commands that they stand for.
 constexpr std::array other_words{
     std::pair{"status", "show"},  std::pair{"ps", "runs"},        std::pair{"ls", "runs"},
     std::pair{"list", "runs"},    std::pair{"history", "runs"},   std::pair{"stop", "cancel"},
@@ -92,9 +93,9 @@ constexpr std::array other_words{
 std::unique_ptr<CLI::App> make_app(const CommandEntry& command, Options& options) {
   auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "",
                                         options.name + " " + command.name);
-  app->allow_extras();  // Extra arguments are reported here, with the option that was probably
-                        // meant.
-  app->footer(named(command.more, options));
+  // parse_arguments() reports extra arguments, with the option that was probably meant.
+  app->allow_extras();
+  app->footer(with_own_name(command.more, options));
   app->get_formatter()->column_width(30);
   app->get_formatter()->label("REQUIRED", "");
   command.add_options(*app, options);
@@ -137,8 +138,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   ParsedCommand parsed{.command = command->run, .options = start, .text = {}};
   const auto app = make_app(*command, parsed.options);
   if (wants_help) return {.options = {}, .text = app->help()};
-  std::vector<std::string> rest(arguments.rbegin(),
-                                arguments.rend() - 1);  // CLI11 expects them in reverse order.
+  // CLI11 expects the arguments in reverse order.
+  std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);
   try {
     app->parse(std::move(rest));
   } catch (const CLI::CallForHelp&) {

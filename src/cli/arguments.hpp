@@ -19,7 +19,8 @@ struct ParsedCommand {
   std::string text;
 };
 
-/// Parses the command line. Throws InputError, with the likely name, for an unknown one.
+/// Parses the command line. Throws InputError for an unknown command or option, with the likely
+/// name.
 /// @param arguments without the program's name
 /// @param start initial options, in which C++ programs identify themselves
 ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const Options& start = {});

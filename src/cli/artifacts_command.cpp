@@ -1,3 +1,4 @@
+// `pipe artifacts`: lists the outputs of a run's steps, and copies or publishes them.
 #include <algorithm>
 #include <filesystem>
 
@@ -20,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Handles `--copy -`.
+/// Handles `--copy -`: writes the content of one output to standard output.
 void print_output(Context& context, remote_cache::RunOutputs& outputs,
                   const std::vector<driver::NamedOutput>& found) {
   const bool is_json = context.options().json;
@@ -34,7 +35,8 @@ void print_output(Context& context, remote_cache::RunOutputs& outputs,
   context.print_file(context.artifacts().path(first.output.digest));
 }
 
-/// Several outputs may have the same file name, so they are copied under their full names.
+/// Returns the file name of a copy. Several outputs may have the same file name, so these are
+/// copied under their full names.
 std::string name_of_copy(const driver::NamedOutput& output, bool is_one_of_many) {
   const auto& file_name = output.output.file_name;
   return is_one_of_many ? output.name + std::filesystem::path(file_name).extension().string()
@@ -69,7 +71,7 @@ void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std
   if (context.options().json) context.print_json({{"run", run}, {"copied", copied}});
 }
 
-/// Handles `--copy` for a step that has failed.
+/// Handles `--copy` for the kept outputs of a failed step.
 void copy_failed(Context& context, const std::string& run,
                  const std::vector<driver::FailedOutput>& failed) {
   const auto& given = context.options().copy_to;

@@ -25,11 +25,12 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto poll_interval = 100ms;
-constexpr auto start_timeout =
-    5s;  ///< Maximum time between the record of a run and its first event.
+/// Maximum time between the record of a run and its first event.
+constexpr auto start_timeout = 5s;
+/// The number of lines of earlier output that are shown first.
 constexpr std::size_t lines_before = 10;
-constexpr unsigned looks_for_files =
-    20;  ///< Interval of listing the folder, which may have many logs.
+/// The folder of events, which may have many files, is listed at every 20th look.
+constexpr unsigned looks_for_files = 20;
 
 /// Reads the lines that an attempt prints from its log.
 class AttemptLog {
@@ -66,7 +67,7 @@ class AttemptLog {
   Event line_event(std::string_view line) const {
     return event::StepLog{step_, attempt_, Stream::out, last_state(line)};
   }
-  /// Returns the last state of a line that was rewritten, as a terminal shows it.
+  /// Returns the text of a line that a terminal shows last, when carriage returns overwrite it.
   static std::string last_state(std::string_view line) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const auto overwritten = line.rfind('\r');
@@ -133,7 +134,7 @@ class Attachment {
     if (kind == "summary" || kind == "error") end_ = object;
     const auto event = model::event_of(object);
     if (!event) return;
-    if (std::holds_alternative<event::RunStarted>(*event)) {  // Perhaps by another driver.
+    if (std::holds_alternative<event::RunStarted>(*event)) {  // Another driver resumes the run.
       logs_.clear();
       end_ = nullptr;
     }
@@ -168,7 +169,7 @@ class Attachment {
   const std::function<void(const Event&)> print_ = [this](const Event& event) {
     if (!context_.options().json) return display_.progress().emit(event);
     auto object = model::to_json(event);
-    object.erase("stream");  // A log has both.
+    object.erase("stream");  // Unknown, because a log has the lines of both streams.
     context_.write(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   };
 };
@@ -205,6 +206,7 @@ void await_events(Context& context, driver::Drivers& drivers, store::RunStore& s
 }
 
 /// Returns true while a driver that has recorded the run's end may still record its summary.
+/// @param since the time from which the run counts as ended
 bool may_conclude(const store::RunRecord& run, driver::SteadyTime since) {
   if (run.status == RunStatus::running) return false;
   if (run.driver.process.is_of_this_namespace() && !run.driver.is_elsewhere())

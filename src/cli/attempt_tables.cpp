@@ -17,7 +17,8 @@ using Row = std::vector<Table::Cell>;
 constexpr auto phase_headings = {"WAITING", "PREPARING", "TRANSFERS", "RUNNING", "STORING"};
 constexpr auto usage_headings = {"CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "NODE"};
 
-/// Returns `1.2s (image)`, or `1.2s (image 1s, slot 200ms)`; short waits are left out.
+/// Returns `1.2s (image)`, or `1.2s (image 1s, slot 200ms)`. Waits of less than a twentieth of the
+/// whole time are left out.
 std::string waiting_text(const core::Phases& phases) {
   if (!phases.waiting) return {};
   std::vector<std::pair<std::chrono::milliseconds, std::string>> waits;
@@ -61,8 +62,8 @@ Table table_of(const std::string& first, const std::vector<NamedAttempt>& attemp
   return table;
 }
 
-/// Returns the rank that took longest, if it took longer by a tenth than another one; nothing if
-/// one has failed, which ends all.
+/// Returns the rank that took longest, if it took longer by a tenth than the fastest. Returns
+/// nothing if a rank has failed, because a failure ends all ranks.
 std::optional<unsigned> slowest_of(const std::vector<store::TaskRecord>& tasks) {
   if (std::ranges::any_of(tasks, [](const store::TaskRecord& task) {
         return task.has_failed_first || !task.running;

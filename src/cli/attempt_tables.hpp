@@ -10,13 +10,13 @@
 
 namespace pipeline::cli {
 
-/// Texts of cells; unknown ones are empty.
+/// Texts of cells; the text of an unknown value is empty.
 struct UsageCells {
   std::string cpu, memory, limit, read, written;
 };
 UsageCells usage_cells(const core::Usage& usage);
 
-/// An attempt beside the name of its row.
+/// An attempt, and the name of its row in a table.
 struct NamedAttempt {
   std::string name;
   store::AttemptRecord attempt;
@@ -29,9 +29,9 @@ Table usage_table(const std::string& first, const std::vector<NamedAttempt>& att
 /// Returns the columns of both tables.
 Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
 
-/// Returns a table of the processes of an attempt with nodes. Of very many, it has those that
-/// failed, and the first; empty for an attempt with one process.
-/// @param rest where all are, for the line below
+/// Returns a table of the processes of an attempt with nodes; empty for an attempt with one
+/// process. If there are very many, the table has those that failed, and then the first ones.
+/// @param rest the command that lists all processes, for the line below such a table
 std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& rest,
                        const Paint& paint);
 

@@ -1,3 +1,4 @@
+// `pipe build`: prepares the environments of all steps, and runs nothing.
 #include <unistd.h>
 
 #include <set>
@@ -12,6 +13,7 @@
 namespace pipeline::cli {
 namespace {
 
+/// The environment of a step, or the error of preparing it.
 struct Prepared {
   const StepSpec* step;
   orchestrators::Environment environment;

@@ -6,8 +6,8 @@
 
 namespace pipeline::cli {
 
-/// `pipe`, the version and, where it is known, the commit in parentheses (cmake/BuiltFrom.cmake),
-/// with a line's end.
+/// `pipe`, the version and, if it is known, the commit in parentheses (cmake/BuiltFrom.cmake), with
+/// a line end.
 extern const std::string_view built_from;
 
 }  // namespace pipeline::cli

@@ -1,3 +1,4 @@
+// `pipe cancel`: stops a run in progress.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "driver/cancellation.hpp"

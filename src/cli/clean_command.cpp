@@ -1,3 +1,4 @@
+// `pipe clean`: removes containers, images, environments and old runs.
 #include <unistd.h>
 
 #include <iostream>
@@ -21,10 +22,10 @@ nlohmann::json to_json(const driver::CleanUpReport& report, bool is_dry_run) {
           {"bytes", report.freed}};
 }
 
-/// Asks before all runs are removed, because no number was given.
+/// Asks the user before all runs are removed: `--runs` was given without a number of runs to keep.
 void confirm_all_runs(driver::CleanUp& wanted, Context& context) {
-  if (!wanted.runs || wanted.keep || wanted.dry_run || wanted.all || !wanted.keep_storage.empty())
-    return;
+  const bool has_limit = wanted.keep || !wanted.keep_storage.empty();
+  if (!wanted.runs || has_limit || wanted.dry_run || wanted.all) return;
   std::string answer;
   if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
     context.note("This removes all runs, but those with the tag `keep`. Go on? [y/N]");
@@ -44,7 +45,7 @@ core::ExitCode clean_command(Context& context) {
   confirm_all_runs(wanted, context);
   const bool is_json = context.options().json;
   const auto report = driver::clean_up(context, wanted, [&](const std::string& why) {
-    if (!is_json) context.note("note: " + why);
+    if (!is_json) context.note("kept: " + why);
   });
   const auto end = report.is_complete ? core::ExitCode::ok : core::ExitCode::environment;
   if (is_json) {

@@ -1,3 +1,4 @@
+// `pipe code`: lists the code files that an attempt of a step ran, or copies them out.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"

@@ -18,8 +18,8 @@
 namespace pipeline::cli {
 namespace {
 
-/// Returns true for `--output json`, also in a command line that cannot be parsed: programs read
-/// its error, too.
+/// Returns true for `--output json`. Also works for a command line that cannot be parsed, because
+/// programs read the error as JSON, too.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] == "--output=json" ||
@@ -28,8 +28,9 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
   return false;
 }
 
-/// Raises a stack that is too small for nested documents, also that of threads; glibc has read
-/// their size at the start. Throws EnvironmentError where the hard limit does not allow it.
+/// Raises a limit of the stack that is too small for nested documents. Sets the size of threads'
+/// stacks, too, which glibc has read at its start. Throws EnvironmentError if the hard limit is too
+/// small.
 void raise_stack() {
   constexpr rlim_t min_stack = 1 << 20, usual_stack = 8 << 20;
   rlimit limit{};
@@ -54,10 +55,11 @@ void raise_stack() {
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
-  // A reader that closes its end must not kill a run and leave its containers behind. This is a
-  // handler, because the steps would inherit SIG_IGN.
+  // A closed reader or a full quota must not kill a run and leave its containers behind. The
+  // signals get an empty handler, because the steps would inherit SIG_IGN.
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
-  // A file of the store would take the number of a closed stream, and get the output.
+  // Opens closed standard streams: a file of the store could otherwise get such a stream's number,
+  // and the output would be written into the file.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
       const int same = ::open("/dev/null", O_RDWR);

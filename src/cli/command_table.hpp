@@ -21,7 +21,8 @@ struct CommandEntry {
   const char* more;     ///< Text below the options in its help, such as examples.
   void (*add_options)(CLI::App& app, Options& options);
   core::ExitCode (*run)(Context&);
-  /// Whether `pipe` has the command (files), or C++ programs with a pipeline, or both.
+  /// Says which programs have the command: `pipe` itself (files), C++ programs with a pipeline of
+  /// their own (programs), or both.
   enum class For { both, files, programs } use = For::both;
 };
 

@@ -47,7 +47,7 @@ constexpr CommandEntry gpus_row{
 
 void add_clean_options(CLI::App& app, Options& o) {
   app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
-  app.add_flag("--images", o.clean.images, "Images that pipe has built");
+  app.add_flag("--images", o.clean.images, "Images that pipe has built or loaded");
   app.add_flag("--environments", o.clean.environments,
                "Virtual environments of local steps, of all your pipelines, that are not in use");
   app.add_flag(
@@ -81,7 +81,7 @@ constexpr CommandEntry clean_row{
     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
     "the others use\n"
     "  pipe clean --keep-storage 20GB  the oldest runs, until the artifacts of the others fit\n"
-    "  pipe clean --images             images that pipe has built, and the cache of its resolver\n"
+    "  pipe clean --images             images that pipe has made, and the cache of its resolver\n"
     "  pipe clean --images --keep-storage 20GB   those that were not used for longest, until the "
     "rest fits\n"
     "  pipe clean --profile team --remote --older-than 30d   old results in a bucket\n\n"

@@ -49,8 +49,9 @@ core::ExitCode profiles_command(Context& context);
 core::ExitCode schema_command(Context& context);
 core::ExitCode export_command(Context& context);
 core::ExitCode completion_command(Context& context);
+/// `__complete`, which the completion scripts of shells call.
 core::ExitCode complete_command(Context& context);
-/// The command of the driver in the cluster.
+/// `__drive`, the command of the driver in a cluster.
 core::ExitCode drive_command(Context& context);
 
 }  // namespace pipeline::cli

@@ -1,5 +1,6 @@
 /// @file
-/// Options that several commands share.
+/// Options that several commands share. Each function adds the named options or arguments to a
+/// command; parsing stores their values in `options`.
 #pragma once
 
 namespace CLI {
@@ -24,12 +25,12 @@ void add_until(CLI::App& app, Options& options, const char* help);  ///< --step,
 void add_force(CLI::App& app, Options& options);                    ///< --force and --from.
 void add_locked(CLI::App& app, Options& options);                   ///< --locked.
 void add_template_dir(CLI::App& app, Options& options);             ///< --template-dir.
-/// The argument that names a run.
+/// The argument RUN.
 void add_run(CLI::App& app, Options& options, bool required = false);
-/// The argument that names a step of that run, and --attempt.
-/// @param help for a step that may be left out; null: it is required
+/// The argument STEP, a step of RUN, and --attempt.
+/// @param help text for a STEP that may be left out; null: STEP is required
 void add_attempt(CLI::App& app, Options& options, const char* help = nullptr);
-void add_jobs(CLI::App& app, Options& options);
+void add_jobs(CLI::App& app, Options& options);         ///< --jobs.
 void add_verbosity(CLI::App& app, Options& options);    ///< --verbose and --quiet.
 void add_run_options(CLI::App& app, Options& options);  ///< All options of `pipe run`.
 

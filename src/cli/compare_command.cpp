@@ -1,3 +1,4 @@
+// `pipe compare`: a table of the differences between runs.
 #include <algorithm>
 
 #include "cli/commands.hpp"

@@ -1,3 +1,4 @@
+// `pipe completion`, and `pipe __complete`, which its scripts call.
 #include "cli/commands.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/context.hpp"
@@ -7,8 +8,8 @@
 namespace pipeline::cli {
 namespace {
 
-/// Returns the line of a candidate; nothing for one that a shell would not take as it is, which
-/// only a state folder that somebody else has made can have.
+/// Returns the line of a candidate; an empty text for a name that a shell would not take as it is.
+/// Only a state folder that somebody else has made can contain such a name.
 std::string candidate(const std::string& name) {
   return core::shell_quote(name) == name ? name + "\n" : "";
 }

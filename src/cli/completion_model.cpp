@@ -12,7 +12,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Returns the words before the first explanation.
+/// Returns the text before its first colon, semicolon or parenthesis.
 std::string first_clause(const std::string& text) {
   const auto end = std::min({text.find(": "), text.find("; "), text.find(" (")});
   return text.substr(0, end);

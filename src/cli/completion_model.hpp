@@ -7,14 +7,15 @@
 
 namespace pipeline::cli {
 
-/// The kinds of values and arguments.
+/// The kinds of candidates for a value or an argument; `pipelines` are pipeline files.
 enum class Candidates { none, words, files, pipelines, folders, runs, steps, artifacts, profiles };
 
+/// An option or an argument of a command.
 struct CompletedOption {
   std::vector<std::string> names;  ///< `-p` and `--param`; empty: an argument.
   std::string value;               ///< Name of the value or argument; empty: a flag.
   Candidates candidates = Candidates::none;
-  std::vector<std::string> words;
+  std::vector<std::string> words;  ///< The candidates, if their kind is `words`.
   std::string help;
   bool is_repeatable = false;
   auto operator<=>(const CompletedOption&) const = default;

@@ -52,7 +52,8 @@ std::string bash_action(const CompletedOption& option) {
 
 /// Returns the branches that complete the value of an option.
 std::string bash_values(const Commands& commands) {
-  // Commands by option and action. An option with the same action everywhere needs none of them.
+  // Commands by option and action. The branch of an option that has the same action in all commands
+  // does not name the commands.
   std::map<std::string, std::map<std::string, std::vector<std::string>>> actions;
   for (const auto& command : commands)
     for (const auto& option : command.options)
@@ -145,7 +146,7 @@ std::string zsh_argument(const CompletedOption& argument) {
                    zsh_action(argument));
 }
 
-// In fish, each line is about one option of the commands that have it alike.
+// In fish, each line has one option, with the commands in which the option is the same.
 
 std::string fish_quoted(const std::string& text) {
   return "'" + core::replaced(core::replaced(text, "\\", "\\\\"), "'", "\\'") + "'";

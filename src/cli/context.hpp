@@ -16,7 +16,7 @@ namespace pipeline::cli {
 
 using driver::shown_path;
 
-/// Notes of the workspace go to standard error.
+/// A command's options, workspace and output. Notes of the workspace go to standard error.
 class Context : public driver::Workspace {
  public:
   explicit Context(Options options);
@@ -25,8 +25,8 @@ class Context : public driver::Workspace {
   const Terminal& out() const { return out_; }
   const Paint& paint() const { return paint_; }  ///< For standard output.
 
-  /// Writes text to standard output, without what would steer a terminal. Throws EnvironmentError
-  /// on failure (a full disk).
+  /// Writes text to standard output, without the characters that would control a terminal
+  /// (lines_for_terminal()). Throws EnvironmentError on failure, for example for a full disk.
   void print(std::string_view text) const;
   /// Writes bytes to standard output as they are.
   void write(std::string_view bytes) const;

@@ -9,6 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Returns the display that options and terminal ask for.
 std::unique_ptr<Progress> make_progress(const Context& context,
                                         const driver::Background* background) {
   ProgressIo io{.write =

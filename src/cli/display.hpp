@@ -25,7 +25,8 @@ class Display {
   explicit Display(Context& context, SignalHandling signals = SignalHandling::stop)
       : Display(context, context.loop(), signals, nullptr) {}
   /// @param loop of the work that is shown
-  /// @param background if not null, nothing is shown any more once it has left the terminal
+  /// @param background if not null, nothing is shown after the background process has left the
+  /// terminal
   Display(const Context& context, asio::io_context& loop, SignalHandling signals,
           const driver::Background* background);
   ~Display();
@@ -42,10 +43,11 @@ class Display {
   asio::steady_timer timer_;
 };
 
-/// Shows a run from its begin on.
+/// Shows a run from its beginning.
 class RunDisplay final : public driver::RunObserver {
  public:
-  /// @param background if not null, nothing is shown any more once it has left the terminal
+  /// @param background if not null, nothing is shown after the background process has left the
+  /// terminal
   explicit RunDisplay(const Context& context, const driver::Background* background = nullptr)
       : context_(context), background_(background) {}
   RunDisplay(const Context& context, SignalHandling signals)

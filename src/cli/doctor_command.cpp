@@ -1,3 +1,4 @@
+// `pipe doctor`: checks this machine.
 #include <algorithm>
 
 #include "cli/commands.hpp"

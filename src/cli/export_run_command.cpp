@@ -1,3 +1,4 @@
+// `pipe export` of a run: RO-Crate, OpenLineage events, or SLSA provenance of an artifact.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/diagnostic.hpp"
@@ -87,11 +88,13 @@ core::ExitCode export_run_command(Context& context) {
   if (format == "ro-crate") return export_crate(context, store, run);
   if (format == "slsa") {
     const auto artifact = driver::output_of_run(store, run, options.step);
-    const auto made = exports::facts_of_maker(store, artifact, PIPELINE_VERSION);
+    const auto made = exports::facts_of_maker(store, artifact.digest, artifact.step, artifact.run,
+                                              PIPELINE_VERSION);
     if (!made)
       throw core::InputError("no step in this state folder made '" + options.step + "'",
-                             "another machine made it: export it there");
-    write_out(context, json_text(exports::artifact_provenance(*made, artifact), 2) + "\n");
+                             "if another machine made it, export it there; `pipe clean` may have "
+                             "removed the run that made it");
+    write_out(context, json_text(exports::artifact_provenance(*made, artifact.digest), 2) + "\n");
     return core::ExitCode::ok;
   }
   const auto events = exports::openlineage_events(exports::facts_of(store, run, PIPELINE_VERSION));

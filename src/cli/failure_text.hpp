@@ -16,7 +16,8 @@ struct LogsCommand {
   std::string state;    ///< ` --state FOLDER`, or empty
 };
 
-/// Returns each failure with its last lines and hints, equal ones once; empty without failures.
+/// Returns each failure with its last lines and hints; equal failures are shown once. Returns an
+/// empty text if there are no failures.
 std::string render_failures(std::vector<model::StepFailure> failures, const LogsCommand& logs,
                             const Paint& paint);
 

@@ -27,8 +27,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Reports errors that `pipeline` alone does not show, all at once: patterns of code that match
-/// nothing, and missing files of an image.
+/// Reports all errors that show only when files are looked up: patterns of code that match nothing,
+/// and missing files of an image.
 void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
   driver::StepErrors errors;
   const StepSpec* before = nullptr;
@@ -43,7 +43,8 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
   errors.report(pipeline);
 }
 
-/// Returns true for lists derived from settings, such as requirements; not for scripts.
+/// Returns true for generated lists, such as requirements, whose content is shown; false for
+/// scripts.
 bool is_list(const docker::ContextFile& file) {
   return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 &&
          !file.path.ends_with(".sh");
@@ -76,7 +77,8 @@ std::string text_of(const docker::ImagePlan& plan) {
          listing(plan.host_only, "# only mounted during the build, in no layer", false);
 }
 
-/// Replaces what the plan has of files outside of the project, which the settings only name.
+/// Replaces the content of files outside of the project that the settings name: others may have
+/// written the pipeline, and must not see the user's files.
 void hide_outside(docker::ImagePlan& plan, const StepSpec& step,
                   const std::filesystem::path& root) {
   const auto& settings = step.settings->docker;
@@ -109,7 +111,7 @@ json to_json(const docker::ImagePlan& plan) {
   return entry;
 }
 
-/// Returns the steps with nodes, of a matrix the first instance.
+/// Returns the steps with nodes; only the first instance of a step with a matrix.
 std::vector<const StepSpec*> steps_with_nodes(const std::vector<const StepSpec*>& steps) {
   std::vector<const StepSpec*> found;
   std::set<std::string> matrices;

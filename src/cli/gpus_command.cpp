@@ -1,3 +1,4 @@
+// `pipe gpus`: the GPUs of this machine, and the steps that hold them or wait for them.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"
@@ -78,7 +79,7 @@ json inventory_json(const gpu::Inventory& inventory, const gpu::Reservations& re
   return document;
 }
 
-std::string who(const gpu::HolderInfo& holder) {
+std::string holder_text(const gpu::HolderInfo& holder) {
   return holder.step + " of run " + holder.run + " (pid " + std::to_string(holder.pid) +
          (holder.user.empty() ? "" : ", " + holder.user) +
          (holder.gone ? ", dead; a process of it lives)" : ")");
@@ -104,7 +105,7 @@ std::string inventory_text(const gpu::Inventory& inventory, const gpu::Reservati
   const auto holder = [&](const std::string& uuid) -> Table::Cell {
     const auto found = reservations.holders.find(uuid);
     if (found == reservations.holders.end()) return "";
-    return {who(found->second), Colour::yellow};
+    return {holder_text(found->second), Colour::yellow};
   };
   for (const auto& device : inventory.devices) {
     const auto index = std::to_string(device.index);
@@ -127,7 +128,7 @@ std::string inventory_text(const gpu::Inventory& inventory, const gpu::Reservati
   Table queue;
   queue.add({"WAITING", "GPUS", "SINCE", "OVERTAKEN", ""});
   for (const auto& [driver, waiting, waiter] : reservations.queue)
-    queue.add({who(waiter),
+    queue.add({holder_text(waiter),
                std::to_string(waiting.demand.count) + " of " +
                    std::to_string(waiting.demand.candidates.size()),
                core::format_time(waiter.since), std::to_string(waiting.overtaken),
@@ -141,8 +142,8 @@ std::string engine_elsewhere() {
     const auto endpoint = docker::find_endpoint();
     return endpoint.is_of_this_machine() ? std::string() : endpoint.url;
   } catch (const core::EnvironmentError&) {
-    return {};
-  }  // The code that needs the engine reports the error.
+    return {};  // A command that needs the engine will report the error.
+  }
 }
 
 std::string how_to_see(const std::string& endpoint) {

@@ -1,3 +1,4 @@
+// `pipe init`: writes a small pipeline to start from.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ constexpr const char* ignore_file = ".gitignore";
 constexpr std::array files{pipeline_file, schema_file, "load.py",  "points.py",
                            "train.py",    "report.py", ignore_file};
 
-/// Returns a name for the pipeline: the folder's, converted to a valid one.
+/// Returns a name for the pipeline: the folder's name, if that is valid, else `starter`.
 std::string pipeline_name(const fs::path& folder) {
   const auto name = folder.filename().string();
   return core::is_name(name) ? name : "starter";
@@ -52,8 +53,8 @@ core::ExitCode init_command(Context& context) {
       (fs::absolute(context.options().init.folder) / "").lexically_normal().parent_path();
   std::error_code error;
   for (const std::string_view file : files) {
-    if (fs::symlink_status(folder / file, error).type() != fs::file_type::not_found &&
-        file != ignore_file && file != schema_file)
+    if (fs::exists(fs::symlink_status(folder / file, error)) && file != ignore_file &&
+        file != schema_file)
       throw core::InputError(shown_path(folder / file) + " exists already; nothing was written",
                              "give another folder: `pipe init DIR`");
   }

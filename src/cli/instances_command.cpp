@@ -1,3 +1,4 @@
+// `pipe instances`: Amazon EC2's instance types that satisfy some needs.
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"

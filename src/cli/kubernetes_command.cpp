@@ -1,3 +1,4 @@
+// `pipe kubernetes rbac`: prints the permissions that runs need on a cluster.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "kubernetes_api/permissions.hpp"

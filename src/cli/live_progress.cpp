@@ -43,12 +43,12 @@ class LiveProgress final : public Progress {
   void show(const Event& event) override {
     above_ +=
         event_lines(event, io_.paint, {.metrics = io_.is_verbose, .values = values_of(event)});
-    if (above_.size() > 1 << 16)
-      tick();  // Bounds memory and the last line's delay for a step with much output.
+    // A step with much output must not fill the memory, or delay its own lines.
+    if (above_.size() > 1 << 16) tick();
   }
 
-  /// Returns the sequence that erases the lines, from the first column, because a terminal shows
-  /// `^C` at the cursor.
+  /// Returns the sequence that erases the shown lines. The sequence begins with a carriage return,
+  /// because a terminal may have shown `^C` at the cursor.
   std::string erase() const {
     return shown_.empty() ? "" : "\r\x1b[" + std::to_string(shown_.size()) + "A\x1b[J";
   }
@@ -115,7 +115,9 @@ class LiveProgress final : public Progress {
   std::string activity(Colour colour, std::string_view name, std::string_view text,
                        driver::SteadyTime since, driver::SteadyTime now, unsigned columns) const {
     const std::string time = elapsed(since, now);
-    const unsigned room = std::max(16u, columns - 1) - 4 - static_cast<unsigned>(time.size());
+    constexpr unsigned min_columns = 16, blanks = 4;
+    const unsigned room =
+        std::max(min_columns, columns - 1) - blanks - static_cast<unsigned>(time.size());
     const std::string shown_name = clip(name, room / 2);
     const unsigned rest = room - display_width(shown_name);
     const std::string shown_text = rest > 3 ? clip(text, rest - 2) : "";
@@ -123,8 +125,8 @@ class LiveProgress final : public Progress {
            std::string(rest - display_width(shown_text), ' ') + time;
   }
 
-  std::string above_;
-  std::vector<std::string> shown_;
+  std::string above_;               ///< Permanent lines that are not written yet.
+  std::vector<std::string> shown_;  ///< The live lines on the screen.
   bool closed_ = false;
 };
 

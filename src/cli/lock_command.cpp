@@ -1,3 +1,4 @@
+// `pipe lock`: completes the lock file of Python packages and data.
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"

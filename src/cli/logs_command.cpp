@@ -1,3 +1,4 @@
+// `pipe logs`: prints the output of a step, or of all steps of a run.
 #include <poll.h>
 #include <unistd.h>
 
@@ -57,7 +58,8 @@ class LogPrinter {
   }
 
  private:
-  /// Returns the line, without its rank if a rank is wanted; nothing for a line of another one.
+  /// Returns the line. With `--rank`, returns a line of that rank without its prefix, and nothing
+  /// for lines of other ranks.
   std::optional<std::string_view> of_rank(std::string_view whole) const {
     const auto& wanted = context_.options().logs.rank;
     if (!wanted) return whole;
@@ -65,8 +67,9 @@ class LogPrinter {
     return found && found->first == *wanted ? std::optional(found->second) : std::nullopt;
   }
 
-  /// Returns the text for an unfinished line: on a terminal its last state in a line that is
-  /// rewritten, else the new bytes. A line that may turn out to be structured data is held back.
+  /// Returns the text for an unfinished line: on a terminal, a sequence that rewrites the line;
+  /// otherwise the new bytes. A line that may turn out to be structured data (`@pipe ...`) is held
+  /// back.
   std::string partial() {
     const std::string& rest = lines_.rest();
     if (rest.size() == shown_ || rest.starts_with('@')) return {};
@@ -103,7 +106,8 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-bool goes_on(driver::Drivers& drivers, store::RunStore& store, const std::string& run_id) {
+bool is_run_in_progress(driver::Drivers& drivers, store::RunStore& store,
+                        const std::string& run_id) {
   auto run = store.runs().find(run_id);
   return run && drivers.goes_on(*run);
 }
@@ -118,7 +122,7 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
   LogPrinter printer(context, attempt.step, attempt.number, {.partial = follow});
   driver::GrowingFile file(store.paths().log_file(attempt.log));
   const auto is_over = [&] {
-    if (!goes_on(drivers, store, attempt.run)) return true;
+    if (!is_run_in_progress(drivers, store, attempt.run)) return true;
     const auto all = store.attempts().list(attempt.run, attempt.step);
     const auto now = std::ranges::find(all, attempt.number, &store::AttemptRecord::number);
     return now == all.end() || now->ended != WallTime{};
@@ -135,7 +139,7 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
 void follow(const Context& context, driver::Drivers& drivers, store::RunStore& store,
             const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over = !goes_on(drivers, store, run) ||
+    const bool over = !is_run_in_progress(drivers, store, run) ||
                       has_ended(driver::recorded_step(store, *store.runs().find(run), name));
     auto attempts = store.attempts().list(run, name);
     std::erase_if(attempts,
@@ -159,15 +163,15 @@ struct OpenLog {
   driver::GrowingFile file;
 };
 
-/// Prints the logs of all steps of a run: those that have ended one after the other, and with
-/// `follow` those that are running line by line until the run ends.
+/// Prints the logs of all steps of a run. The logs of ended steps are printed one after the other.
+/// With `follow`, the lines of running steps are printed as they arrive, until the run ends.
 void print_all(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                const std::string& run, bool follow) {
   std::map<std::string, OpenLog> open;      // Keyed by the file's name.
   std::map<std::string, unsigned> printed;  // The last attempt of each step that has been printed.
   std::set<std::string> ended;
   for (;;) {
-    const bool is_last = !follow || !goes_on(drivers, store, run);
+    const bool is_last = !follow || !is_run_in_progress(drivers, store, run);
     auto steps = store.runs().steps(run);
     std::ranges::stable_sort(steps, {}, &store::StepRecord::started);
     for (const auto& step : steps) {

@@ -1,3 +1,4 @@
+// `pipe metrics`: the metrics that a run's steps have reported.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Draws the means of up to `width` parts of a series; empty for fewer than two finite values.
+/// Draws a series as at most `width` bars, each for the mean of a part of the series. Returns an
+/// empty text for fewer than two finite values.
 std::string sparkline(const std::vector<store::MetricPoint>& points, std::size_t width) {
   static constexpr const char* bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   constexpr std::size_t last_bar = std::size(bars) - 1;
@@ -61,7 +63,8 @@ Range range_of(const std::vector<store::MetricPoint>& points) {
   return range;
 }
 
-/// Returns a row for each metric of the steps without instances.
+/// Returns a row for each metric, of steps without a matrix. @param draws whether to draw the
+/// series
 Table series_table(store::RunStore& store, const std::vector<store::MetricRecord>& metrics,
                    bool draws) {
   constexpr std::size_t drawn = 24;
@@ -94,8 +97,8 @@ void set(Columns& columns, const std::string& name, std::size_t row, std::string
   column->second[row] = std::move(value);
 }
 
-/// Returns a row for each instance of a step with a matrix: its parameters, then its metrics. Those
-/// that are equal in all rows stand above.
+/// Returns a row for each instance of a step with a matrix: its parameters, then its metrics.
+/// Values that are equal in all rows are shown above the table instead.
 std::string instances_text(const std::string& base, const std::vector<store::StepRecord>& steps,
                            const std::vector<store::MetricRecord>& metrics, const Paint& paint) {
   Columns columns;
@@ -145,7 +148,7 @@ std::string instances_text(const std::string& base, const std::vector<store::Ste
   return text + "\n" + (shown.empty() ? "" : table.render(paint));
 }
 
-/// Returns the metrics that say how good the run is.
+/// Returns a table of the run's most important metrics (report/headline.hpp).
 Table results_table(const std::vector<report::Headline>& headlines) {
   Table table;
   table.add({"RESULT", "VALUE", ""});

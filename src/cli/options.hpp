@@ -34,7 +34,7 @@ struct ArtifactsOptions {
   std::string name;        ///< The published name.
   std::string publish_as;  ///< Publish the output under this name.
   unsigned promote = 0;    ///< Version of `name` to make current; 0: none.
-  bool demote = false;     ///< Make the version current that was before.
+  bool demote = false;     ///< Make the previous version current again.
 };
 
 struct CompareOptions {
@@ -48,14 +48,14 @@ struct TagOptions {
 
 /// Options of `sbom` and `export`.
 struct DocumentOptions {
-  std::string format = "cyclonedx";
-  std::string license;  ///< An SPDX identifier for the crate.
+  std::string format = "cyclonedx";  ///< The default of `sbom`; `export` requires the option.
+  std::string license;               ///< An SPDX identifier for the crate.
 };
 
 /// Options of `completion` and `__complete`.
 struct CompletionOptions {
   std::string shell;
-  std::string words;  ///< The text to complete.
+  std::string words;  ///< The kind of candidates to print: runs, steps, artifacts or profiles.
 };
 
 struct AnswerOptions {
@@ -107,14 +107,14 @@ struct ServeOptions {
 struct Options : driver::WorkspaceOptions {
   bool json = false;  ///< `--output json`.
   bool verbose = false;
-  bool quiet = false;   ///< Commands that show a run: only its end.
-  bool detach = false;  ///< Command run.
+  bool quiet = false;   ///< Commands that show a run show only its end.
+  bool detach = false;  ///< `run` and `resume` return once the run has begun.
 
   // Shared by several commands.
   std::string run = "latest";
   unsigned attempt = 0;           ///< 0: the last one.
   std::filesystem::path copy_to;  ///< File or folder for what the command writes.
-  std::string action, subject;    ///< Commands kubernetes, why and used.
+  std::string action, subject;    ///< Arguments of kubernetes, why and used.
 
   // For single commands.
   AdviseOptions advise;
@@ -137,10 +137,9 @@ struct Options : driver::WorkspaceOptions {
   ShowOptions show;
   TagOptions tag;
 
-  bool takes_profile = false;  ///< The command has --profile.
-  bool takes_file = false;     ///< The command has the argument FILE.
-  std::set<std::string>
-      given;  ///< Long names of the options on the command line, such as `--jobs`.
+  bool takes_profile = false;   ///< The command has --profile.
+  bool takes_file = false;      ///< The command has the argument FILE.
+  std::set<std::string> given;  ///< Long names of the given options, such as `--jobs`.
 };
 
 }  // namespace pipeline::cli

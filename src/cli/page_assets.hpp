@@ -9,9 +9,11 @@
 
 namespace pipeline::cli {
 
-/// @param own a style of the page itself, such as `serve/serve.css`; empty: none
+/// Returns the shared style and then the page's own.
+/// @param own a template, such as `serve/serve.css`; empty: none
 std::string page_style(const char* own);
-/// @param own the script that starts the page, such as `report/report.js`
+/// Returns the shared script and then the page's own, which starts the page.
+/// @param own templates, such as `report/report.js`
 std::string page_script(std::initializer_list<const char*> own);
 /// Returns a run as one HTML file. @param data as report::report_data() returns it
 std::string report_page(const nlohmann::json& data);

@@ -1,9 +1,11 @@
+// `pipe plan`: what a run would do with each step, and why.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "cli/commands.hpp"
+#include "cli/context.hpp"
 #include "core/file.hpp"
 #include "driver/origin.hpp"
 #include "driver/plan.hpp"
@@ -32,6 +34,7 @@ Colour colour_of_action(StepPlan::Action action) {
                                              : Colour::blue;
 }
 
+/// Returns a step's code files with their reasons, and the parts of its key.
 std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint& paint) {
   std::string text = "\n" + paint(Colour::bold, plan.step) + "\n  code:\n";
   Table code_files;
@@ -83,9 +86,9 @@ std::string render(const Context& context, driver::Session& session,
   const auto& paint = context.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
-  std::map<std::string, std::pair<std::string, std::vector<std::string>>>
-      builds;  // Environments to build, each with the builds and the steps.
-  std::size_t counts[5] = {};
+  // Environments to build, each with the reason of the build and the steps.
+  std::map<std::string, std::pair<std::string, std::vector<std::string>>> builds;
+  std::map<StepPlan::Action, std::size_t> counts;
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
     if (step.instance && !step.repeat) ++instances[step.instance->of];
@@ -107,7 +110,7 @@ std::string render(const Context& context, driver::Session& session,
            i < row.reasons.size() ? shorten_digests(for_terminal(row.reasons[i], false)) : ""});
   }
   for (const auto& plan : plans) {
-    ++counts[static_cast<std::size_t>(plan.action)];
+    ++counts[plan.action];
     if (!plan.build.empty() && plan.action != StepPlan::Action::reuse &&
         plan.action != StepPlan::Action::skip) {
       auto& [reason, steps] = builds[*plan.environment];
@@ -130,11 +133,15 @@ std::string render(const Context& context, driver::Session& session,
   if (context.options().verbose)
     for (const auto& plan : plans)
       text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
-  text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
-          std::to_string(counts[1]) + " to reuse";
-  if (counts[3]) text += ", " + std::to_string(counts[3]) + " to skip";
-  if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what is not known yet";
-  if (counts[4]) text += ", " + counted(counts[4], "step") + " whose instances are not known yet";
+  const auto count_of = [&](StepPlan::Action action) { return counts[action]; };
+  text += "\n" + session.pipeline().name + ": " + std::to_string(count_of(StepPlan::Action::run)) +
+          " to run, " + std::to_string(count_of(StepPlan::Action::reuse)) + " to reuse";
+  if (const auto skipped = count_of(StepPlan::Action::skip))
+    text += ", " + std::to_string(skipped) + " to skip";
+  if (const auto open = count_of(StepPlan::Action::depends))
+    text += ", " + std::to_string(open) + " depending on what is not known yet";
+  if (const auto unexpanded = count_of(StepPlan::Action::unknown))
+    text += ", " + counted(unexpanded, "step") + " whose instances are not known yet";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 
@@ -162,7 +169,7 @@ nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& pl
 }  // namespace
 
 core::ExitCode plan_command(Context& given) {
-  // A plan leaves no files: before the first run, it works with an empty state elsewhere.
+  // A plan leaves no files: if there is no state folder yet, a temporary one is used.
   std::optional<core::TemporaryFolder> no_state;
   auto chosen = given.options();
   std::error_code error;

@@ -1,3 +1,4 @@
+// Profiles as options of commands, and `pipe profiles`, which lists them.
 #include "cli/profiles.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ std::filesystem::path folder_of(const Options& options) {
   return Context(options).pipeline_file().parent_path();
 }
 
-/// Commands that act; all others only look.
+/// Commands that may run programs of the project; all other commands only look (core/project.hpp).
 constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach", "resume",
                             "cancel", "clean", "verify", "kubernetes", "__drive"};
 
@@ -55,8 +56,8 @@ void begin_project(const Options& options, const std::string& command) {
 
 void use_profile(Options& options) {
   if (!options.takes_profile) return;
-  // A command about runs may be called in any folder, whatever $PIPE_PROFILE is, and what it needs
-  // is in the state folder.
+  // A command about runs needs only the state folder, and may be called in a folder that does not
+  // have the profile of $PIPE_PROFILE.
   const bool is_about_runs = !options.takes_file && !options.program;
   driver::ProfileUse use{
       .folder = folder_of(options),

@@ -8,7 +8,8 @@
 
 namespace pipeline::cli {
 
-/// Says whose project the command works on, and whether it only looks.
+/// Sets the project of this process (core/project.hpp): the pipeline's folder, and whether the
+/// command only looks.
 void begin_project(const Options& options, const std::string& command);
 
 /// Sets the options that the named profile sets and the command line does not. Throws InputError

@@ -76,9 +76,8 @@ struct Lines {
     return tag(paint, name, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
            for_terminal(model::shown_line(e.line), paint.on) + "\n";
   }
-  std::string operator()(const event::StepProgress&) const {
-    return "";
-  }  // Shown live; otherwise printed as the finished line.
+  // A live display shows progress itself; others print the line once it is finished.
+  std::string operator()(const event::StepProgress&) const { return ""; }
   std::string operator()(const event::StepRetried& e) const {
     std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
     if (e.memory) when += " with " + core::format_bytes(*e.memory);
@@ -146,13 +145,13 @@ class PlainProgress final : public Progress {
     const auto* log = std::get_if<event::StepLog>(&event);
     if (log && !io_.is_verbose) show_values(model_.step(log->step));
   }
-  /// Shows the values of a step that reports them, now and then.
+  /// Shows the values that a step reports, at most once in `pause`.
   void show_values(const driver::StepView& step) {
     constexpr std::chrono::seconds pause{30};
     if (step.values.empty() ||
-        io_.now() - told_.try_emplace(step.name, step.since).first->second < pause)
+        io_.now() - shown_at_.try_emplace(step.name, step.since).first->second < pause)
       return;
-    told_[step.name] = io_.now();
+    shown_at_[step.name] = io_.now();
     io_.write(tag(io_.paint, step.name) + for_terminal(step.values.text(), false) + "\n");
   }
   /// Shows a line at each tenth of the instances.
@@ -162,7 +161,8 @@ class PlainProgress final : public Progress {
       io_.write(tag(io_.paint, group.name) + group.text() + "\n");
   }
   std::map<std::string, std::size_t> tenths_;
-  std::map<std::string, driver::SteadyTime> told_;  ///< When the values of a step were shown last.
+  /// When the values of each step were shown last.
+  std::map<std::string, driver::SteadyTime> shown_at_;
 };
 
 class QuietProgress final : public Progress {
@@ -199,13 +199,14 @@ void Progress::emit(const Event& event, driver::SteadyTime at) {
   model_.apply(event, at);
   if (shows_all_)
     show(event);
-  else if (is_told(event))
+  else if (is_shown(event))
     show_once(event);
   if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && !shows_all_)
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
 }
 
-/// Shows the first failure of instances of a step that fail in the same way.
+/// Shows an event. Among instances of a step that fail in the same way, only the first failure is
+/// shown in full.
 void Progress::show_once(const Event& event) {
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (!finished || !finished->failure) return show(event);
@@ -220,7 +221,8 @@ void Progress::show_once(const Event& event) {
   show(again);
 }
 
-bool Progress::is_told(const Event& event) {
+/// Returns false for events that are left out because there are too many of their kind.
+bool Progress::is_shown(const Event& event) {
   if (std::holds_alternative<event::StepExpanded>(event)) return true;
   constexpr std::size_t max_failures = 10;
   const auto* step = step_of(event);

@@ -28,7 +28,7 @@ using driver::many_steps;
 class Progress : public EventSink {
  public:
   void emit(const Event& event) final { emit(event, io_.now()); }
-  /// Shows an event of an earlier time.
+  /// Shows an event that happened at an earlier time.
   void emit(const Event& event, driver::SteadyTime at);
   /// Calls `record` from now on with each event before it is shown.
   void record(std::function<void(const Event&)> record) { record_ = std::move(record); }
@@ -50,10 +50,11 @@ class Progress : public EventSink {
   virtual void show_group(const driver::GroupView&) {}
   ProgressIo io_;
   driver::RunModel model_;
-  std::map<std::string, std::string> failed_;  ///< The instance shown, by matrix and message.
+  /// The instance whose failure was shown, by step with a matrix and message.
+  std::map<std::string, std::string> failed_;
 
  private:
-  bool is_told(const Event& event);
+  bool is_shown(const Event& event);
   void show_once(const Event& event);
   std::function<void(const Event&)> record_;
   bool shows_all_;
@@ -66,16 +67,16 @@ std::unique_ptr<Progress> json_progress(ProgressIo io);
 /// Shows only what `say` is called with.
 std::unique_ptr<Progress> quiet_progress(ProgressIo io);
 
-/// Which lines are shown, and with what.
+/// Says which lines are shown, and adds data from outside of the event.
 struct LineDetail {
-  bool builds = false;      ///< The content of a live display's live lines.
+  bool builds = false;      ///< Lines about builds and waits, which a live display redraws instead.
   bool metrics = false;     ///< Lines of steps that only report a metric or progress.
   std::string values = {};  ///< The last values of a step that the event finishes.
 };
 
 /// Returns the permanent line or lines of an event, as the plain and the live display print them;
-/// empty for events that only change the live lines. A failure has its message and hints: its
-/// details have been shown before and are repeated in the summary.
+/// empty for events that only change the live lines. A failure is shown with its message and hints,
+/// without its details, which have been shown before and are repeated in the summary.
 std::string event_lines(const Event& event, const Paint& paint, const LineDetail& detail);
 
 }  // namespace pipeline::cli

@@ -48,7 +48,7 @@ void list_versions(Context& context, driver::PublishedNames& names,
     context.print(table.render(context.paint()));
 }
 
-void say_current(Context& context, const store::PublishedName& name) {
+void print_current(Context& context, const store::PublishedName& name) {
   const auto* current = name.find();
   if (context.options().json)
     context.print_json({{"name", name.name}, {"current", current->version}});
@@ -97,10 +97,10 @@ core::ExitCode published_command(Context& given) {
   const auto [name, version] = names.find(options.name);
   if (options.promote) {
     names.promote(name.name, options.promote);
-    say_current(context, names.of(name.name));
+    print_current(context, names.of(name.name));
   } else if (options.demote) {
     names.demote(name.name);
-    say_current(context, names.of(name.name));
+    print_current(context, names.of(name.name));
   } else if (!context.options().copy_to.empty()) {
     copy_version(context, names, *name.find(version));
   } else {
@@ -113,7 +113,7 @@ void publish_output(Context& context, store::RunStore& store, const std::string&
                     const store::StepRecord& step, const store::OutputRecord& output) {
   driver::PublishedNames names(context, store);
   names.publish(name, step, output);
-  say_current(context, names.of(name));
+  print_current(context, names.of(name));
 }
 
 }  // namespace pipeline::cli

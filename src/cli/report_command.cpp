@@ -1,3 +1,4 @@
+// `pipe report`: writes a run as one HTML file.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"

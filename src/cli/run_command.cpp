@@ -1,3 +1,4 @@
+// `pipe run`, `pipe resume`, and `pipe __drive`, the driver in a cluster.
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
@@ -68,6 +69,7 @@ core::ExitCode show_detached(const Context& context, const driver::DetachedRun& 
   return core::ExitCode::ok;
 }
 
+/// Starts a run whose driver is in the cluster.
 core::ExitCode detach(Context& context) {
   RunDisplay display(context);
   try {
@@ -87,7 +89,8 @@ core::ExitCode show_background(const Context& context, const driver::BackgroundR
   return core::ExitCode::ok;
 }
 
-/// Drives a run. @param background null: the run is shown until it ends
+/// A function that drives a new or a resumed run until the run's end.
+/// @param background null: the run is shown until it ends
 using Drive = driver::RunEnd (*)(Context& context, RunDisplay& display,
                                  driver::Background* background);
 
@@ -103,6 +106,7 @@ driver::RunEnd drive_resumed(Context& context, RunDisplay& display,
   return driver::resume_run(context, context.options().run, display, background);
 }
 
+/// Drives and shows a run, and returns its exit code.
 core::ExitCode drive(Context& context, Drive drive_run, driver::Background* background) {
   RunDisplay display(context, background);
   const auto end = drive_run(context, display, background);

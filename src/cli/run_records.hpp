@@ -27,8 +27,9 @@ std::string duration_of(const Record& record) {
 
 nlohmann::json run_json(const store::RunRecord& run);
 
-/// Return null if nothing was measured.
+/// Returns null if nothing was measured.
 nlohmann::json usage_json(const core::Usage& usage);
+/// Returns null if nothing was measured.
 nlohmann::json phases_json(const core::Phases& phases);
 /// Returns the metric with its last value.
 nlohmann::json metric_json(const store::MetricRecord& metric);
@@ -40,13 +41,12 @@ nlohmann::json step_json(Context& context, store::RunStore& store,
 nlohmann::json output_json(Context& context, const remote_cache::RunOutputs& outputs,
                            const std::string& step, const store::OutputRecord& output);
 
-/// Returns access to the run's outputs, on this machine or in the artifact store that the run was
-/// asked to use.
+/// Returns access to the run's outputs, on this machine or in the remote store that the run used.
 remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run);
 
-/// Returns the recorded status. For a run that is recorded as running, returns whether its driver
-/// lives: "running", "died" or "unknown".
+/// Returns the recorded status. For a run that is recorded as running, returns the state of its
+/// driver: "running", "died" or "unknown".
 std::string status_of(driver::Drivers& drivers, store::RunRecord& run);
 
 }  // namespace pipeline::cli

@@ -1,3 +1,4 @@
+// `pipe runs`: lists runs, with values of the user's choice.
 #include <algorithm>
 
 #include "cli/commands.hpp"

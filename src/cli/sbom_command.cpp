@@ -1,3 +1,4 @@
+// `pipe sbom`: the contents of a step's image.
 #include <map>
 
 #include "cli/commands.hpp"
@@ -21,7 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the texts of a list, which another program may have put into an image's label.
+/// Returns the texts of a list in an image's label. Another program may have written the label, so
+/// anything but texts is left out.
 std::vector<std::string> texts_in(const json& list) {
   std::vector<std::string> texts;
   if (list.is_array())
@@ -32,7 +34,7 @@ std::vector<std::string> texts_in(const json& list) {
 
 std::string hex_of(const std::string& id) { return id.substr(id.find(':') + 1); }
 
-/// Returns the step as recorded by the run that made its result.
+/// Returns the record of the step in the run that made its result, which may be an earlier run.
 store::StepRecord made_step(store::RunStore& store, const store::RunRecord& run,
                             const std::string& name) {
   auto step = driver::recorded_step(store, run, name);
@@ -91,7 +93,7 @@ class ImageReader {
     return values.empty() ? "" : values.front();
   }
 
-  /// Adds the base image, which may have been replaced under its name since.
+  /// Adds the base image. Its digest is left out if the name stands for another image by now.
   void add_base(sbom::ImageRecord& record) {
     record.base = first_of(parts_, "parent_image");
     if (record.base.empty() || settings::image_archive(record.base)) return;

@@ -1,3 +1,4 @@
+// `pipe serve`: shows runs as a live page.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"

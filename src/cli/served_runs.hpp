@@ -12,7 +12,7 @@
 
 namespace pipeline::cli {
 
-/// Follows the runs of a remote store in a temporary folder.
+/// Copies the runs of a remote store into a temporary folder, and keeps the copies up to date.
 class RemoteRuns {
  public:
   /// Fetches all runs. Throws InputError for a profile without a remote store, and EnvironmentError

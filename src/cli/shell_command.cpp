@@ -1,3 +1,4 @@
+// `pipe shell`: opens a shell as an attempt of a step had it.
 #include <unistd.h>
 
 #include "cli/commands.hpp"

@@ -1,3 +1,4 @@
+// `pipe show`: a run or a step with its attempts, times and failures.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -65,7 +66,7 @@ Table::Cell status_cell(StepStatus status) {
           colour_of(status)};
 }
 
-/// @param status as status_of() returns it
+/// Returns the lines above the table of steps. @param status as status_of() returns it
 std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::string& status,
                     const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
@@ -98,6 +99,7 @@ std::string time_of(const Record& record, bool is_running) {
 
 using UsageOf = std::function<UsageCells(const store::StepRecord&)>;
 
+/// Returns a row for each step, and for each status of a step with many instances.
 /// @param is_running true if the run is in progress
 Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups,
                   bool is_running, const UsageOf& usage_of) {
@@ -196,7 +198,8 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
          (ways.empty() ? "" : "\n" + ways.render(paint));
 }
 
-/// Shows one step with all of its attempts: their ends, phases and usage, each on 80 columns.
+/// Shows one step with all of its attempts: how they ended, their phases and usage. Each table fits
+/// in 80 columns.
 /// @param is_running true if the run is in progress
 std::string step_text(store::RunStore& store, const store::StepRecord& step, bool is_running,
                       const LogsCommand& logs, const Paint& paint) {
@@ -239,7 +242,7 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
          gpus_text(store, {step}, paint);
 }
 
-/// @param status as status_of() returns it
+/// Shows a whole run. @param status as status_of() returns it
 std::string show_text(driver::Drivers& drivers, store::RunStore& store, const store::RunRecord& run,
                       const std::string& status, bool is_wide, const LogsCommand& logs,
                       const Paint& paint) {
@@ -262,7 +265,8 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
   return text;
 }
 
-/// Returns the report of a run as an element of another page: a frame that shares nothing with it.
+/// Returns the report of a run as an HTML element for another page: a frame whose script cannot
+/// reach that page.
 std::string show_html(Context& context, store::RunStore& store, const store::RunRecord& run) {
   constexpr std::size_t max_logs = 200'000, max_pictures = 500'000, max_points = 10'000;
   auto limits = report::limits_for(run.steps);

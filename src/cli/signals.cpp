@@ -15,9 +15,12 @@ namespace {
 
 void ignore(int) {}
 
-volatile std::sig_atomic_t unheard = 0;  ///< Times of Ctrl-C since the event loop heard one.
-void (*volatile tell_loop)(int) = ignore;
+/// The number of SIGINTs since the event loop last handled a signal.
+volatile std::sig_atomic_t pending_interrupts = 0;
+/// Asio's handler of SIGINT, which wakes the event loop.
+void (*volatile wake_loop)(int) = ignore;
 
+/// Ends the process. Called by a signal handler.
 [[noreturn]] void give_up() {
   pollfd errors{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&errors, 1, 0) > 0)
@@ -25,18 +28,18 @@ void (*volatile tell_loop)(int) = ignore;
   ::_exit(static_cast<int>(core::ExitCode::interrupted));
 }
 
-/// An event loop that is stuck hears no signal, so they are answered where they arrive: the second
-/// ends loops that look for it, the third ends the process.
+/// Handles SIGINT. A stuck event loop handles no signals, so the second unhandled SIGINT stops the
+/// loops that call core::check_reading(), and the third ends the process.
 void on_interrupt(int number) {
   const int error = errno;
-  unheard = unheard + 1;
-  if (unheard > 1) core::stop_reading(true);
-  if (unheard > 2) give_up();
-  tell_loop(number);
+  pending_interrupts = pending_interrupts + 1;
+  if (pending_interrupts > 1) core::stop_reading(true);
+  if (pending_interrupts > 2) give_up();
+  wake_loop(number);
   errno = error;
 }
 
-/// @return the handler before
+/// Makes on_interrupt() the handler of SIGINT. @return the earlier handler
 void (*handle_interrupt())(int) {
   struct sigaction action {
   }, before{};
@@ -52,15 +55,15 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
     : signals_(loop, SIGINT, SIGTERM, stop_at_once), cancel_(cancel), say_(std::move(say)) {
   struct sigaction hang_up {};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
-    signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
-  unheard = 0;
+    signals_.add(SIGHUP);  // Under nohup, or without a terminal, SIGHUP stays ignored.
+  pending_interrupts = 0;
   core::stop_reading(false);
-  if (const auto before = handle_interrupt(); before != on_interrupt) tell_loop = before;
+  if (const auto before = handle_interrupt(); before != on_interrupt) wake_loop = before;
   wait();
 }
 
 StopOnSignals::~StopOnSignals() {
-  // Signals are blocked in between: without the set, their defaults would end the process.
+  // Signals are blocked while their handlers change: the default handlers would end the process.
   sigset_t late, before;
   sigemptyset(&late);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) sigaddset(&late, number);
@@ -68,7 +71,7 @@ StopOnSignals::~StopOnSignals() {
   boost::system::error_code ignored;
   signals_.clear(ignored);
   for (const int number : {SIGTERM, SIGHUP, stop_at_once}) ::signal(number, SIG_IGN);
-  tell_loop = ignore;
+  wake_loop = ignore;
   handle_interrupt();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -76,7 +79,7 @@ StopOnSignals::~StopOnSignals() {
 void StopOnSignals::wait() {
   signals_.async_wait([this](boost::system::error_code error, int number) {
     if (error) return;
-    unheard = 0;
+    pending_interrupts = 0;
     if (cancel_.level() == core::StopLevel::none && number != stop_at_once) {
       say_("stopping gracefully; press Ctrl-C again to stop at once");
       cancel_.stop(core::StopLevel::graceful);

@@ -13,11 +13,11 @@ namespace pipeline::cli {
 
 using driver::stop_at_once;
 
-/// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the
-/// second at once; a third that is SIGINT (Ctrl-C) ends the process immediately, also if the event
-/// loop is stuck. `stop_at_once` stops it at once, however often it comes. Afterwards they are
-/// ignored but for a third SIGINT: the work has ended, and a late signal, such as that of `pipe
-/// cancel`, does not change the exit code.
+/// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first signal gracefully,
+/// the second at once. A third signal that is SIGINT (Ctrl-C) ends the process immediately, also if
+/// the event loop is stuck. The signal `stop_at_once` always stops `cancel` at once. After the
+/// destruction, the signals are ignored except a third SIGINT: the work has ended, and a late
+/// signal, such as that of `pipe cancel`, must not change the exit code.
 class StopOnSignals {
  public:
   /// @param say shows a line to the user

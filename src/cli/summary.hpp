@@ -17,15 +17,15 @@ struct Summary {
   const driver::RunModel& model;
   engine::RunSummary outcome;
   std::vector<driver::ShownResult> results;
-  std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty if there is
-                             ///< nothing to copy.
-  std::string program =
-      "pipe";              ///< Name of the command: another one if a C++ program is the pipeline.
-  std::string state = {};  ///< See Context::state_option().
+  /// `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty if there is nothing to copy.
+  std::string copy_command;
+  std::string program = "pipe";  ///< The program's name, which differs for C++ programs.
+  std::string state = {};        ///< See Context::state_option().
 };
 
-/// Returns for each step its status, time, attempts and the run that it was reused from; failures
-/// with details and hints, each once; the end; and the paths of the results.
+/// Returns a table of the steps (status, time, attempts, and the run that a result was reused
+/// from); the failures with details and hints, equal ones once; the run's end; the paths of the
+/// results; and the commands that the user may want next.
 std::string render_summary(const Summary& summary, const Paint& paint);
 
 /// Prints the end of a run, as text or as the event `summary`.

@@ -9,14 +9,14 @@ namespace pipeline::cli {
 
 struct Terminal {
   bool live = false;     ///< A terminal on which lines can be redrawn; not in CI, not TERM=dumb.
-  bool colours = false;  ///< The same, and NO_COLOR is not set.
+  bool colours = false;  ///< `live`, and NO_COLOR is not set.
   static Terminal of(int descriptor);
 };
 
 struct TerminalSize {
   unsigned columns = 80, rows = 24;
 };
-/// Returns the current size, since a window can be resized at any time.
+/// Returns the current size; a user can resize the window at any time.
 TerminalSize terminal_size(int descriptor);
 
 }  // namespace pipeline::cli

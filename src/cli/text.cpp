@@ -6,40 +6,15 @@
 #include <cwchar>
 #include <vector>
 
+#include "core/utf8.hpp"
+
 namespace pipeline::cli {
 namespace {
 
-constexpr std::string_view replacement = "\xef\xbf\xbd";
+constexpr std::string_view replacement = "\xef\xbf\xbd";  // U+FFFD
 
-struct CodePoint {
-  char32_t value = 0;
-  std::size_t bytes = 1;
-  bool valid = false;
-};
-
-/// Decodes the first code point of `text` (RFC 3629: no overlong forms, no surrogates).
-CodePoint decode(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {first, 1, true};
-  const std::size_t length = first >= 0xf0 && first < 0xf5   ? 4
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                                                             : 1;
-  if (length == 1 || text.size() < length) return {};
-  char32_t value = first & (0xffu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    value = value << 6 | (byte(i) & 0x3fu);
-  }
-  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < smallest[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-    return {};
-  return {value, length, true};
-}
-
-/// Returns the length of the escape sequence at the beginning of `text` (ECMA-48: CSI, strings such
-/// as OSC, and the short ones), and whether it sets a colour.
+/// Returns the length of the escape sequence at the beginning of `text`, and whether the sequence
+/// sets a colour. Knows the sequences of ECMA-48: CSI, strings such as OSC, and short ones.
 std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   if (text.size() < 2) return {text.size(), false};
   const char kind = text[1];
@@ -70,11 +45,20 @@ bool is_legible(int red, int green, int blue) {
   return brightness >= darkest && brightness <= lightest;
 }
 
-bool is_legible(int number) {  // of the table of 256 colours
+/// @param number in the table of 256 colours
+bool is_legible(int number) {
   if (number < 16) return number % 8 != 0 && number % 8 != 7;
   if (number >= 232) return number >= 239 && number <= 250;
   const auto level = [&](int place) { return (number - 16) / place % 6 * 51; };
   return is_legible(level(36), level(6), level(1));
+}
+
+/// Returns true for an SGR code of one number that cannot hide text: emphasis and its end, and the
+/// colours of the foreground but black and white.
+bool is_harmless(int code) {
+  const bool is_emphasis = code <= 4 || code == 7 || (code >= 22 && code <= 24) || code == 27;
+  const bool is_colour = code == 39 || (code >= 31 && code <= 36) || (code >= 90 && code <= 96);
+  return is_emphasis || is_colour;
 }
 
 /// Returns the codes of a colour sequence (SGR) that cannot hide text: without concealment,
@@ -103,8 +87,7 @@ std::string legible_codes(std::string_view codes) {
           count == 3 ? is_legible(at(i + 2)) : is_legible(at(i + 2), at(i + 3), at(i + 4));
       if (code == 38 && is_seen) keep(i, count);
       i += count - 1;
-    } else if (code <= 4 || code == 7 || (code >= 22 && code <= 24) || code == 27 || code == 39 ||
-               (code >= 31 && code <= 36) || (code >= 90 && code <= 96)) {
+    } else if (is_harmless(code)) {
       keep(i, 1);
     }
   }
@@ -148,9 +131,9 @@ std::string for_terminal(std::string_view line, bool keep_colours) {
       }
     } else if (c == '\t') {
       safe.append(8 - display_width(safe) % 8, ' ');
-    } else if (const auto point = decode(line); !point.valid) {
+    } else if (const auto point = core::decode_utf8(line); !point.valid) {
       safe += replacement;
-    } else if (taken = point.bytes;
+    } else if (taken = point.length;
                point.value >= 0x20 && point.value != 0x7f && !is_deceptive(point.value)) {
       safe += line.substr(0, taken);
     }
@@ -186,8 +169,8 @@ unsigned display_width(std::string_view text) {
     if (text[0] == '\x1b') {
       taken = escape_sequence(text).first;
     } else {
-      const auto point = decode(text);
-      taken = point.bytes;
+      const auto point = core::decode_utf8(text);
+      taken = point.length;
       width += point.valid ? columns(point.value) : 1;
     }
     text.remove_prefix(taken);
@@ -202,12 +185,12 @@ std::string clip(std::string_view text, unsigned width) {
   std::string clipped;
   unsigned used = 0;
   for (std::string_view rest = plain; !rest.empty();) {
-    const auto point = decode(rest);
+    const auto point = core::decode_utf8(rest);
     const unsigned next = point.valid ? columns(point.value) : 1;
     if (used + next > width - 1) break;
     used += next;
-    clipped += rest.substr(0, point.bytes);
-    rest.remove_prefix(point.bytes);
+    clipped += rest.substr(0, point.length);
+    rest.remove_prefix(point.length);
   }
   return clipped + "…";
 }
@@ -252,9 +235,8 @@ std::string Table::render(const Paint& paint) const {
   std::string text;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     std::string line;
-    unsigned missing =
-        // Spaces that are written before the next non-empty cell, so that no line ends in spaces.
-        0;
+    // Spaces that are written before the next non-empty cell, so that no line ends in spaces.
+    unsigned missing = 0;
     for (std::size_t i = 0; i < rows_[r].size(); ++i) {
       const auto& cell = rows_[r][i];
       if (!cell.text.empty()) {

@@ -21,9 +21,9 @@ namespace pipeline::cli {
 /// end with the line.
 std::string for_terminal(std::string_view line, bool keep_colours);
 
-/// Returns the lines of a command's text in the same form. Names, notes and messages in them come
-/// from state folders and buckets that others may have written. A carriage return overwrites
-/// nothing.
+/// Returns the lines of a command's own text in the form of for_terminal(). The text contains
+/// names, notes and messages from state folders and buckets that others may have written. Carriage
+/// returns are removed, and overwrite nothing.
 std::string lines_for_terminal(std::string_view text, bool keep_colours);
 
 /// Returns the number of columns of the text; colour sequences take none.
@@ -31,7 +31,8 @@ unsigned display_width(std::string_view text);
 /// Returns at most `width` columns, ending in `…` if something was cut off. The text must have no
 /// colour sequences.
 std::string clip(std::string_view text, unsigned width);
-/// Shortens digests in the text to their first 12 digits: `pipe:env-1a2b3c4d5e6f`.
+/// Shortens the digests in a text (40 or 64 hexadecimal digits) to 12 digits:
+/// `pipe:env-1a2b3c4d5e6f`.
 std::string shorten_digests(std::string_view text);
 using core::counted;
 using core::lines_of;

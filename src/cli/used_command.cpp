@@ -1,3 +1,4 @@
+// `pipe used`: lists what was made with a file or an artifact.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"
@@ -9,6 +10,8 @@ namespace {
 
 using nlohmann::json;
 
+/// Adds a row for each artifact that was made with the artifact, and below each, indented, those
+/// made with that in turn. @param users as report::uses_of() returns them
 void add_rows(const json& users, const std::string& indent, Table& table) {
   for (const auto& user : users) {
     std::string inputs;
@@ -36,7 +39,7 @@ void add_rows(const json& users, const std::string& indent, Table& table) {
 core::ExitCode used_command(Context& context) {
   const auto& words = context.options().subject;
   auto& store = context.existing_store();
-  const auto digest = driver::digest_named(store, words);
+  const auto digest = driver::artifact_named(store, words).digest;
   const auto users = report::uses_of(store, digest);
   if (context.options().json) {
     context.print_json({{"digest", digest.hex()}, {"used", users}});

@@ -1,3 +1,4 @@
+// `pipe verify`: looks for damaged artifacts, and for faults of the database.
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "core/quantity.hpp"

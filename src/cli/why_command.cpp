@@ -1,3 +1,4 @@
+// `pipe why`: tells how a file or an artifact was made.
 #include <algorithm>
 
 #include "cli/commands.hpp"
@@ -23,6 +24,8 @@ std::string data_text(const json& entry) {
          entry.value("digest", std::string("unknown")).substr(0, driver::shown_digits) + "\n";
 }
 
+/// Returns how an artifact was made, with its inputs indented below.
+/// @param entry as report::lineage_of() returns it
 std::string text_of(const json& entry, const std::string& indent, const Paint& paint) {
   if (entry.contains("data") && !entry.contains("step")) return data_text(entry);
   const auto& digest = entry["digest"].get_ref<const std::string&>();
@@ -76,11 +79,14 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
 core::ExitCode why_command(Context& context) {
   const auto& words = context.options().subject;
   auto& store = context.existing_store();
-  const auto digest = driver::digest_named(store, words);
-  const auto entry = report::lineage_of(store, digest);
+  const auto artifact = driver::artifact_named(store, words);
+  const auto entry = report::lineage_of(store, artifact.digest, artifact.step, artifact.run);
   if (entry.is_null())
-    throw core::InputError("no step in this state folder made '" + words + "' (" +
-                           digest.hex().substr(0, driver::shown_digits) + ")");
+    throw core::InputError(
+        "no step in this state folder made '" + words + "' (" +
+            artifact.digest.hex().substr(0, driver::shown_digits) + ")",
+        "runs of other machines, and those that `pipe clean` has removed, are not "
+        "known here");
   if (context.options().json)
     context.print_json(entry);
   else

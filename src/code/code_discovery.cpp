@@ -118,8 +118,8 @@ void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_comm
       if (const ShellWord* code = inline_script(words, i)) seeds.scripts.insert(code->text);
     } else if (core::is_shell(word.text)) {
       if (const ShellWord* code = inline_script(words, i))
-        read_words(shell_words(code->text), is_command, script,
-                   seeds);  // The scripts get shorter at each level, so the recursion ends.
+        // An inline script is shorter than the text around it, so the recursion ends.
+        read_words(shell_words(code->text), is_command, script, seeds);
     }
   }
 }
@@ -152,10 +152,8 @@ void CodeDiscovery::add_path(const std::string& path, bool is_command, const std
   switch (tree_.kind(*relative)) {
     case CodeTree::Kind::file: seeds.files.emplace(*relative, reason); break;
     case CodeTree::Kind::folder:
-      if (is_command)
-        seeds.folders.emplace(
-            *relative,
-            reason);  // In a script, `mkdir -p out` gives no information about code.
+      // A folder that a script names, as in `mkdir -p out`, is not taken for code.
+      if (is_command) seeds.folders.emplace(*relative, reason);
       break;
     case CodeTree::Kind::none:
       if (is_command && relative->find_first_of("./") != std::string::npos)
@@ -169,9 +167,10 @@ void CodeDiscovery::add_path(const std::string& path, bool is_command, const std
   }
 }
 
+/// The state of follow().
 struct CodeDiscovery::Search {
   std::map<std::string, std::string> files;
-  std::deque<std::string> waiting;
+  std::deque<std::string> waiting;  ///< Files that have not been read yet.
   std::set<std::string>& looked_at;
 
   void add(const std::string& file, const std::string& reason) {
@@ -217,8 +216,12 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
   search.looked_at.insert(seeds.looked_at.begin(), seeds.looked_at.end());
 }
 
-/// Python searches the folder of the started script, which may be any folder above an imported
-/// file. All folders up to the root are searched.
+/// Adds the files of the imported modules. Python searches a module in the folder of the started
+/// script, which may be any folder above the importing file: all folders up to the root are
+/// searched.
+/// @param file the importing file; empty for a script in a command
+/// @param folder of the file
+/// @param what begins the reason, such as `imported by FILE`
 void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports,
                                    const std::string& file, const std::string& folder,
                                    const std::string& what, Search& search) {
@@ -233,8 +236,8 @@ void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports,
           search.add(found, reason);
       return;
     }
-    std::string package =
-        module;  // `from package import *` may import all its modules (`__all__`).
+    // `from package import *` may import all modules of the package (`__all__`).
+    std::string package = module;
     std::replace(package.begin(), package.end(), '.', '/');
     package = package.empty() ? from : join_path(from, package);
     if (tree_.kind(package) != CodeTree::Kind::folder || package.empty()) return;

@@ -17,9 +17,10 @@
 
 namespace pipeline::code {
 
-/// The starting points of the search, taken from the command itself.
+/// The starting points of the search, taken from the command itself. The maps lead from a path or
+/// name to the reason why it is included. All paths are relative to the pipeline's folder.
 struct CodeSeeds {
-  std::map<std::string, std::string> files;  ///< From a path to the reason why it is included.
+  std::map<std::string, std::string> files;
   std::map<std::string, std::string> folders;
   std::map<std::string, std::string> modules;  ///< Dotted names given to `python -m`.
   std::set<std::string> scripts;               ///< Sources given to `python -c`.
@@ -35,6 +36,7 @@ class CodeDiscovery {
   /// command changes the folder.
   std::vector<std::string> scripts_of(const Command& command);
   /// Returns all files that are reachable from the seeds, with the reason for each.
+  /// @param looked_at receives the folders and files that the result depends on
   std::map<std::string, std::string> follow(const CodeSeeds& seeds,
                                             std::set<std::string>& looked_at);
   /// Returns the files of the module `dotted`, resolved from the folder; does not follow their

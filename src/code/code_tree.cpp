@@ -15,22 +15,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns true for what is never code: git's and pipe's own records, and what Python writes beside
-/// its sources.
+/// Returns true for git's and pipe's own files, and for the caches that Python writes beside its
+/// sources: they are never code.
 bool is_never_code(const fs::path& path, bool is_folder) {
   const auto name = path.filename();
   return name == ".git" || name == "__pycache__" ||
          (is_folder ? core::is_state_folder(path) : core::is_own_file(path));
 }
 
-/// Where each of twenty folders has two links to the next, the last one has a million paths.
+/// The maximum number of paths that lead to one folder. Without a limit, twenty folders with two
+/// links each to the next folder give a million paths.
 constexpr unsigned max_ways = 1000;
 
 bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-/// Throws InputError for what is there and cannot be opened by its path.
+/// Throws InputError for a path that is too long to be opened.
 void check_length(const fs::path& path) {
   const auto length = path.native().size();
   if (length < PATH_MAX) return;
@@ -83,7 +84,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
   std::error_code error;
   const auto type = fs::status(path, error).type();
   if (type != fs::file_type::regular && type != fs::file_type::directory) return Kind::none;
-  // The file may have secrets.
+  // A `.env` file may contain secrets.
   if (type == fs::file_type::regular && path.filename() == env_file_name) return Kind::none;
   const fs::path target = fs::canonical(path, error);
   if (error) return Kind::none;

@@ -54,6 +54,8 @@ class CodeTree {
   }
 
  private:
+  /// @param ignoring whether ignore files are obeyed
+  /// @param above real paths of the folders above, to recognise links to them
   void walk(const std::string& folder, bool ignoring, std::vector<std::filesystem::path>& above,
             std::vector<std::string>& files, std::set<std::string>& looked_at);
   void read_ignore_files(const std::string& folder, std::set<std::string>& looked_at);
@@ -63,9 +65,10 @@ class CodeTree {
   std::filesystem::path root_, canonical_root_;
   std::unordered_map<std::string, Kind> kinds_;
   core::DockerIgnore docker_ignore_;
-  std::optional<GitRules> git_rules_;               ///< Read on first use.
-  std::unordered_map<std::string, unsigned> ways_;  ///< Paths by which walk() reached each folder.
-  std::set<std::string> ignore_files_read_;         ///< Folders whose ignore files have been read.
+  std::optional<GitRules> git_rules_;  ///< Read on first use.
+  /// The number of paths by which walk() has reached each real folder.
+  std::unordered_map<std::string, unsigned> ways_;
+  std::set<std::string> ignore_files_read_;  ///< Folders whose ignore files have been read.
 };
 
 /// Returns the path without `.`, `..` and a trailing `/`; `.` becomes the empty path. Returns

@@ -11,7 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the folder that a file of one line names, as git's `.git` files and `commondir` do.
+/// Returns the folder that is named in a file of one line, such as git's `.git` files and
+/// `commondir`; `otherwise` if the line does not begin with `before`.
 fs::path named_folder(const fs::path& file, std::string_view before, const fs::path& otherwise) {
   std::string text = core::read_if_file(file);
   if (!text.starts_with(before)) return otherwise;
@@ -44,7 +45,7 @@ std::vector<std::string> submodules_of(const std::string& text) {
 
 GitRules::GitRules(const fs::path& root) : root_(root) {
   const auto top = repository_top(root);
-  if (!top) {  // A release as an archive, say: .gitmodules tells what other repositories track.
+  if (!top) {  // For example an unpacked archive of a release: .gitmodules names the submodules.
     sources_.push_back(root / ".gitmodules");
     for (auto& folder : submodules_of(core::read_if_file(sources_.back())))
       submodules_.try_emplace(std::move(folder));
@@ -68,7 +69,7 @@ GitRules::GitRules(const fs::path& root) : root_(root) {
   }
   if (below == ".") return;
   prefix_ = below.generic_string();
-  // The files of a pipeline in a folder that git leaves out are meant nevertheless.
+  // If git leaves out the pipeline's own folder, its rules are ignored: the user wants these files.
   if (ignore_.ignores(prefix_, true)) {
     ignore_ = {};
     prefix_.clear();

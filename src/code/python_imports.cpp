@@ -76,8 +76,8 @@ class PythonLexer {
     const auto start = at_;
     for (; at_ < source_.size(); ++at_) {
       const char c = peek();
-      if (c ==
-          '\\') {  // Also in raw literals, a quote after a backslash does not close the literal.
+      // Also in raw literals, a quote after a backslash does not close the literal.
+      if (c == '\\') {
         if (peek(1) == '\n') ++line_;
         ++at_;
       } else if (c == '\n') {
@@ -182,7 +182,8 @@ class ImportReader {
     if (import.level > 0 || !import.module.empty()) imports_.push_back(std::move(import));
   }
 
-  /// `import_module("a.b")`, `import_module(".c", package="a")`, `import_module(".c", "a")`
+  /// Reads `import_module("a.b")`, `import_module(".c", package="a")` and
+  /// `import_module(".c", "a")`.
   void read_call() {
     const unsigned line = tokens_[at_++].line;
     if (!accept("(") || at_ >= tokens_.size() || tokens_[at_].kind != PythonToken::Kind::text)

@@ -1,6 +1,6 @@
 /// @file
-/// Finds the imports of a Python source by reading it. Nothing is executed, so imports that are
-/// computed at run time are not found.
+/// Finds the imports of a Python source by parsing its text. Nothing is executed, so imports that
+/// are computed at run time are not found.
 #pragma once
 
 #include <string>

@@ -40,6 +40,7 @@ class WordReader {
 
   Frame& here() { return frames_.back(); }
 
+  /// Begins a word, also an empty one, unless there is one.
   void begin() {
     if (!std::exchange(here().in_word, true)) here().line = line_;
   }
@@ -49,12 +50,14 @@ class WordReader {
     here().word += c;
   }
 
+  /// Ends the current word, if there is one.
   void finish() {
     if (here().in_word && here().has_words) words_.push_back({here().word, here().line});
     here().word.clear();
     here().in_word = false;
   }
 
+  /// Ends an expansion: its value is unknown in the word around it.
   void leave() {
     finish();
     frames_.pop_back();

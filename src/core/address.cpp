@@ -14,7 +14,7 @@ struct Login {
   std::size_t begin, sign;
 };
 
-/// Returns the login of the address with `://` at this place; for ssh without the user's name.
+/// Returns the login of the address whose `://` begins at `at`; for ssh, only the password.
 std::optional<Login> login_of(std::string_view text, std::size_t at) {
   const bool is_ssh = text.substr(0, at).ends_with("ssh");
   at += 3;

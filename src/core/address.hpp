@@ -11,8 +11,8 @@ namespace pipeline::core {
 /// are not secret, and ssh needs them.
 std::string without_credentials(std::string text);
 
-/// Returns the text, equally long, with `*` in place of the logins and queries of its addresses.
-/// Queries may hold signatures.
+/// Returns the text with `*` in place of each character of the logins and queries of its addresses,
+/// because queries may hold signatures. The length stays the same.
 std::string masked_addresses(std::string text);
 
 }  // namespace pipeline::core

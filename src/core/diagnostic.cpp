@@ -60,11 +60,12 @@ std::string escape(CodePoint c) {
 /// One character of a source line as it is shown.
 struct Cell {
   std::string text;
-  std::size_t column;  ///< Its column if the line is shown from its beginning, from 0.
+  std::size_t column;  ///< The column, from 0, in a line that is shown from its beginning.
   std::size_t width;
-  std::size_t byte;  ///< Its byte offset in the line, from 0.
+  std::size_t byte;  ///< Byte offset in the line, from 0.
 };
 
+/// Returns the characters of a line with the columns at which a terminal shows them.
 std::vector<Cell> lay_out(std::string_view line) {
   std::vector<Cell> cells;
   std::size_t column = 0;
@@ -102,7 +103,7 @@ std::string_view line_of(std::string_view source, unsigned number) {
 /// Returns the line and, under the span, a caret with tildes.
 std::string excerpt(std::string_view line, const Span& span) {
   // Characters far behind the span are never shown, so a line of megabytes costs no more than a
-  // short one.
+  // short one. Eight bytes for each shown column suffice: a character has at most four.
   const std::size_t begin_byte =
       std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
   const std::size_t end_byte = std::min(begin_byte + std::max(span.length, 1U), line.size());
@@ -258,7 +259,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 InputError::InputError(std::vector<Diagnostic> diagnostics, std::vector<SourceText> sources)
     : diagnostics_(std::move(diagnostics)), sources_(std::move(sources)) {
-  // A file that is included from elsewhere, or is a link to elsewhere, may be any file of the user.
+  // A pipeline of somebody else may include any file of the user, or have a link to such a file,
+  // whose content must not be shown.
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (!is_outside_project(sources_[i].file) || (i == 0 && !is_in_project(sources_[i].file)))
       continue;

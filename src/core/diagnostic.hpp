@@ -25,14 +25,14 @@ struct Span {
 enum class Severity { error, warning };
 
 struct Diagnostic {
-  std::string code;  ///< Stable name of the error class, such as `unknown-key`; docs/errors.md has
-                     ///< one entry for each.
+  /// Stable name of the error class, such as `unknown-key`; docs/errors.md explains each.
+  std::string code;
   std::string message;
   Span span;
-  std::vector<std::string>
-      notes;  ///< For example the permitted values, or the position of another definition.
-  std::string
-      suggestion;  ///< The likely fix, such as `did you mean 'parent_image'?`; may be empty.
+  /// For example the permitted values, or the position of another definition.
+  std::vector<std::string> notes;
+  /// The likely fix, such as `did you mean 'parent_image'?`; may be empty.
+  std::string suggestion;
   Severity severity = Severity::error;
 };
 
@@ -42,13 +42,14 @@ std::string printable(std::string_view text);
 
 /// Renders `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes
 /// and suggestion, one per line, without a line end after the last. `source` is the whole text of
-/// `file`; all texts are made printable, without the secrets of addresses. A diagnostic without a
-/// line gives `FILE: error: MESSAGE`, one without a file `error: MESSAGE`.
+/// `file`. All texts are made printable, without the secrets of addresses. Without a line, the
+/// result begins with `FILE: error: MESSAGE`; without a file, with `error: MESSAGE`.
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source);
 
-/// Returns the candidate that `word` most likely stands for, if any: by Damerau-Levenshtein
-/// distance of at most a third of the word's length, where `-`, `_` and case do not count;
-/// otherwise the only candidate that begins with `word`, if `word` has at least three letters.
+/// Returns the candidate that `word` most likely stands for, if any. This is the nearest candidate
+/// by Damerau-Levenshtein distance, without regard to `-`, `_` and case, if the distance is at most
+/// a third of the word's length. Otherwise it is the only candidate that begins with `word`, if
+/// `word` has at least three letters.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
 /// Returns `did you mean 'X'?`, or an empty text.

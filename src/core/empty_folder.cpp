@@ -27,19 +27,19 @@ bool empty_folder(const std::filesystem::path& folder, mode_t mode,
   Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!opened || ::fstat(opened.get(), &status) != 0 || status.st_uid != ::geteuid()) return false;
-  const mode_t its_mode = status.st_mode & 07777;
-  if (its_mode != mode && its_mode != read_only) return false;
+  const mode_t present_mode = status.st_mode & 07777;
+  if (present_mode != mode && present_mode != read_only) return false;
   const std::unique_ptr<DIR, CloseFolder> entries(::fdopendir(opened.get()));
   if (!entries) return false;
-  const int file = opened.release();  // closedir() closes it.
+  const int file = opened.release();  // closedir() closes the descriptor.
   bool is_changed = false;
   while (const dirent* entry = ::readdir(entries.get())) {
     const std::string_view name = entry->d_name;
     if (name == "." || name == ".." || std::ranges::find(kept, name) != kept.end()) continue;
-    if (its_mode != mode && !std::exchange(is_changed, true)) ::fchmod(file, mode);
+    if (present_mode != mode && !std::exchange(is_changed, true)) ::fchmod(file, mode);
     if (::unlinkat(file, entry->d_name, 0) != 0) return false;
   }
-  return !is_changed || ::fchmod(file, its_mode) == 0;
+  return !is_changed || ::fchmod(file, present_mode) == 0;
 }
 
 }  // namespace pipeline::core

@@ -20,10 +20,10 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/// An operator of another language, and the operator to write instead.
 struct Foreign {
   std::string_view word, here;
 };
-/// Operators of other languages.
 constexpr std::array foreign_operators{
     Foreign{"&&", "and"}, Foreign{"||", "or"}, Foreign{"===", "=="}, Foreign{"=>", ">="},
     Foreign{"=<", "<="},  Foreign{"=", "=="},  Foreign{"<>", "!="},  Foreign{"!", "not"},

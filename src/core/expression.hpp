@@ -41,11 +41,12 @@ class Expression {
   static Expression parse(std::string_view text);
 
   const std::vector<Variable>& variables() const { return variables_; }
-  /// Throws ExpressionError if the types of the known values do not fit, for any values of the
-  /// others.
+  /// Throws ExpressionError if the types of the known values do not fit, whatever the values of the
+  /// unknown variables will be.
   void check(const Lookup& known) const;
-  /// Returns true or false as soon as the known values decide it, from left to right; nothing if
-  /// they do not. Throws ExpressionError for values of a wrong type.
+  /// Returns the value of the expression if the known values decide it, otherwise nothing.
+  /// Evaluates from left to right, and no further than needed. Throws ExpressionError for values of
+  /// a wrong type.
   std::optional<bool> evaluate(const Lookup& known) const;
 
  private:

@@ -66,8 +66,9 @@ class TreeRemoval {
       }
     }
   }
-  /// errno of the first failure; 0 if there was none.
+  /// Returns errno of the first failure; 0 if there was none.
   int error() const { return error_; }
+  /// Returns the path of the first failure below the removed entry; begins with `/`, or is empty.
   const std::string& where() const { return where_; }
   std::size_t failures() const { return failures_; }
 
@@ -129,10 +130,10 @@ class TreeRemoval {
     if (!levels_.empty()) {
       above = Descriptor(::openat(folder_.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
       struct stat status {};
-      const bool is_it = above && ::fstat(above.get(), &status) == 0 &&
-                         status.st_dev == levels_.back().device &&
-                         status.st_ino == levels_.back().inode;
-      if (!is_it) {
+      const bool is_entered_from = above && ::fstat(above.get(), &status) == 0 &&
+                                   status.st_dev == levels_.back().device &&
+                                   status.st_ino == levels_.back().inode;
+      if (!is_entered_from) {
         fail(done.name, above ? EBUSY : errno);
         is_lost_ = true;
         return;
@@ -147,7 +148,7 @@ class TreeRemoval {
   int parent_ = -1;
   Descriptor folder_;  ///< The folder of the last level.
   std::vector<Level> levels_;
-  bool is_lost_ = false;
+  bool is_lost_ = false;  ///< A folder was moved meanwhile, so that its parent cannot be found.
   int error_ = 0;
   std::string where_;
   std::size_t failures_ = 0;
@@ -192,23 +193,23 @@ Descriptor open_untrusted_file(const fs::path& path, int folder) {
   return Descriptor();
 }
 
-std::string read_file(const fs::path& path, std::size_t most) {
+std::string read_file(const fs::path& path, std::size_t max_bytes) {
   const auto file = open_regular_file(path);
   struct stat status {};
   ::fstat(file.get(), &status);
   const auto refuse = [&] {
     throw EnvironmentError("cannot read " + path.string() + ": it is larger than " +
-                               std::to_string(most >> 20) + " MiB",
+                               std::to_string(max_bytes >> 20) + " MiB",
                            {"the file is too large for its purpose: name another one"});
   };
   std::string content;
   std::size_t length = 0;
   // The size is a hint only: it is 0 for files in /proc, and other files grow while they are read.
-  if (status.st_size > static_cast<off_t>(most)) refuse();
+  if (status.st_size > static_cast<off_t>(max_bytes)) refuse();
   content.resize(static_cast<std::size_t>(status.st_size) + 1);
   while (true) {
-    if (length > most) refuse();
-    if (length == content.size()) content.resize(std::min(content.size() * 2, most + 1));
+    if (length > max_bytes) refuse();
+    if (length == content.size()) content.resize(std::min(content.size() * 2, max_bytes + 1));
     const ssize_t count = ::read(file.get(), content.data() + length, content.size() - length);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw system_error("cannot read " + path.string(), errno);
@@ -224,18 +225,18 @@ std::string read_if_file(const fs::path& path) {
   if (!fs::is_regular_file(path, error)) return {};
   try {
     return read_file(path);
-  } catch (const EnvironmentError&) {  // It may be gone by now, as a file of a process in /proc.
+  } catch (const EnvironmentError&) {  // The file may be gone by now, as in /proc.
     if (fs::is_regular_file(path, error)) throw;
     return {};
   }
 }
 
-std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t most) {
+std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t max_bytes) {
   const auto file = open_untrusted_file(path);
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || status.st_size > static_cast<off_t>(most))
+  if (!file || ::fstat(file.get(), &status) != 0 || status.st_size > static_cast<off_t>(max_bytes))
     return std::nullopt;
-  std::string content(most + 1, '\0');
+  std::string content(max_bytes + 1, '\0');
   std::size_t length = 0;
   while (length < content.size()) {
     const ssize_t count = ::read(file.get(), content.data() + length, content.size() - length);
@@ -244,7 +245,7 @@ std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t
     if (count == 0) break;
     length += static_cast<std::size_t>(count);
   }
-  if (length > most) return std::nullopt;
+  if (length > max_bytes) return std::nullopt;
   content.resize(length);
   return content;
 }

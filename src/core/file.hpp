@@ -16,34 +16,36 @@ namespace pipeline::core {
 /// Maximum size of a text that is held in memory as a whole.
 inline constexpr std::size_t largest_text = std::size_t{64} << 20;
 
-/// Returns the whole content. Throws EnvironmentError if the file is longer than `most` bytes, as a
+/// Returns the whole content. Throws EnvironmentError if the file is longer than `max_bytes`, as a
 /// device may be.
-std::string read_file(const std::filesystem::path& path, std::size_t most = largest_text);
+std::string read_file(const std::filesystem::path& path, std::size_t max_bytes = largest_text);
 
-/// Returns the content of a regular file; empty if there is none, or something else, at the path.
+/// Returns the content of a regular file; empty if there is no regular file at the path.
 std::string read_if_file(const std::filesystem::path& path);
 
 /// Returns the content of a file that a step or another user may have written. Returns nothing if
 /// the file does not exist, is not a regular file (links are not followed, and pipes are not waited
-/// for), or is longer than `most` bytes, even if it grows meanwhile.
-std::optional<std::string> read_untrusted_file(const std::filesystem::path& path, std::size_t most);
+/// for), or is longer than `max_bytes`, even if it grows meanwhile.
+std::optional<std::string> read_untrusted_file(const std::filesystem::path& path,
+                                               std::size_t max_bytes);
 
 /// Writes all bytes to the open file. @param path for the message of the EnvironmentError
 void write_fully(int descriptor, std::string_view bytes, const std::filesystem::path& path);
 
 /// Waits until the content of a file or folder is on the disk, where the file system supports that.
 void sync_to_disk(const std::filesystem::path& path);
-/// Waits likewise for everything on the file system of this folder: for folders with many files.
+/// Waits until all content of this folder's file system is on the disk. Faster than sync_to_disk()
+/// for a folder with many files.
 void sync_file_system(const std::filesystem::path& folder);
 
-/// Waits until no other process has locked the open file or folder, and locks it (flock(2)), where
-/// the file system has locks. Throws EnvironmentError after `timeout`, since any process that can
-/// read a folder can lock it for ever.
+/// Waits until no other process has locked the open file or folder, and locks it (flock(2)). Does
+/// nothing if the file system has no locks. Throws EnvironmentError after `timeout`, because any
+/// process that can read a folder can lock it for ever.
 void lock_alone(int descriptor, const std::filesystem::path& path,
                 std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
-/// Events that a file survives: the end of the program, or also a power failure. After a power
-/// failure, a `process` file may have its name and size, but zeros as content.
+/// The events that a written file survives: the end of the process, or also a power failure. After
+/// a power failure, a file of `process` may have its name and size, but zeros as content.
 enum class Durability { process, power };
 
 /// Creates or replaces the file as a whole: readers see the old or the new content, never a part.
@@ -59,7 +61,7 @@ void write_named_file(const std::filesystem::path& path, std::string_view conten
 void make_folders(const std::filesystem::path& path);
 
 /// Returns the paths of the entries directly in the folder; none if it is missing, cannot be read,
-/// or is a link, behind which nothing must be removed.
+/// or is a link: callers remove entries, and nothing behind a link must be removed.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// Removes a file or a folder with everything in it, also below folders without write permission;

@@ -1,5 +1,5 @@
 /// @file
-/// The room on a disk that may be filled with what others send.
+/// The space on a disk that may be filled with downloads.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace pipeline::core {
 
-/// Returns the bytes that may be written below the folder: a reserve stays free for databases, logs
-/// and other programs. All there are if the file system cannot tell.
+/// Returns the bytes that may be written below the folder: the free space without a reserve of at
+/// most 1 GiB for databases, logs and other programs. Returns the largest number if the file system
+/// does not report its free space.
 std::uint64_t free_room(const std::filesystem::path& folder);
 
 }  // namespace pipeline::core

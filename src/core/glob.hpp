@@ -10,7 +10,8 @@
 
 namespace pipeline::core {
 
-/// Matches in time proportional to the lengths of pattern and path, for every pattern.
+/// A compiled pattern. A match takes time proportional to the lengths of pattern and path, for
+/// every pattern.
 class Glob {
  public:
   /// Compiles a pattern of github.com/moby/patternmatcher, for a cleaned pattern and a whole path.
@@ -39,10 +40,10 @@ class Glob {
   void finish();
 
   std::vector<Token> tokens_;  ///< The tokens between prefix and suffix.
-  std::string prefix_,
-      suffix_;  ///< The literal beginning and end of every match; they decide most comparisons.
+  /// The literal beginning and end of every match; they decide most comparisons.
+  std::string prefix_, suffix_;
   bool characters_ = false;  ///< `?` and classes match UTF-8 characters instead of bytes.
-  bool never_ = false;
+  bool never_ = false;       ///< The pattern matches nothing.
 };
 
 /// Matches a relative path against a glob whose components may be `**`.

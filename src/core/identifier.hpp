@@ -19,7 +19,7 @@ bool is_variable_name(std::string_view text);
 bool has_control_characters(std::string_view text);
 
 /// Returns `20261121-081500-7f3a9c`: the UTC time, then 30 bits of `random` in Crockford's base 32.
-/// At 100 runs a second, two of them are equal once in 60 hours.
+/// At 100 runs a second, two identifiers are equal once in 60 hours.
 /// @param unix_milliseconds the time since 1970
 std::string make_run_id(std::int64_t unix_milliseconds, std::uint32_t random);
 

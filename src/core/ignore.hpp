@@ -34,15 +34,16 @@ class DockerIgnore {
   bool has_exceptions_ = false;
 };
 
-/// Rules of the .gitignore files of a tree (gitignore(5)). Add them from the root down, each with
-/// its folder. libgit2 is not used: git_ignore_path_is_ignored() of 1.5 disagrees with `git
-/// check-ignore` for 1 of 100 random paths (a file below an ignored folder is not ignored if a rule
-/// with `!` matches its name), needs a repository, and reads the user's own core.excludesFile.
+/// Rules of the .gitignore files of a tree (gitignore(5)). Add the files from the root down, each
+/// with its folder. libgit2 is not used, because its git_ignore_path_is_ignored() needs a
+/// repository, and reads the user's own core.excludesFile. Version 1.5 also disagrees with `git
+/// check-ignore` for 1 of 100 random paths: a file below an ignored folder is not ignored if a rule
+/// with `!` matches its name.
 class GitIgnore {
  public:
   /// @param folder relative to the root, empty for the root itself
   void add(std::string_view folder, std::string_view rules);
-  /// Also checks the folders above the path: everything below an ignored folder is ignored.
+  /// Returns whether the path is ignored: also if a folder above it is ignored.
   bool ignores(std::string_view relative_path, bool is_directory) const;
 
  private:

@@ -1,6 +1,5 @@
 /// @file
-/// Finds the script in the arguments of a program that takes one after `-c`, as shells and Python
-/// do.
+/// Finds the script that a shell or Python gets as the argument of `-c`.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ inline const nlohmann::json* member(const nlohmann::json& value, std::string_vie
   return is_there ? &value[index] : nullptr;
 }
 
-/// Returns the text under this key of an object; empty if it is missing or not a text.
+/// Returns the text member of an object; empty if the member is missing or not a text.
 inline std::string text_at(const nlohmann::json& object, std::string_view key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();

@@ -11,8 +11,9 @@ namespace pipeline::core {
 /// if either is missing.
 void* load_symbol(const char* soname, const char* symbol);
 
-/// One function of such a library. `LazyFunction<decltype(::curl_easy_init)> easy_init{soname,
-/// "curl_easy_init"};` is called like the function.
+/// A function of a library that is loaded on the first call. The object
+/// `LazyFunction<decltype(::curl_easy_init)> easy_init{soname, "curl_easy_init"};` is called like
+/// the function itself.
 template <class Signature>
 class LazyFunction {
  public:

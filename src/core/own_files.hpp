@@ -1,6 +1,6 @@
 /// @file
-/// Files that `pipe` itself writes into folders of the user's: no code, build context or key has
-/// them.
+/// Recognises files that `pipe` itself writes into folders of the user's. They are never a part of
+/// code, build contexts or keys.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,8 @@ namespace pipeline::core {
 
 /// Returns true for a state folder, whatever its name.
 bool is_state_folder(const std::filesystem::path& folder);
-/// Returns true for a pipeline's lock file, whatever its name, and for files that replace others.
+/// Returns true for a pipeline's lock file, whatever its name, and for the temporary file that
+/// replaces a lock file.
 bool is_own_file(const std::filesystem::path& file);
 
 }  // namespace pipeline::core

@@ -1,5 +1,5 @@
 /// @file
-/// Lists that a server gives page by page, each with the token that asks for the next one.
+/// Lists that a server sends page by page, each page with the token of the next page.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ class PageTokens {
  public:
   /// @param max_token maximum length of a token, in bytes
   explicit PageTokens(std::size_t max_token) : max_token_(max_token) {}
-  /// Returns false if the list does not end: it has given the token before, which is not empty, or
-  /// there were too many pages, or the token is too long.
+  /// Returns false if the list does not end: the server has sent this token before, or too many
+  /// pages, or the token is too long. An empty token, after the last page, is accepted.
   bool accept(const std::string& token) {
     if (token.size() > max_token_ || asked_.size() == max_pages) return false;
     return token.empty() || asked_.insert(token).second;

@@ -8,8 +8,9 @@
 
 namespace pipeline::core {
 
-/// Returns the fields of /proc/PID/stat from the third on (proc(5)), the state: `S 1 4711 ...`. The
-/// first two are the number and the name, which may have any characters. Empty for no process.
+/// Returns the fields of /proc/PID/stat (proc(5)) from the third, the state: `S 1 4711 ...`. The
+/// first two are the number and the name, which may have any characters. Empty if there is no such
+/// process.
 std::string process_fields(pid_t pid);
 
 }  // namespace pipeline::core

@@ -27,7 +27,7 @@ unsigned of_affinity() {
 double quota_of(const fs::path& group) {
   double quota = -1, period = 0;
   if (std::ifstream both(group / "cpu.max"); both) {
-    both >> quota >> period;  // `max 100000` is no number.
+    both >> quota >> period;  // `max 100000` stands for no quota; `max` is not read as a number.
   } else {
     std::ifstream(group / "cpu.cfs_quota_us") >> quota;
     std::ifstream(group / "cpu.cfs_period_us") >> period;
@@ -47,7 +47,7 @@ double quota(const fs::path& proc, const fs::path& mounts) {
     const bool is_unified = line.starts_with("0::");
     if (!is_unified && std::ranges::find(controllers, "cpu") == controllers.end()) continue;
     const auto mount = is_unified ? mounts : mounts / "cpu";
-    // In a container the path may be that of the host: then only the mount itself is there.
+    // In a container the path may be that of the host, and only the mount itself then exists.
     for (auto group = (mount / fs::path(line.substr(second + 1)).relative_path());
          group.native().size() >= mount.native().size(); group = group.parent_path())
       least = std::min(least, quota_of(group));

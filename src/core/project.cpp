@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 struct Project {
   std::vector<fs::path> folders;
-  std::vector<fs::path> homes;  ///< As `folders`, but programs and settings are the user's own.
+  std::vector<fs::path> homes;  ///< Folders whose programs and settings are the user's own.
   Purpose purpose = Purpose::run;
   std::function<std::vector<std::string>()> servers = {};
 };
@@ -53,14 +53,14 @@ bool is_below_any(const fs::path& file, const std::vector<fs::path>& folders) {
   return std::ranges::any_of(folders, [&](const auto& folder) { return is_below(file, folder); });
 }
 
-/// Interpreters take modules and code from what these name.
+/// The variables by which interpreters find modules and code to run.
 constexpr std::array code_variables{
     "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PERL5LIB", "PERL5OPT", "RUBYLIB",
     "RUBYOPT",    "NODE_PATH",  "NODE_OPTIONS",  "BASH_ENV", "ENV"};
 constexpr std::array folder_variables{"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"};
 
-/// Returns the list without the entries that are relative, and so of the working folder, or of the
-/// project.
+/// Returns the list without the entries that are in the project, and without relative ones, which
+/// are below the working folder.
 std::string without_project(std::string_view list, std::string_view separators) {
   std::string kept;
   for (std::size_t begin = 0; begin <= list.size();) {

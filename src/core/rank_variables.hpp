@@ -1,6 +1,7 @@
 /// @file
-/// The rank of a process among its variables, as /proc/PID/environ shows them. A header alone,
-/// because the agent has no library.
+/// Finds a process's rank (its number among the processes of a distributed step) in its variables,
+/// as /proc/PID/environ shows them. The functions are inline, because the agent, the program that
+/// starts a step's command in its pod or container, links no library of this project.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,7 @@ inline long number_of_variable(std::string_view variables, std::string_view name
   return -1;
 }
 
-/// Returns the rank of a process of a node with several ranks; -1 for others.
+/// Returns the rank of a process on a node with several ranks; -1 for any other process.
 inline long rank_in_variables(std::string_view variables) {
   return number_of_variable(variables, "LOCAL_WORLD_SIZE") > 1
              ? number_of_variable(variables, "RANK")

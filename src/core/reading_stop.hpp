@@ -1,24 +1,25 @@
 /// @file
-/// The stop of loops that no coroutine ends: threads of the pool that read and hash files, and what
-/// the event loop's own thread does before or between its coroutines.
+/// Stops loops that do not belong to a coroutine, and so have no CancelSource: those of the pool's
+/// threads, which read and hash files, and those of the event loop's thread outside of coroutines.
 #pragma once
 
 #include "core/error.hpp"
 
 namespace pipeline::core {
 
-/// The user has stopped the process at once while it was in such a loop.
+/// Thrown by check_reading() when the user has stopped the process at once.
 class Stopped : public EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;
 };
 
-/// Makes such loops of this process give up, for a process that is to end at once. May be called by
-/// a handler of signals.
-/// @param is_stopped false: they go on again
+/// Makes the loops of this process throw Stopped, because the process is to end at once. May be
+/// called by a signal handler.
+/// @param is_stopped false permits loops again
 void stop_reading(bool is_stopped) noexcept;
 bool is_reading_stopped() noexcept;
-/// Throws Stopped if reading is stopped; to be called between pieces of a file, for example.
+/// Throws Stopped after stop_reading(true). Loops call this function, for example between two
+/// pieces of a file.
 void check_reading();
 
 }  // namespace pipeline::core

@@ -1,5 +1,6 @@
 /// @file
-/// Opens files that others have named or made: what is not a file is refused at once.
+/// Opens files that other users or programs have named or made. Anything but a regular file is
+/// refused at once.
 #pragma once
 
 #include <fcntl.h>
@@ -10,14 +11,14 @@
 
 namespace pipeline::core {
 
-/// Opens a file for reading. Throws EnvironmentError, at once also for a named pipe, a socket or a
-/// device other than /dev/null; but descriptors that the caller has passed (`/dev/fd/3`) may be
-/// pipes. read_file() and sha256_file() open files so.
+/// Opens a file for reading. Throws EnvironmentError on failure, and for a named pipe, a socket or
+/// a device other than /dev/null, without waiting for a writer. Descriptors of this process
+/// (`/dev/fd/3`) may be pipes. read_file() and sha256_file() open files by this function.
 Descriptor open_regular_file(const std::filesystem::path& path);
 
 /// Opens a file for reading that a step or another user may have made: a link in its place is not
-/// followed, and a pipe is not waited for. Returns no descriptor if there is no file, with errno:
-/// ELOOP for a link, EINVAL for anything else that is not a file.
+/// followed, and a pipe is not waited for. On failure, returns an invalid descriptor and sets
+/// errno: ELOOP for a link, EINVAL for anything else that is not a file.
 /// @param folder the open folder of a relative path
 Descriptor open_untrusted_file(const std::filesystem::path& path, int folder = AT_FDCWD);
 

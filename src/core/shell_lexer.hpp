@@ -25,15 +25,16 @@ class ShellLexer {
   };
   struct Context {
     Kind kind;
-    bool in_double_quotes =
-        false;      ///< For `braces`: the rules of double quotes apply, as in "${X:-...}".
+    /// Of `braces`: the rules of double quotes apply, as in "${X:-...}".
+    bool in_double_quotes = false;
     int depth = 0;  ///< Number of open parentheses within.
   };
   struct HereDocument {
-    std::string end;
-    bool quoted, strip_tabs;
+    std::string end;          ///< The delimiter, without quotes.
+    bool quoted, strip_tabs;  ///< The delimiter has quotes; the operator is `<<-`.
   };
 
+  /// Reads the next character.
   void next(char c);
   /// Appends text that has no character that ends a context.
   void add_verbatim(std::string_view text) {
@@ -50,12 +51,10 @@ class ShellLexer {
   const std::vector<Context>& contexts() const { return stack_; }
   Kind kind() const { return stack_.back().kind; }
   bool is_escaped() const { return escaped_; }  ///< The last character was an unquoted backslash.
-  bool is_in_end_mark() const {
-    return here_word_ != WordOf::none;
-  }  ///< The lexer is in the delimiter after `<<`.
-  const HereDocument& document() const {
-    return pending_.front();
-  }  ///< The current here-document, in a `here_document`.
+  /// Returns true if the lexer is in the delimiter after `<<`.
+  bool is_in_end_mark() const { return here_word_ != WordOf::none; }
+  /// Returns the current here-document; call it only in the context `here_document`.
+  const HereDocument& document() const { return pending_.front(); }
   const std::string& text() const { return text_; }  ///< All text read so far.
   /// Returns true if the text joins two commands by `|`.
   bool has_pipe() const { return pipes_ > 0; }
@@ -69,9 +68,9 @@ class ShellLexer {
 
   std::string text_;
   std::vector<Context> stack_{{Kind::word}};
-  std::vector<HereDocument>
-      pending_;  ///< Here-documents announced on this line; in a here_document, the first is the
-                 ///< current one while in a here_document.
+  /// Here-documents that were announced on this line and have not ended; in the context
+  /// `here_document`, the first is the current one.
+  std::vector<HereDocument> pending_;
   enum class WordOf { none, before, within } here_word_ = WordOf::none;
   char here_quote_ = 0;
   std::size_t line_start_ = 0;

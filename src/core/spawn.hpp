@@ -70,14 +70,15 @@ inline void prepare_exec() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// @param launch runs in the child and ends with exec or _exit
-/// @return the child's pid; -1 with errno if there is none
+/// Starts a child process, which calls `launch(with)`.
+/// @param launch ends with exec or _exit
+/// @return the child's pid; -1, with errno, if it cannot be started
 template <class Launch>
 [[gnu::noinline]] pid_t start_child(Launch& with, void (*launch)(Launch&)) {
   sigset_t all, before;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all,
-              &before);  // No signal handler of this program may run in the child.
+  // No signal handler of this program may run in the child.
+  sigprocmask(SIG_SETMASK, &all, &before);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   const pid_t pid = vfork();

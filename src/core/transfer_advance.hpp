@@ -1,20 +1,19 @@
 /// @file
-/// Whether a transfer that is cut again and again makes progress.
+/// Decides whether a transfer that is cut again and again makes progress.
 #pragma once
 
 #include <cstdint>
 
 namespace pipeline::core {
 
-/// A transfer that has made progress has all of its tries again. A few bytes are none: a server
-/// that gives one in each try would be asked for ever.
+/// The caller counts the tries of a transfer anew when the transfer has made progress. A few bytes
+/// are not progress, because a server that sends one byte in each try would be asked for ever.
 class TransferAdvance {
  public:
   static constexpr std::uint64_t min_bytes = 64 << 10;
 
-  /// Returns true if the transfer is further by `min_bytes` than when this was last true, also if
-  /// bytes were discarded in between.
-  /// @param received bytes of the content
+  /// Returns true if `min_bytes` more have been received than at the last call that returned true.
+  /// @param received the number of the content's bytes so far; may become smaller between calls
   bool is_made(std::uint64_t received) {
     if (received < known_ + min_bytes) return false;
     known_ = received;

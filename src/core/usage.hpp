@@ -31,8 +31,7 @@ struct Usage {
   std::optional<std::uint64_t> peak_memory;
   std::optional<std::uint64_t> memory_limit;   ///< Bytes that the processes were allowed to use.
   std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
-  std::optional<std::uint64_t>
-      memory_kills;  ///< Processes killed by the kernel for lack of memory.
+  std::optional<std::uint64_t> memory_kills;   ///< Processes that the kernel's OOM killer ended.
   std::vector<GpuUsage> gpus;
   /// Returns null for a GPU that was not measured.
   const GpuUsage* of_gpu(std::string_view uuid) const {
@@ -51,8 +50,9 @@ struct Phases {
   std::optional<std::chrono::milliseconds> transfers;
   std::optional<std::chrono::milliseconds> running;  ///< The step's command.
   std::optional<std::chrono::milliseconds> storing;  ///< Removal, and the outputs' digests.
-  /// The parts of `waiting` by what was awaited: `store` (the remote one), `image` (or a virtual
-  /// environment), `answer`, `step` (that makes the same), `limit`, `slot`, `gpus`, `retry`.
+  /// The parts of `waiting`, by the thing that was awaited: `store` (the remote store), `image` (or
+  /// a virtual environment), `answer` (of a user to the step's question), `step` (another step with
+  /// the same key), `limit`, `slot`, `gpus`, `retry`.
   std::map<std::string, std::chrono::milliseconds> waits;
   bool operator==(const Phases&) const = default;
 };

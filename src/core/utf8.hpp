@@ -10,7 +10,7 @@ namespace pipeline::core {
 struct CodePoint {
   char32_t value = 0;
   std::size_t length = 1;  ///< Number of bytes.
-  bool valid = false;      ///< If false, `value` is one byte.
+  bool valid = false;      ///< If false, `value` is the first byte as it is.
 };
 
 /// Returns the first code point of a non-empty text. Overlong forms, surrogates and truncated

@@ -10,14 +10,25 @@
 #include "settings/image_archive.hpp"
 
 namespace pipeline::docker {
+namespace {
+
+constexpr std::string_view parent_tag = ":parent-";
+constexpr std::size_t digits_in_name = 16;
+
+}  // namespace
 
 bool has_archived_parent(const ImagePlan& plan) {
   return !plan.own && settings::image_archive(plan.parent_image).has_value();
 }
 
 std::string archived_reference(const ImagePlan& plan, const std::string& identity) {
-  constexpr std::size_t digits = 16;
-  return plan.repository + ":parent-" + identity.substr(0, digits);
+  return plan.repository + std::string(parent_tag) + identity.substr(0, digits_in_name);
+}
+
+bool is_archived_reference(std::string_view name) {
+  const auto tag = name.rfind(':');
+  return tag != name.npos && name.substr(tag).starts_with(parent_tag) &&
+         name.size() - tag == parent_tag.size() + digits_in_name;
 }
 
 const ArchivedImage& ArchivedParents::find(const ImagePlan& plan) {

@@ -1,11 +1,12 @@
 /// @file
-/// Parent images that are archives on this machine: their identity is known without an engine, and
-/// an engine loads each once, under a name of `pipe`'s own.
+/// Parent images in archives on this machine. Their identity is known without an engine; the engine
+/// loads each archive once, under a name of `pipe`'s own.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -24,20 +25,25 @@ inline constexpr const char* archived_parent_name = "pipe:archived-parent";
 /// Returns true if the plan's parent image is an archive.
 bool has_archived_parent(const ImagePlan& plan);
 
-/// Returns the name that the engine has the image under: as unique as that of a built one.
+/// Returns the name under which the engine keeps the loaded image: `pipe:parent-` and the beginning
+/// of its identity. @param identity as image_identity() returns it
 std::string archived_reference(const ImagePlan& plan, const std::string& identity);
+
+/// Returns true for a name of this form.
+bool is_archived_reference(std::string_view name);
 
 class ArchivedParents {
  public:
-  /// All outlive this object.
+  /// All arguments must outlive this object.
   ArchivedParents(asio::io_context& loop, EngineApi& engine, const BuilderOptions& options)
       : engine_(engine), options_(options), loads_(loop) {}
 
-  /// Returns the plan's parent image. Throws EnvironmentError.
+  /// Reads the plan's parent image, once. Throws EnvironmentError.
   const ArchivedImage& find(const ImagePlan& plan);
+  /// Returns archived_reference() of the plan's parent image.
   std::string reference(const ImagePlan& plan);
 
-  /// Returns the status of a plan that runs the image as it is.
+  /// Returns the status of a plan that uses the parent image unchanged.
   async::Task<ImageStatus> status(const ImagePlan& plan);
   /// Loads the image unless the engine has it.
   async::Task<> ensure(const ImagePlan& plan, std::string step, EventSink& events,

@@ -27,15 +27,16 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_build_lines = 200, max_build_hints = 20;
-/// Maximum of all that is kept of outputs: a build has some tens of vertexes.
+/// Maximum number of bytes that are kept of all outputs: a build has some tens of vertexes.
 constexpr std::size_t max_kept_output = std::size_t{64} << 20;
-/// A longer line comes in pieces.
+/// Maximum number of bytes of a line; a longer line is divided.
 constexpr std::size_t max_build_line = 64 * 1024;
 /// Begins the lines that templates/image/layer.sh prints while it downloads.
 constexpr std::string_view received_mark = "pipe: received ";
 
-/// Returns the instruction of a line with which a builder without BuildKit begins one: `Step 2/3 :
-/// RUN ...`; Podman's are `STEP 2/3: RUN ...`, in a stage `[1/2] STEP 2/3: RUN ...`.
+/// Returns the instruction in a line with which a builder without BuildKit begins an instruction:
+/// `Step 2/3 : RUN ...`, or with Podman `STEP 2/3: RUN ...` and `[1/2] STEP 2/3: RUN ...`. Returns
+/// nothing for other lines.
 std::optional<std::string_view> begun_instruction(std::string_view text) {
   auto rest = text;
   if (const auto end = rest.find("] STEP "); rest.starts_with('[') && end != rest.npos)
@@ -109,7 +110,7 @@ std::vector<std::string> searched_lines(const std::vector<std::string>& lines,
   return found;
 }
 
-/// Groups causes: only the first one found in a group is reported.
+/// Groups causes: of each group but `other`, only the first cause that is found is reported.
 enum class Topic { other, requirement, apt_package, apt_release, connection };
 
 /// The meaning of a text that a failed build printed.
@@ -199,7 +200,8 @@ std::string readable_title(std::string_view name) {
   return core::joined(words, " ");
 }
 
-/// The instructions of a layer of packages name its folder in the build context.
+/// Returns the layer of packages that an instruction makes, or null. The instruction contains the
+/// layer's folder in the build context.
 const LayerTitle* BuildLog::layer_of(std::string_view name) const {
   static constexpr std::string_view folder = "layers/";
   auto number = layers_.size();
@@ -213,7 +215,8 @@ std::string BuildLog::title_of(std::string_view name) const {
   return layer ? layer->title : readable_title(name);
 }
 
-/// Reports each tenth of a download, and at most each 10 MB, as for pulls.
+/// Reports the progress of a download at each tenth, but not more often than every 10 MB, as for
+/// pulls.
 void BuildLog::report_received(Output& output, std::string_view number) {
   constexpr std::uint64_t least = 10'000'000;
   std::uint64_t bytes = 0;
@@ -244,7 +247,7 @@ void BuildLog::line(Output& output, std::string text) {
   output.lines.pop_front();
 }
 
-/// Forgets all outputs if they are too large, which only an engine that lies makes them.
+/// Forgets all outputs if they are too large. Only a malicious engine sends so much.
 void BuildLog::bound() {
   if (kept_ <= max_kept_output) return;
   outputs_.clear();
@@ -263,8 +266,7 @@ void BuildLog::print(Output& output, std::string_view text) {
   for (char c : text) {
     if (c == '\n') {
       line(output, std::exchange(output.partial, {}));
-    } else if (c == '\r') {  // A progress bar overwrites its line; a single `\r` before the line's
-                             // end does not.
+    } else if (c == '\r') {  // Overwrites the line, unless the line's end follows.
       if (output.partial.size() > 4096) output.partial.clear();
       output.partial += c;
     } else {
@@ -373,7 +375,8 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
 
 namespace {
 
-/// Returns true if the runtime's error, whose quotes may be escaped twice, says there is no shell.
+/// Returns true if the container runtime's error says that there is no shell. The quotes in the
+/// error may be escaped.
 bool misses_shell(const std::string& text) {
   return text.find("no such file or directory") != text.npos &&
          (text.find("\"/bin/sh\"") != text.npos || text.find("\"/bin/sh\\\"") != text.npos);
@@ -393,9 +396,8 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
     if (!log.failed_instruction().empty() && instruction.text == log.failed_instruction())
       failing = &instruction;
   if (!failing && !log.failed_instruction().empty())
-    for (auto& instruction :
-         // The builder fills in ARG and ENV values, so only the beginning is compared.
-         instructions)
+    // The builder fills in ARG and ENV values, so only the beginnings are compared.
+    for (auto& instruction : instructions)
       if (instruction.text.substr(0, 12) == log.failed_instruction().substr(0, 12))
         failing = &instruction;
   static const std::regex line_number("line (\\d{1,9})");

@@ -24,7 +24,7 @@ namespace pipeline::docker {
 /// The text that is shown for a layer of packages while it is made.
 struct LayerTitle {
   std::string title;        ///< `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54 MiB)`.
-  std::string place;        ///< `layer 2 of 3:`.
+  std::string place;        ///< The beginning of the title: `layer 2 of 3:`.
   std::uint64_t bytes = 0;  ///< Size of the packages' files.
 };
 
@@ -42,15 +42,17 @@ class BuildLog {
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
   const std::string& image_id() const { return image_id_; }
-  /// Returns true if an instruction failed without a line of output. BuildKit ends its messages
-  /// when a build fails, and may lose the last ones; a second build repeats them.
+  /// Returns true if an instruction failed, but the messages do not say which. BuildKit ends its
+  /// messages when a build fails, and may lose the last ones; a second build repeats them.
   bool is_cut() const;
-  /// The failed instruction in the builder's notation; empty if unknown.
+  /// Returns the failed instruction in the builder's notation; empty if it is unknown.
   const std::string& failed_instruction() const { return failed_instruction_; }
-  /// Returns the last lines of the failed instruction; if it is unknown, the last lines of all.
+  /// Returns the last lines of the failed instruction, or, with the classic builder, of the last
+  /// instruction. Returns nothing if the failed instruction of a BuildKit build is unknown.
   std::vector<std::string> last_lines(std::size_t count) const;
-  /// Lines `pipe: error: ...` and `pipe: hint: ...` printed by pipe's own scripts.
+  /// Returns the text of a line `pipe: error: ...`, which pipe's own scripts print.
   const std::string& reason() const { return reason_; }
+  /// Returns the texts of lines `pipe: hint: ...`, which pipe's own scripts print.
   const std::vector<std::string>& hints() const { return hints_; }
 
  private:
@@ -58,8 +60,8 @@ class BuildLog {
     std::string name, partial;
     std::deque<std::string> lines;
     bool announced = false;
-    std::uint64_t received = 0;         ///< Bytes in the last line about them.
-    const LayerTitle* layer = nullptr;  ///< If the instruction does not name it.
+    std::uint64_t received = 0;         ///< Downloaded bytes that were last reported.
+    const LayerTitle* layer = nullptr;  ///< The layer, if the instruction itself does not name it.
   };
   const LayerTitle* layer_of(std::string_view name) const;
   std::string title_of(std::string_view name) const;
@@ -72,14 +74,16 @@ class BuildLog {
 
   std::function<void(const std::string&)> on_line_;
   std::vector<LayerTitle> layers_;
-  std::map<std::string, Output>
-      outputs_;  ///< Output by the vertex's digest; that of the classic builder is under "".
+  /// Output by the digest of the vertex (BuildKit's step); output of the classic builder is under
+  /// "".
+  std::map<std::string, Output> outputs_;
   std::size_t kept_ = 0;  ///< Bytes of `outputs_`.
   std::string error_, image_id_, failed_instruction_, failed_vertex_, reason_;
   std::vector<std::string> hints_;
 };
 
-/// Returns the name of a vertex or step for messages: `RUN` without its mounts, blanks collapsed.
+/// Returns the name of a vertex or step for messages, without the mounts of `RUN`, and with single
+/// blanks.
 std::string readable_title(std::string_view name);
 
 /// Returns the error of a failed build: the Dockerfile's line, the last lines printed, and advice.

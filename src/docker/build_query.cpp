@@ -45,8 +45,8 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
   if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
   if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
-  // Podman's builder then keeps no images of the stages: removing one would fail
-  // build lists the images fails that one ("layer not known").
+  // Makes Podman's builder keep no images of the stages: if such an image is removed while another
+  // build lists the images, that build fails ("layer not known").
   if (engine.podman && !plan.own) add("layers", "0");
   return text;
 }

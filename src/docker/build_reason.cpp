@@ -24,6 +24,7 @@ const std::vector<std::string> below_packages{"apt_packages", "apt_snapshot",
                                               "dockerfile",   "environment",
                                               "parent_id",    "python_package_installer"};
 
+/// Returns the parts in the label of an image; empty if it has no such label.
 PlanParts parts_of(const nlohmann::json& image) {
   PlanParts parts;
   auto labels = image.find("Labels");
@@ -37,6 +38,7 @@ PlanParts parts_of(const nlohmann::json& image) {
   return parts;
 }
 
+/// Returns `VERB ITEM, ...` with the first items, and the number of the others.
 std::string list(const char* verb, const std::vector<std::string>& items) {
   if (items.empty()) return {};
   auto text = verb + (" " + core::joined(items | std::views::take(named_items), ", "));
@@ -75,7 +77,7 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
     if (other.empty() || part(other, "parent_image") != part(parts, "parent_image")) continue;
     std::set<std::string> all = names;
     for (auto& [name, items] : other) all.insert(name);
-    int likeness = 0;
+    int likeness = 0;  // The number of equal items less that of different ones.
     for (auto& name : all) {
       auto now = part(parts, name), before = part(other, name);
       likeness += static_cast<int>(now.size()) - 2 * static_cast<int>(only_in(now, before).size()) -

@@ -18,7 +18,7 @@ namespace pipeline::docker {
 std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
                          const PackageLayers& layers = {});
 
-/// Value of the label: sorted and without line ends.
+/// Returns the value of the label `pipe.parts`: sorted and without line ends.
 std::string parts_to_label(const PlanParts& parts);
 
 }  // namespace pipeline::docker

@@ -11,6 +11,7 @@
 
 namespace pipeline::docker {
 
+/// The names in the events of a build.
 struct BuildReport {
   std::string image, step, reason;
 };

@@ -24,7 +24,8 @@ bool is_unnamed(const nlohmann::json& image) {
          std::ranges::all_of(*tags, [](const auto& tag) { return tag == "<none>:<none>"; });
 }
 
-/// Returns the engine's message if it refuses; empty for an image that is gone.
+/// Removes an image. Returns the engine's message if it refuses; an empty text on success, and if
+/// there is no such image.
 async::Task<std::string> refusal_to_remove(EngineApi& engine, std::string id) {
   try {
     co_await engine.call("DELETE", "/images/" + id);
@@ -35,6 +36,7 @@ async::Task<std::string> refusal_to_remove(EngineApi& engine, std::string id) {
   co_return std::string();
 }
 
+/// The result of trying to remove each stage once.
 struct Round {
   std::size_t removed = 0, left = 0;
   std::string refusal;  ///< The last one.

@@ -10,11 +10,12 @@
 
 namespace pipeline::docker {
 
-/// One step of a build's graph. It is sent again whenever it has changed.
+/// One step of a build's graph. The engine sends a vertex again whenever its state has changed.
 struct TraceVertex {
   std::string digest, name, error;
   bool cached = false, started = false, completed = false;
 };
+/// Output of a vertex. `vertex` is the digest of the vertex.
 struct TraceLog {
   std::string vertex, text;
 };

@@ -8,6 +8,7 @@
 
 namespace pipeline::docker {
 
+/// Returns DOCKER_CONFIG, or ~/.docker.
 std::filesystem::path config_folder();
 /// Returns config.json; an empty object if there is none. Throws EnvironmentError if the file is
 /// not a JSON object.

@@ -31,8 +31,9 @@ FolderId id_of(const fs::path& folder) {
   return std::pair(status.st_dev, status.st_ino);
 }
 
-/// Walks a folder in path order, without the folder `left_out`. `enter` decides whether a folder is
-/// walked, `take` whether an entry is kept.
+/// Walks a folder below `root` in path order, without the folder `left_out`, and adds its entries
+/// to `files`. `enter(path)` decides whether a folder is walked, `take(path, is_folder)` whether an
+/// entry is kept.
 template <class Enter, class Take>
 void walk(const fs::path& root, const std::string& folder, const FolderId& left_out,
           const Enter& enter, const Take& take, std::vector<ContextFile>& files) {

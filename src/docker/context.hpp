@@ -16,8 +16,8 @@ using file_tree::ContextFile;
 /// Returns the files, symlinks and folders below `root` that docker's ignore rules do not exclude,
 /// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule
 /// excludes them.
-/// @param state the state folder, which has new files after each run: always left out, as are
-/// other state folders and lock files
+/// @param state the state folder, which has new files after each run, and is always left out, like
+/// other state folders and lock files; may be empty
 std::vector<ContextFile> folder_context(const std::filesystem::path& root,
                                         std::string_view ignore_rules,
                                         const std::vector<std::string>& always,
@@ -35,8 +35,8 @@ std::vector<ContextFile> project_files(const std::filesystem::path& root,
 std::vector<ContextFile> package_files(const std::filesystem::path& folder,
                                        const std::filesystem::path& state = {});
 
-/// Returns a file, or a folder's package_files(), by their paths below `root`. Throws
-/// InputError for a path that leaves it.
+/// Returns the file at `path`, or the package_files() of the folder at `path`, with their paths
+/// below `root`. Throws InputError for a path that leaves `root`.
 std::vector<ContextFile> local_files(const std::string& path, const std::filesystem::path& root,
                                      const std::filesystem::path& state = {});
 

@@ -32,11 +32,13 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
     if (said.output.find("credentials not found") == std::string::npos)
       answer.failure = program + " failed: " + first_line(said.output);
   } else {
-    const auto json = core::parse_json(said.output);
-    if (json.is_object() && json.contains("Username") && json["Username"].is_string() &&
-        json.contains("Secret") && json["Secret"].is_string()) {
-      answer.username = json["Username"].get<std::string>();
-      answer.secret = json["Secret"].get<std::string>();
+    const auto document = core::parse_json(said.output);
+    const auto has_text = [&](const char* key) {
+      return document.is_object() && document.contains(key) && document[key].is_string();
+    };
+    if (has_text("Username") && has_text("Secret")) {
+      answer.username = document["Username"].get<std::string>();
+      answer.secret = document["Secret"].get<std::string>();
     } else {
       answer.failure = program + " gave a response that is not understood";
     }

@@ -11,7 +11,7 @@
 namespace pipeline::docker {
 
 struct HelperAnswer {
-  std::string username, secret;  ///< Both empty if the helper has none for this server.
+  std::string username, secret;  ///< Both empty if the helper has no credentials for this server.
   std::string failure;           ///< Why the helper gave no answer; empty on success.
 };
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <openssl/evp.h>
-
 #include "core/base64.hpp"
 #include "core/error.hpp"
 #include "docker/config.hpp"
@@ -15,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The key of Docker Hub in docker's configuration, from before it had that name.
+/// The key of Docker Hub in docker's configuration: its address when it was the only registry.
 constexpr const char* hub_key = "https://index.docker.io/v1/";
 
 /// Encodes base64 with `-` and `_` and padding, as the engine requires.
@@ -25,26 +23,14 @@ std::string encode_for_url(const std::string& text) {
   return encoded;
 }
 
-std::string decode(std::string text) {
-  while (text.size() % 4 != 0) text += '=';
-  std::string decoded(text.size() / 4 * 3 + 1, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  if (size < 0) return {};
-  const auto padding = text.size() - text.find_last_not_of('=') - 1;
-  decoded.resize(static_cast<std::size_t>(size) -
-                 std::min(padding, static_cast<std::size_t>(size)));
-  return decoded;
-}
-
 /// Returns `host:5000` for `https://host:5000/v1/`; keys have either form.
 std::string host_of(std::string_view key) {
   if (const auto scheme = key.find("://"); scheme != key.npos) key.remove_prefix(scheme + 3);
   return std::string(key.substr(0, key.find('/')));
 }
 
-bool names(const std::string& key, const std::string& registry) {
+/// Returns true if a key of docker's configuration stands for the registry.
+bool is_key_of(const std::string& key, const std::string& registry) {
   const auto host = host_of(key);
   if (registry == "docker.io")
     return host == "index.docker.io" || host == "docker.io" || host == "registry-1.docker.io";
@@ -58,13 +44,13 @@ Credentials from_entry(const json& entry) {
   found.password = text_at(entry, "password");
   found.identity_token = text_at(entry, "identitytoken");
   found.registry_token = text_at(entry, "registrytoken");
-  if (const auto both = decode(text_at(entry, "auth")); !both.empty()) {
-    const auto colon = both.find(':');
-    found.username = both.substr(0, colon);
+  if (const auto both = core::decode_base64(text_at(entry, "auth")); both && !both->empty()) {
+    const auto colon = both->find(':');
+    found.username = both->substr(0, colon);
     found.password =
-        colon == both.npos
+        colon == both->npos
             ? std::string()
-            : std::string(both.c_str() + colon + 1);  // Some clients pad with zero bytes.
+            : std::string(both->c_str() + colon + 1);  // Some clients pad with zero bytes.
   }
   return found;
 }
@@ -73,7 +59,7 @@ Credentials from_auths(const json& config, const std::string& registry) {
   const auto auths = config.find("auths");
   if (auths == config.end() || !auths->is_object()) return {};
   for (const auto& [key, entry] : auths->items())
-    if (names(key, registry))
+    if (is_key_of(key, registry))
       if (auto found = from_entry(entry); !found.empty()) return found;
   return {};
 }
@@ -83,17 +69,18 @@ std::string helper_for(const json& config, const std::string& registry) {
   if (const auto helpers = config.find("credHelpers");
       helpers != config.end() && helpers->is_object())
     for (const auto& [key, helper] : helpers->items())
-      if (names(key, registry) && helper.is_string()) return helper.get<std::string>();
+      if (is_key_of(key, registry) && helper.is_string()) return helper.get<std::string>();
   return text_at(config, "credsStore");
 }
 
-/// Returns the one that engines and registries are sent, of those that a file has.
+/// Returns the credentials to send, if a file has several kinds of them.
 Credentials preferred(Credentials found) {
   if (!found.identity_token.empty()) return {{}, {}, std::move(found.identity_token), {}};
   if (!found.registry_token.empty()) return {{}, {}, {}, std::move(found.registry_token)};
   return found;
 }
 
+/// Returns the value of the header X-Registry-Auth.
 std::string header_of(const Credentials& credentials, const std::string& server) {
   json header = json::object();
   if (!credentials.empty()) {

@@ -9,7 +9,8 @@
 
 namespace pipeline::docker {
 
-/// At most one of these is set: an identity token, a registry token, a user with a password.
+/// The credentials of a registry: either an identity token, or a registry token, or a user with a
+/// password, or nothing.
 struct Credentials {
   std::string username, password, identity_token, registry_token;
   bool empty() const {
@@ -21,11 +22,12 @@ struct RegistryAuth {
   Credentials credentials;
   /// Value of X-Registry-Auth (base64url JSON); without credentials, that of `{}`.
   std::string header;
-  std::string notice;  ///< The reason why a configured helper failed; otherwise empty.
+  std::string notice;  ///< Why docker's configuration or a configured helper gave no credentials.
 };
 
-/// Returns the credentials of a registry, named as by registry_of(); a helper has ten seconds.
-/// Never throws: if credentials are not available, `notice` has the reason.
+/// Returns the credentials of a registry. Waits ten seconds at most for a credential helper. Never
+/// throws: if credentials are not available, `notice` has the reason.
+/// @param registry as registry_of() returns it
 async::Task<RegistryAuth> registry_auth(std::string registry);
 
 }  // namespace pipeline::docker

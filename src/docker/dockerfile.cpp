@@ -20,7 +20,7 @@ namespace mustache = kainjow::mustache;
 
 namespace {
 
-/// Builders before 0.13 read a Dockerfile line by line into a buffer of 64 KiB.
+/// Maximum number of bytes of a line: BuildKit before 0.13 reads lines into a buffer of 64 KiB.
 constexpr std::size_t max_dockerfile_line = 60'000;
 
 /// Expands `$NAME`, `${NAME}` and `${NAME:-default}`; returns nothing if a name has no value.
@@ -174,9 +174,8 @@ std::vector<Instruction> instructions_of(std::string_view dockerfile) {
   char escape = '\\';
   bool directives = true, continued = false;
   unsigned number = 0;
-  std::vector<std::pair<std::string, bool>>
-      // Delimiters of pending here-documents, and whether leading tabs are ignored.
-      heredocs;
+  // Delimiters of pending here-documents, and whether leading tabs are ignored.
+  std::vector<std::pair<std::string, bool>> heredocs;
   for (std::size_t at = 0; at <= dockerfile.size();) {
     auto end = std::min(dockerfile.find('\n', at), dockerfile.size());
     auto line = dockerfile.substr(at, end - at);
@@ -204,13 +203,13 @@ std::vector<Instruction> instructions_of(std::string_view dockerfile) {
     }
     directives = false;
     if (line.empty()) continue;
-    bool goes_on = line.back() == escape;
-    if (goes_on) line.remove_suffix(1);
+    const bool is_continued = line.back() == escape;
+    if (is_continued) line.remove_suffix(1);
     if (!continued) result.push_back({number, {}});
     for (auto& word : core::words_of(line))
       result.back().text += (result.back().text.empty() ? "" : " ") + word;
-    continued = goes_on;
-    if (!goes_on)
+    continued = is_continued;
+    if (!is_continued)
       for (auto& word : core::words_of(result.back().text))
         if (word.starts_with("<<") && word.size() > 2) {
           auto name = word.substr(2);

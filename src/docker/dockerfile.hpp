@@ -24,13 +24,13 @@ struct DockerfileValues {
   bool apt = false;
   bool python = false;  ///< There are requirements, or a pyproject.toml, that the build resolves.
   std::size_t layers = 0;       ///< Number of layers of locked packages.
-  std::set<std::size_t> built;  ///< Numbers of those with wheels that a stage of its own builds.
+  std::set<std::size_t> built;  ///< Numbers, from 0, of the layers whose sources a stage builds.
   bool project = false;         ///< There is a local_project_install_command.
   PackageInstaller installer = PackageInstaller::uv;
   std::optional<std::string> user;
-  std::string
-      parent_user;  ///< USER of the parent image; restored after the installs, which need root.
+  std::string parent_user;  ///< USER of the parent image; restored after installs, which need root.
 
+  /// Returns true if the build runs anything as root.
   bool installs() const { return apt || python || layers > 0 || project || user.has_value(); }
 };
 
@@ -48,13 +48,15 @@ std::string quote_env(std::string_view value);
 /// (an ARG without a value) is omitted.
 std::vector<std::string> images_used(std::string_view dockerfile, const StringMap& build_args);
 
+/// An instruction of a Dockerfile.
 struct Instruction {
-  unsigned line = 0;  ///< Line of its first word, from 1.
+  unsigned line = 0;  ///< Line of the instruction's first word, from 1.
   std::string text;   ///< Continued lines joined, blanks collapsed, without comments.
 };
 std::vector<Instruction> instructions_of(std::string_view dockerfile);
 
-/// Returns USER at the end of a Dockerfile's last stage; empty if not set there, or by a variable.
+/// Returns the last USER of a Dockerfile's last stage; empty if that stage sets no user, or sets it
+/// by a variable.
 std::string last_user(std::string_view dockerfile);
 
 }  // namespace pipeline::docker

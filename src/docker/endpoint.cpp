@@ -55,6 +55,7 @@ Endpoint from_environment(const std::string& host) {
   return endpoint;
 }
 
+/// Returns the endpoint of a docker context. @param named_by where the context is named, for errors
 Endpoint from_context(const std::string& name, const std::string& named_by) {
   const auto id = core::sha256(name).hex();
   const auto file = config_folder() / "contexts" / "meta" / id / "meta.json";

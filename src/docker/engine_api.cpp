@@ -70,7 +70,7 @@ async::Task<std::optional<T>> if_found(async::Task<T> answer) {
   co_return std::nullopt;
 }
 
-/// Factor for calls whose duration grows with the amount of data on the disk.
+/// Factor of the time limit for calls whose duration grows with the amount of data on the disk.
 constexpr unsigned slow = 10;
 
 }  // namespace
@@ -358,8 +358,8 @@ async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::Can
 async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retries) {
   const auto* engine = co_await info();
   if (engine->podman) co_return true;
-  // The engine emits the event once it has stored what the container printed, which may be long
-  // after the end, but at once after it shows the container as ended.
+  // The engine emits the event when it has stored the container's output: perhaps long after the
+  // container's end, but at once after it shows the container as ended.
   constexpr std::chrono::seconds latest_event(10);
   nlohmann::json filters;
   filters["type"] = {"container"};
@@ -477,8 +477,8 @@ async::Task<> EngineApi::remove_container(std::string id) {
     call.slowness = slow;
     co_await self_->send(std::move(call));
   } catch (const EngineError& error) {
-    if (error.status() != 404 && error.status() != 409)
-      throw;  // The image is gone, or another process is removing it.
+    // The container is gone, or another process is removing it.
+    if (error.status() != 404 && error.status() != 409) throw;
   }
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// Docker Engine API (1.40 to 1.5x) as coroutines. Podman implements the same API.
+/// Docker Engine API (1.40 to 1.50) as coroutines. Podman implements the same API.
 #pragma once
 
 #include <functional>
@@ -40,16 +40,16 @@ Endpoint endpoint_at(const std::string& url, const std::string& certificates);
 
 /// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {
-  std::chrono::milliseconds answer{
-      60'000};  ///< Limit for the response to a call that is not a stream.
-  std::chrono::milliseconds check{
-      15'000};  ///< Interval of the checks that the engine of an open stream still responds.
+  /// Limit for the response to a call that is not a stream.
+  std::chrono::milliseconds answer{60'000};
+  /// Interval of the checks that the engine of an open stream still responds.
+  std::chrono::milliseconds check{15'000};
   async::RetryPolicy retries{std::chrono::milliseconds(250), std::chrono::milliseconds(10'000), 14};
 };
 /// Returns the defaults, with the limit of responses from PIPE_ENGINE_TIMEOUT (`30s`, `5m`).
 EngineLimits limits_from_environment();
 
-/// The engine responded with an error.
+/// Thrown if the engine responded with an error.
 class EngineError : public core::EnvironmentError {
  public:
   EngineError(long status, const std::string& message, std::vector<std::string> advice = {})
@@ -82,16 +82,16 @@ class EngineApi {
   /// documented with each call, all calls throw EnvironmentError if the engine cannot be reached.
   /// Calls that are not streams are retried within the limits when the engine is lost or responds
   /// with 429 or 5xx; then TransportError or EngineError is thrown.
-  /// @param run stops the calls with which a run is prepared, and which have no source of their
-  /// own: info(), system_info(), disk_usage() and inspect_image(); outlives the loop. Null: none
+  /// @param run cancels the calls that prepare a run and take no CancelSource: info(),
+  /// system_info(), disk_usage() and inspect_image(); must outlive the loop. May be null
   EngineApi(asio::io_context& loop, Endpoint endpoint,
             EngineLimits limits = limits_from_environment(), core::CancelSource* run = nullptr);
   ~EngineApi();
   const Endpoint& endpoint() const;
   const EngineLimits& limits() const;
 
-  /// Returns the version and features, negotiated once. Throws EnvironmentError that names the
-  /// endpoint and how to start an engine.
+  /// Returns the version and features, negotiated once. Throws EnvironmentError, with the endpoint
+  /// and with advice how to start an engine.
   async::Task<const EngineInfo*> info();
   async::Task<nlohmann::json> system_info();  ///< GET /info.
   async::Task<nlohmann::json> disk_usage();   ///< GET /system/df.
@@ -101,16 +101,18 @@ class EngineApi {
   /// above.
   async::Task<nlohmann::json> call(std::string method, std::string path,
                                    nlohmann::json body = nullptr);
-  /// Opens a connection of its own, over which the caller speaks (raw_stream.hpp).
+  /// Opens another connection, over which the caller itself speaks HTTP (raw_stream.hpp).
   std::unique_ptr<net::Connection> open_connection();
 
-  /// Returns nothing if the engine does not have the image. An engine that keeps an image for
-  /// several
-  /// platforms describes the one for `platform` (`OS/ARCHITECTURE[/VARIANT]`) from API 1.49 on,
-  /// else its own machine's. `Id` names the image for all of them.
+  /// Returns the engine's description of an image, or nothing if the engine does not have the
+  /// image. If the engine keeps the image for several platforms, the description is that for
+  /// `platform`
+  /// (`OS/ARCHITECTURE[/VARIANT]`), or, before API 1.49, that for the engine's own machine. `Id`
+  /// names the image for all platforms.
   async::Task<std::optional<nlohmann::json>> inspect_image(std::string reference,
                                                            std::string platform = {});
-  /// Pulls; progress lines go to `on_line`. `registry_auth` is the X-Registry-Auth header's value.
+  /// Pulls an image; progress lines go to `on_line`.
+  /// @param registry_auth value of the header X-Registry-Auth (RegistryAuth::header)
   async::Task<> pull_image(std::string reference, std::string platform, std::string registry_auth,
                            std::function<void(std::string_view)> on_line,
                            core::CancelSource& cancel);
@@ -130,35 +132,38 @@ class EngineApi {
   async::Task<> build(std::string query, std::string registry_config, net::BodySource context,
                       std::function<void(const nlohmann::json&)> on_message,
                       core::CancelSource& cancel);
-  /// Sends POST /images/load likewise; errors of the engine's are among the messages, too.
-  /// @param what is loaded, for errors
+  /// Sends POST /images/load with the tar; `on_message` receives each JSON line of the response,
+  /// also the engine's errors.
+  /// @param what names the image in errors
   async::Task<> load_image(std::string what, net::BodySource tar,
                            std::function<void(const nlohmann::json&)> on_message,
                            core::CancelSource& cancel);
 
-  /// Returns the identifier. If an earlier try created the container but its response was lost,
-  /// returns that container. @param retries a stop ends the retries
+  /// Creates a container and returns its identifier. If the response of an earlier try was lost,
+  /// the container of that try is returned. @param retries a stop ends the retries
   async::Task<std::string> create_container(std::string name, nlohmann::json body,
                                             std::string platform = {},
                                             core::CancelSource* retries = nullptr);
   /// Starts the container once, even if the call is retried. @param retries a stop ends the retries
   async::Task<> start_container(std::string id, core::CancelSource* retries = nullptr);
-  /// Returns the exit code. `condition`: not-running, next-exit (call before the start) or removed;
-  /// `on_listening` is called once the engine is waiting.
+  /// Waits for the container's end and returns its exit code.
+  /// @param condition not-running, next-exit (called before the start) or removed
+  /// @param on_listening called once the engine is waiting
   async::Task<int> wait_container(std::string id, std::string condition = "not-running",
                                   std::function<void()> on_listening = {},
                                   core::CancelSource* cancel = nullptr);
   async::Task<ContainerState> inspect_container(std::string id,
                                                 core::CancelSource* retries = nullptr,
                                                 core::CancelSource* cancel = nullptr);
-  /// Returns the engine's accounts of the container until now (`GET /containers/ID/stats`); those
-  /// of one that has ended are zero. @param cancel ends the wait for them
+  /// Returns the resource usage of the container so far (`GET /containers/ID/stats`); all numbers
+  /// of an ended container are zero. @param cancel ends the wait for the response
   async::Task<nlohmann::json> container_stats(std::string id, core::CancelSource& cancel);
-  /// Returns true if the engine, since it was last started, saw this container end and did not stop
-  /// or kill it. Podman's containers do not depend on a daemon.
+  /// Returns true if the container ended by itself: the engine, since it was last started, saw the
+  /// end, and did not stop or kill the container. Always true for Podman, whose containers do not
+  /// depend on a daemon.
   async::Task<bool> saw_own_end(std::string id, core::CancelSource* retries = nullptr);
-  /// Returns true if the container's file system has this file, also before it is started; only
-  /// Podman considers mounts then.
+  /// Returns true if the container's file system has this file. The container need not have been
+  /// started; files in its mounts are then found by Podman only.
   async::Task<bool> has_file(std::string id, std::string path);
   /// Streams the container's output from now to its end, for containers without a TTY.
   /// `on_listening` is called once no output can be missed; start the container then.
@@ -185,13 +190,13 @@ class EngineApi {
   async::Task<> get_archive(std::string id, std::string path,
                             std::function<void(std::string_view)> on_bytes,
                             core::CancelSource& cancel);
-  async::Task<> stop_container(std::string id,
-                               int grace_seconds);  ///< Sends SIGTERM, then SIGKILL; a container
-                                                    ///< that is not running is not an error.
+  /// Sends SIGTERM, and SIGKILL after the grace period. A container that is not running is not an
+  /// error.
+  async::Task<> stop_container(std::string id, int grace_seconds);
   async::Task<> kill_container(std::string id, std::string signal);
-  async::Task<> remove_container(
-      std::string id);  ///< Kills it first if it is running; removes its anonymous volumes; a
-                        ///< missing container is not an error.
+  /// Removes a container and its anonymous volumes; kills a running one first. A missing container
+  /// is not an error.
+  async::Task<> remove_container(std::string id);
   /// Returns the containers with all of these labels (`key` or `key=value`), including ended ones.
   async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 

@@ -23,7 +23,7 @@
 namespace pipeline::docker {
 namespace {
 
-/// `1.41` as a pair, for comparison.
+/// A version such as `1.41` as a pair, for comparison.
 using ApiVersion = std::pair<int, int>;
 constexpr ApiVersion newest_known{1, 50}, oldest_known{1, 40};
 
@@ -173,22 +173,21 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (failure.empty()) throw net::TransportError(*lost);
     if (!is_crowded(failure) || !call.repeatable || tries == max_tries) {
       const auto error = unreachable(endpoint_, failure);
-      if (known_info())
-        throw net::TransportError(
-            lost->curl_code(),
-            error.what());  // The engine responded before, so it may come back.
+      // An engine that has responded before may come back: this error is retried.
+      if (known_info()) throw net::TransportError(lost->curl_code(), error.what());
       throw UnreachableEngine(error);
     }
     co_await async::sleep(std::chrono::milliseconds(50 * tries));
   }
 }
 
+/// The state of a stream, shared by the exchange and the task that checks the engine.
 struct EngineConnection::StreamWatch {
   const EngineCall& call;
   core::CancelSource stop;  ///< Aborts the stream.
   core::CancelSource over;  ///< The stream has ended.
   bool opened = false;
-  std::string trouble;  ///< Why it was aborted.
+  std::string trouble;  ///< Why the stream was aborted; empty: it was not.
 };
 
 async::Task<net::Response> EngineConnection::exchange_stream(net::Request prepared,
@@ -233,6 +232,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
       auto probe = request(path);
       probe.timeout = limits_.answer;
       const auto answer = co_await exchange(std::move(probe), question);
+      // At the first look, the stream's own report of the end may still be on its way.
       if (watch.call.is_over && watch.call.is_over(answer) && ++ends_seen == 2)
         watch.trouble = "the engine does not report its end";
     } catch (const net::TransportError& error) {
@@ -326,29 +326,30 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
   for (;;) {
     std::optional<std::chrono::milliseconds> pause;
     std::exception_ptr failure;
-    std::string words;
+    std::string error_text;
     try {
       net::Response response;
       if (call.stream)
         response = co_await exchange_stream(prepared, call);
       else
         response = co_await exchange(prepared, call);
-      if (response.status < 300 || response.status == 304)
-        co_return response;  // 304: the object already has the requested state.
+      // The status 304 means that the object already has the requested state.
+      if (response.status < 300 || response.status == 304) co_return response;
       const auto message = message_of(response.body);
-      words = "cannot " + call.what + ": " + message;
+      error_text = "cannot " + call.what + ": " + message;
       failure = std::make_exception_ptr(
-          EngineError(response.status, words, advice_for(message, call.registry)));
+          EngineError(response.status, error_text, advice_for(message, call.registry)));
       pause = retries.after(response.status, message);
     } catch (const net::TransportError& error) {
-      words = "cannot " + call.what + ": " + error.what();
-      failure = std::make_exception_ptr(net::TransportError(error.curl_code(), words));
+      error_text = "cannot " + call.what + ": " + error.what();
+      failure = std::make_exception_ptr(net::TransportError(error.curl_code(), error_text));
       pause = retries.after(error);
     }
     const bool may_retry = call.retried && !(call.stream && call.on_body) &&
                            !is_stopped(call.cancel) && !is_stopped(call.retries);
     if (!may_retry || !pause) std::rethrow_exception(failure);
-    core::log::info("engine: " + words + "; retried in " + std::to_string(pause->count()) + " ms");
+    core::log::info("engine: " + error_text + "; retried in " + std::to_string(pause->count()) +
+                    " ms");
     co_await async::sleep(*pause, call.cancel ? call.cancel : call.retries);
     if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
@@ -358,7 +359,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
     } catch (const EngineError& error) {
       // The look-up was refused. The result of the call is unknown, as when the connection is lost.
       if (!is_retryable(error.status(), error.what())) throw;
-      throw net::TransportError(CURLE_HTTP_RETURNED_ERROR, words + "; " + error.what());
+      throw net::TransportError(CURLE_HTTP_RETURNED_ERROR, error_text + "; " + error.what());
     }
     if (before) co_return std::move(*before);
   }

@@ -29,28 +29,29 @@ struct EngineCall {
   nlohmann::json body = nullptr;
   std::vector<std::string> headers;
   std::string registry = "REGISTRY";        ///< Registry that the engine contacts, for advice.
-  std::function<net::BodySource()> source;  ///< Creates the source of the body.
+  std::function<net::BodySource()> source;  ///< Creates the source of a body that is streamed.
   bool repeatable = true;                   ///< `source` can be called again.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
   core::CancelSource* cancel = nullptr;   ///< Aborts the exchange.
   core::CancelSource* retries = nullptr;  ///< Ends the retries.
-  bool retried = true;                    ///< A stream with `on_body` is never retried.
+  bool retried = true;                    ///< Failures are retried, but never those of a stream
+                                          ///< with `on_body`.
   unsigned slowness = 1;                  ///< Factor of the time limit.
   std::chrono::seconds more_time{0};      ///< Added to the time limit.
   /// Called before a retry: returns the response if the lost try has succeeded.
   std::function<async::Task<std::optional<net::Response>>()> earlier_success;
-  bool stream =
-      false;  ///< No time limit and retries; the engine is checked while the stream lasts.
-  bool opens_at_once = false;    ///< The stream's headers arrive within the time limit.
+  /// The response has no time limit; the engine is checked while the stream lasts.
+  bool stream = false;
+  bool opens_at_once = false;    ///< The stream's headers must arrive within the time limit.
   std::string probe = "/_ping";  ///< Path that the check of a stream requests.
-  std::function<bool(const net::Response&)>
-      is_over;  ///< Decides from the check's response whether the stream should have ended.
+  /// Decides from the check's response whether the stream should have ended.
+  std::function<bool(const net::Response&)> is_over;
 };
 
 class EngineConnection {
  public:
-  /// @param run stops the lookups with which a run is prepared; null: none
+  /// @param run cancels the lookups that prepare a run; may be null
   EngineConnection(asio::io_context& loop, Endpoint endpoint, EngineLimits limits = {},
                    core::CancelSource* run = nullptr)
       : loop_(loop),
@@ -76,17 +77,17 @@ class EngineConnection {
   std::unique_ptr<net::Connection> open();
 
  private:
-  inline static const std::string the_engine;
+  inline static const std::string the_engine;  ///< The only key of `infos_`.
   /// Null before the first successful negotiate().
   const EngineInfo* known_info() const { return infos_.find(the_engine); }
   net::Request request(const std::string& path);
   /// Makes one exchange. A failed ssh connection is explained by ssh's output, or retried.
   async::Task<net::Response> exchange(net::Request prepared, const EngineCall& call);
-  /// Makes one exchange of a stream, which ends with TransportError if the engine hangs.
+  /// Makes one exchange of a stream. Throws TransportError if the engine hangs meanwhile.
   async::Task<net::Response> exchange_stream(net::Request prepared, const EngineCall& call);
   struct StreamWatch;
   async::Task<> watch_stream(StreamWatch& watch);
-  /// Sends a request that needs no version.
+  /// Sends a request whose path has no API version.
   async::Task<net::Response> ask(std::string path);
   async::Task<EngineInfo> negotiate();
 
@@ -94,13 +95,13 @@ class EngineConnection {
   Endpoint endpoint_;
   EngineLimits limits_;
   core::CancelSource* run_;
-  std::unique_ptr<SshConnections>
-      ssh_;  ///< Created when needed; outlives the client, which closes the connections.
+  /// Created when needed. Declared before `http_`, because the client closes its connections first.
+  std::unique_ptr<SshConnections> ssh_;
   net::HttpClient http_;
   async::SingleFlight<EngineInfo> infos_;  ///< Has one key.
 };
 
-/// Returns the `message` of an engine's response, or the text itself.
+/// Returns the member `message` of an engine's response; for other responses, their text.
 std::string message_of(std::string_view body);
 
 }  // namespace pipeline::docker

@@ -12,8 +12,9 @@ namespace pipeline::docker {
 struct EngineInfo {
   std::string version, api_version, min_api_version, os, architecture;
   bool podman = false;
-  bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1
-                          ///< overrides the engine's own preference.
+  /// Images are built by BuildKit (`POST /build?version=2`). DOCKER_BUILDKIT=0 or 1 overrides the
+  /// engine's own preference.
+  bool buildkit = false;
 };
 /// Returns true for the GET /info of a Docker Engine that keeps images in containerd's store.
 bool has_containerd_store(const nlohmann::json& system_info);

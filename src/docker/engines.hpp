@@ -1,6 +1,6 @@
 /// @file
-/// The engines that a run's containers are on: those that a profile lists, or that of docker's own
-/// client.
+/// The engines of a run: those that a profile lists, or else the engine that docker's own client
+/// would use.
 #pragma once
 
 #include <string>
@@ -15,15 +15,16 @@ namespace pipeline::docker {
 /// The key of the list in a profile, and the field of an orchestrator's connection.
 inline constexpr const char* engines_field = "engines";
 
+/// An engine of a run.
 struct EngineAt {
   Endpoint endpoint;
-  /// Name or IP address at which containers on other engines reach this one's machine; empty: that
-  /// of the endpoint.
+  /// Name or IP address at which containers on other engines reach this engine's machine; empty:
+  /// the host of the endpoint.
   std::string address;
 };
 
-/// Returns the engines that the connection lists, the first of which runs steps without nodes;
-/// without a list, that of find_endpoint().
+/// Returns the engines that the connection lists; without a list, the engine of find_endpoint().
+/// Steps without `nodes`, that is, on one machine, run on the first engine.
 std::vector<EngineAt> find_engines(const StringMap& connection);
 
 /// Returns the host in `ssh://me@gpu2:22/run/x.sock` or `tcp://gpu2:2376`; empty for a socket of

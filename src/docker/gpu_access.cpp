@@ -16,8 +16,8 @@ using nlohmann::json;
 
 constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
 
-/// Texts of engines that do not support a method, in lower case. A CDI specification without a
-/// certain device, or a hook that refuses one, is another case.
+/// Texts, in lower case, by which engines say that they do not support a method. An engine that
+/// supports the method, but refuses a certain device, answers otherwise.
 constexpr std::array no_device_requests{"could not select device driver",
                                         "invoking the nvidia container runtime hook directly"};
 constexpr std::array no_cdi{"could not select device driver", "no cdi specification directories",
@@ -43,7 +43,8 @@ std::set<std::string> cdi_devices(const json& system) {
   return names;
 }
 
-/// Podman ignores device requests before 5.4, and accepts those of CDI since then.
+/// Returns true for Podman 5.4 and newer, which accepts device requests of CDI. Older versions
+/// ignore all device requests.
 bool podman_has_cdi(const std::string& version) {
   int major = 0, minor = 0;
   return std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2 &&
@@ -53,10 +54,10 @@ bool podman_has_cdi(const std::string& version) {
 void set_variable(json& body, const std::string& name, const std::string& value) {
   auto& variables = body["Env"];
   if (!variables.is_array()) variables = json::array();
-  const auto is_it = [&](const json& variable) {
+  const auto has_name = [&](const json& variable) {
     return variable.get_ref<const std::string&>().starts_with(name + "=");
   };
-  variables.erase(std::remove_if(variables.begin(), variables.end(), is_it), variables.end());
+  variables.erase(std::remove_if(variables.begin(), variables.end(), has_name), variables.end());
   variables.push_back(name + "=" + value);
 }
 
@@ -83,7 +84,7 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
   }
   const bool runtime = has_runtime(system);
   const bool lists_cdi = !cdi_devices_.empty();
-  // An engine before API 1.50 (28.2) does not list them: it may have some where CDI is on.
+  // An engine before API 1.50 (28.2) does not list CDI devices. It may have some if CDI is enabled.
   constexpr int lists_devices = 50;
   const bool may_have_cdi = has_specifications(system) && !speaks_api(engine, lists_devices);
   const bool cdi_first = lists_cdi && !runtime;  // NVIDIA's hook is installed with its runtime.
@@ -143,18 +144,17 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
         wanted["Count"] = -1;
       else
         wanted["DeviceIDs"] = ids;
-      set_variable(body, "NVIDIA_VISIBLE_DEVICES",
-                   visible);  // The engine sets the variable too, but would keep the image's value
-                              // beside its own.
+      // The engine sets the variable, too, but would keep the image's value beside its own.
+      set_variable(body, "NVIDIA_VISIBLE_DEVICES", visible);
       break;
     }
     case GpuWay::cdi:
       wanted["Driver"] = "cdi";
       if (ids.empty()) ids.emplace_back("nvidia.com/gpu=all");
       wanted["DeviceIDs"] = ids;
-      set_variable(body, "NVIDIA_VISIBLE_DEVICES",
-                   "void");  // Otherwise NVIDIA's runtime, where it is the default, would add the
-                             // GPUs named by the image's variable.
+      // NVIDIA's runtime, if it is the engine's default, would otherwise add the GPUs of the
+      // image's variable.
+      set_variable(body, "NVIDIA_VISIBLE_DEVICES", "void");
       break;
     case GpuWay::runtime:
       body["HostConfig"]["Runtime"] = "nvidia";

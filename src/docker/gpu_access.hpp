@@ -21,7 +21,7 @@ enum class GpuWay {
   device_request,  ///< HostConfig.DeviceRequests, as `docker run --gpus` sends it: the engine calls
                    ///< NVIDIA's hook (from 28.3 on, its own CDI).
   cdi,      ///< A device request of the driver `cdi`: the engine reads the files of the Container
-            ///< Device Interface. On by default from 28.2; Podman 5.4.
+            ///< Device Interface (CDI). On by default from Docker 28.2; in Podman from 5.4.
   runtime,  ///< `Runtime: nvidia` and NVIDIA_VISIBLE_DEVICES: NVIDIA's runtime adds the GPUs.
 };
 /// Returns `device requests`, `CDI`, or `the runtime nvidia`.
@@ -38,18 +38,19 @@ class GpuAccess {
   /// @param system response of GET /info
   GpuAccess(const EngineInfo& engine, const nlohmann::json& system);
 
-  /// If empty, `problem()` has the reason.
+  /// Returns the methods to try, the likeliest first. If there are none, problem() has the reason.
   const std::vector<GpuWay>& ways() const { return ways_; }
-  /// True if the engine's configuration shows that it has a method. Without that, a device request
-  /// is tried nevertheless.
+  /// Returns true if the engine's configuration shows that it supports a method. If not, a device
+  /// request is tried all the same.
   bool certain() const { return certain_; }
   const std::string& problem() const { return problem_; }
 
-  /// Handles a refusal: returns true if the engine lacks this method and there is another one,
-  /// which is then the first.
+  /// Handles the engine's refusal to create or start a container with a method. If the engine lacks
+  /// the method, and there is another one, makes that the first, and returns true.
+  /// @param text the engine's message
   bool try_next(GpuWay refused, std::string_view text);
 
-  /// Adds the GPUs to a body of POST /containers/create; if none are named, all GPUs of the engine.
+  /// Adds the GPUs to a body of POST /containers/create; all GPUs of the engine if `gpus` is empty.
   /// The body's `Env` must have been set already.
   void give(nlohmann::json& body, const settings::GpuRequest& request,
             std::span<const GpuName> gpus) const;
@@ -63,8 +64,8 @@ class GpuAccess {
   bool certain_ = true;
 };
 
-/// Hides GPUs from a container, whatever variables its image has. Otherwise NVIDIA's runtime, where
-/// it is the engine's default, would add all of them.
+/// Hides all GPUs from a container, whatever variables its image has. If NVIDIA's runtime is the
+/// engine's default, it would otherwise add all GPUs.
 void withhold_gpus(nlohmann::json& body);
 
 }  // namespace pipeline::docker

@@ -47,7 +47,8 @@ std::string trim(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
 }
 
-/// Returns only network addresses; a folder of this machine does not exist in a build.
+/// Returns only the network addresses of a list; a folder of this machine does not exist in a
+/// build.
 std::string urls_of(const std::string& list) {
   auto words = core::words_of(list);
   std::erase_if(words, [](const std::string& word) {
@@ -83,8 +84,8 @@ StringMap parse_pip_conf(std::string_view text) {
       continue;
     }
     if (!wanted) continue;
-    if (std::isspace(static_cast<unsigned char>(line.front())) &&
-        !key.empty()) {  // configparser: an indented line continues the value.
+    // As in Python's configparser, an indented line continues the value.
+    if (std::isspace(static_cast<unsigned char>(line.front())) && !key.empty()) {
       values[key] += (values[key].empty() ? "" : " ") + content;
       continue;
     }

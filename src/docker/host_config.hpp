@@ -18,15 +18,15 @@ namespace pipeline::docker {
 
 struct HostConfig {
   StringMap variables;  ///< Variables for the build's scripts; values may hold credentials.
-  std::optional<std::filesystem::path>
-      ca;             ///< PEM bundle, if this machine names one or has CAs of its own.
+  /// PEM bundle; unset if no variable of this machine names one, and it has no CAs of its own.
+  std::optional<std::filesystem::path> ca;
   StringMap proxies;  ///< http_proxy and similar variables, as docker's predefined build arguments.
 };
 
 /// The sources of the configuration; tests replace them.
 struct HostSources {
-  std::function<std::optional<std::string>(const std::string&)>
-      variable;                                  ///< Returns the value of an environment variable.
+  /// Returns the value of an environment variable; nothing if it is unset or empty.
+  std::function<std::optional<std::string>(const std::string&)> variable;
   std::vector<std::string> variable_names;       ///< Names of all environment variables.
   std::vector<std::filesystem::path> pip_files;  ///< Later files take precedence.
   std::filesystem::path system_bundle = "/etc/ssl/certs/ca-certificates.crt";
@@ -36,18 +36,19 @@ HostSources this_machine();
 
 HostConfig read_host_config(const HostSources& sources);
 
-/// Returns the configuration of this machine for a build that starts from the images. The logins of
-/// indexes, which all that runs in a build can read, are left out unless the user trusts each image
-/// with them: one without a `/` in its name (Docker's official ones, this machine's own), or one
-/// that a pattern in PIPE_INDEX_PARENTS names.
-/// @param notices says that logins were left out
+/// Returns the configuration of this machine for a build that starts from the images. Any program
+/// in a build can read the logins of indexes, so they are left out unless all images are trusted:
+/// an image is trusted if its name has no `/` (Docker's official images, and this machine's own),
+/// or matches a pattern in PIPE_INDEX_PARENTS.
+/// @param notices receives a text if logins were left out
 HostConfig config_for_build(const HostSources& sources, const std::vector<std::string>& images,
                             std::vector<std::string>& notices);
 
-/// Returns the `host/` folder of a context: `env.sh` and, if there is a bundle, `ca.crt`.
+/// Returns the files of a context's folder `host/`: `env.sh` and, if there is a bundle, `ca.crt`.
 std::vector<ContextFile> host_files(const HostConfig& config);
 
-/// Returns the keys of pip.conf's sections [global] and [install] under pip's names.
+/// Returns the values in pip.conf's sections [global] and [install], with `-` for `_` in their
+/// keys.
 StringMap parse_pip_conf(std::string_view text);
 
 }  // namespace pipeline::docker

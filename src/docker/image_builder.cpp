@@ -55,13 +55,8 @@ std::string key_of(const StepSpec& step) {
   return key;
 }
 
-std::string user_of(const nlohmann::json& image) {
-  auto config = image.find("Config");
-  return config != image.end() && config->is_object() ? config->value("User", "") : "";
-}
-
-/// Returns the error for images that were pulled and are nevertheless missing, as in a store with
-/// several platforms whose API describes only its own machine's.
+/// Returns the error for images that were pulled, but that the engine does not show. An engine's
+/// store can keep images of several platforms, while its API describes only those of its own.
 core::EnvironmentError invisible_image_error(const ImagePlan& plan) {
   const auto& used = plan.parent ? plan.parent->images_used : plan.images_used;
   return core::EnvironmentError(
@@ -103,8 +98,8 @@ struct ImageBuilder::Implementation {
   async::Task<InspectedImage> inspect(const StepSpec& step);
   async::Task<InspectedImage> locked_plan(const StepSpec& step);
   async::Task<ImageStatus> image_status(ImagePlan& plan);
-  /// Returns why a command that looks resolves nothing for an image: a program of the settings, or
-  /// a build, comes first. Empty if it may.
+  /// Returns why a command that only looks (core/project.hpp) cannot resolve the requirements: a
+  /// program of the settings, or a build, would have to run first. Empty if it can resolve them.
   async::Task<std::string> unknown_to_look(const StepSpec& step, const InspectedImage& image);
   async::Task<ImageStatus> parent_status(const ImagePlan& plan);
   /// Returns the image if the engine has it for the plan's platform, or it is an archive.
@@ -117,7 +112,7 @@ struct ImageBuilder::Implementation {
   async::SingleFlight<InspectedImage> inspected;  // Keyed by key_of(step).
   async::SingleFlight<ImageStatus> made;          // Keyed by key_of(step).
   async::SingleFlight<std::string> builds;        // The image's id, keyed by its reference.
-  async::SingleFlight<std::string> pulls;         // Likewise, keyed by reference and platform.
+  async::SingleFlight<std::string> pulls;         // The image's id, keyed by reference, platform.
   std::set<std::string> reported_notices;
   PackageLock packages;
 };
@@ -201,7 +196,7 @@ async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_
   co_return image;
 }
 
-/// Returns the status of a plan that does not build.
+/// Returns the status of a plan that uses its parent image unchanged.
 async::Task<ImageStatus> ImageBuilder::Implementation::parent_status(const ImagePlan& plan) {
   if (has_archived_parent(plan)) co_return co_await archives.status(plan);
   ImageStatus status;
@@ -218,8 +213,8 @@ async::Task<ImageStatus> ImageBuilder::Implementation::parent_status(const Image
   co_return status;
 }
 
-/// Sets digest, reference and image_id as far as they are known; for a plan that does not build,
-/// those of the parent.
+/// Returns the status of a plan, and adds the parent's identity to the plan's parts. If the plan
+/// uses the parent unchanged, the status is that of the parent.
 async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& plan) {
   if (!plan.build) co_return co_await parent_status(plan);
   ImageStatus status;
@@ -265,7 +260,8 @@ async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& p
   co_return status;
 }
 
-/// Returns the plan with its locked packages; if there are none, also the status with the reason.
+/// Returns the plan with its locked packages. If the requirements have to be resolved first, sets
+/// `resolves` and the status's reason.
 async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::locked_plan(
     const StepSpec& step) {
   InspectedImage image;
@@ -296,10 +292,10 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   if (plan.build && !plan.own) {
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
+      if (user == "root" || user == "0") user.clear();
     } else if (const auto parent = co_await parent_image(plan.parent_image, plan)) {
       user = user_of(*parent);
     }
-    if (user == "root" || user == "0") user.clear();
   }
   if (!user.empty() || locked) {
     image.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
@@ -422,7 +418,8 @@ async::Task<> ImageBuilder::Implementation::BuildJob::tag(const ImagePlan& plan,
     co_await builder_.engine.tag_image(status.reference, plan.repository, plan.tag);
 }
 
-/// @param from reference of the parent image, if another Dockerfile makes it
+/// @param from reference of the parent image, if it was built from the user's own Dockerfile or
+/// loaded from an archive; else empty
 async::Task<ImageStatus> ImageBuilder::Implementation::BuildJob::build(const ImagePlan& plan,
                                                                        ImageStatus status,
                                                                        std::string from) {

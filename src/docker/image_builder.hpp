@@ -14,19 +14,22 @@
 
 namespace pipeline::docker {
 
+/// The image of a step, as far as it is known.
 struct ImageStatus {
-  std::string digest;     ///< Digest over the plan and the parent's id, hex; empty while the engine
-                          ///< does not have the parent.
-  std::string reference;  ///< `pipe:env-<digest>`, or the parent's reference.
-  std::string image_id;   ///< `sha256:...`, if the engine has the image.
-  std::string reason;     ///< If the engine does not have it: what will be done, and why.
+  /// Digest over the plan and the parent's identity, in hex; empty while the engine does not have
+  /// the parent. For an image that is used unchanged, its identity.
+  std::string digest;
+  std::string reference;  ///< `pipe:env-` and the digest's beginning, or the parent's reference.
+  std::string image_id;   ///< `sha256:...`; empty while the engine does not have the image.
+  std::string reason;     ///< Without an image_id: what will be done, and why.
   bool resolves = false;  ///< See ImagePlan::resolves.
-  std::vector<std::string> requirements = {};  ///< As asked for, if a lock file chooses versions.
-  std::vector<std::string> parents = {};  ///< Identities of the images that a build starts from.
+  /// The requirements as the user wrote them, if a lock file chooses their versions.
+  std::vector<std::string> requirements = {};
+  std::vector<std::string> parents = {};  ///< Identities of the images from which a build starts.
 };
 
-/// One object for each run. Equal environments are looked up and built once, different ones
-/// concurrently.
+/// Looks up and builds the images of a run's steps; one object for each run. Equal environments are
+/// built once, different ones concurrently.
 class ImageBuilder {
  public:
   ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options);
@@ -39,7 +42,7 @@ class ImageBuilder {
                                   core::CancelSource& cancel);
 
   /// Resolves the step's requirements if the lock file does not have them. Pulls and builds only
-  /// what they are resolved against. Throws as ensure() does.
+  /// the image against which they are resolved. Throws as ensure() does.
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel);
 
  private:

@@ -43,6 +43,12 @@ std::string image_identity(const json& image) {
   return hasher.finish().hex();
 }
 
+std::string user_of(const json& image) {
+  auto user = text_at(image.value("Config", json()), "User");
+  if (user == "root" || user == "0") user.clear();
+  return user;
+}
+
 bool fits_platform(const json& image, const std::string& platform) {
   if (platform.empty()) return true;
   const auto own = text_at(image, "Os") + "/" + text_at(image, "Architecture");

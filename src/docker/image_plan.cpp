@@ -32,7 +32,8 @@ namespace {
 constexpr std::string_view empty_image = "scratch";
 constexpr std::uint64_t large_context = 100'000'000;
 
-bool made_of(std::string_view text, std::string_view others) {
+/// Returns true if the text is not empty, and consists of letters, digits and the other characters.
+bool consists_of(std::string_view text, std::string_view others) {
   return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
     return std::isalnum(c) || others.find(static_cast<char>(c)) != others.npos;
   });
@@ -56,8 +57,9 @@ bool has_layers(const fs::path& template_dir) {
          std::string::npos;
 }
 
-/// Returns a tar of the files in /etc on which builders mount their own. Where the parent lacks
-/// them, BuildKit adds and removes them around each RUN, so that the time of /etc is in each layer.
+/// Returns a tar of empty files for the paths in /etc on which builders mount their own files. If
+/// the parent lacks these files, BuildKit adds and removes them around each RUN, and each layer
+/// contains the new time of /etc: equal layers then have different digests.
 std::string mount_points() {
   auto tar =
       file_tree::tar_stream({{.path = "etc", .mode = 0755, .kind = ContextFile::Kind::directory},
@@ -86,6 +88,7 @@ std::string ignore_rules_for(const fs::path& dockerfile, const fs::path& context
   return {};
 }
 
+/// Returns the plan of the user's own Dockerfile (`dockerfile` of the settings).
 ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptions& options) {
   ImagePlan plan;
   plan.own = true;
@@ -103,8 +106,8 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   // The state folder changes with each run, and would rebuild the image each time.
   plan.context = folder_context(
       context_root, ignore_rules_for(file, context_root, config, options.root), {}, options.state);
-  // The engine takes the Dockerfile from the context. Where the context lacks it, it is added under
-  // a name that does not collide with files of the user; `COPY .` then copies it, too.
+  // The engine reads the Dockerfile from the context. If the context lacks the Dockerfile, it is
+  // added under a name that no file of the user has; `COPY .` then copies it, too.
   const bool is_there = std::ranges::any_of(plan.context, [&](const auto& entry) {
     return entry.path == in_context && entry.kind == ContextFile::Kind::file;
   });
@@ -124,13 +127,13 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
 }
 
 void check_apt_package(const std::string& package) {
-  if (package.front() == '-' || !made_of(package, "+-.:=/~_"))
+  if (package.front() == '-' || !consists_of(package, "+-.:=/~_"))
     throw core::InputError("apt_packages: '" + package + "' is not a Debian package",
                            "write NAME or NAME=VERSION");
 }
 
 void check_user(const std::string& user) {
-  if (!made_of(user, "_-.:") || std::ranges::count(user, ':') > 1 || user.front() == '-')
+  if (!consists_of(user, "_-.:") || std::ranges::count(user, ':') > 1 || user.front() == '-')
     throw core::InputError("user '" + user + "' is not a user's name",
                            "write NAME, UID or UID:GID");
 }
@@ -153,7 +156,7 @@ class ImagePlanner {
   ImagePlan plan() && {
     read_parent_image();
     if (settings_.skip_build.value_or(false)) {
-      if (has_archived_parent(plan_)) read_repository();  // It is loaded under such a name.
+      if (has_archived_parent(plan_)) read_repository();  // The image is loaded under that name.
       plan_.build = false;
       return std::move(plan_);
     }
@@ -200,8 +203,9 @@ class ImagePlanner {
           "target_repository '" + plan_.repository + "' is not a repository's name",
           "write NAME or REGISTRY/NAME, without a tag");
     plan_.tag = settings_.image_tag.value_or("");
-    if (!plan_.tag.empty() && (plan_.tag.size() > 128 || plan_.tag.front() == '.' ||
-                               plan_.tag.front() == '-' || !made_of(plan_.tag, "._-")))
+    const bool is_tag = consists_of(plan_.tag, "._-") && plan_.tag.size() <= 128 &&
+                        plan_.tag.front() != '.' && plan_.tag.front() != '-';
+    if (!plan_.tag.empty() && !is_tag)
       throw core::InputError("image_tag '" + plan_.tag + "' is not a tag",
                              "letters, digits, `_`, `.`, `-`");
     if (plan_.tag.starts_with("env-") || plan_.tag.starts_with("own-"))
@@ -275,7 +279,7 @@ class ImagePlanner {
     std::ranges::transform(arguments, std::back_inserter(installer), without_secrets);
   }
 
-  /// Adds the requirements for a user's template without layers.
+  /// Adds all locked packages at once, for a user's template that has no layers.
   void add_locked_requirements() {
     auto lines = install_options(plan_.python, options_.root);
     for (auto& line : lockfile::install_lines(*locked_)) lines.push_back(std::move(line));
@@ -285,7 +289,7 @@ class ImagePlanner {
     add_installer(arguments);
   }
 
-  /// Adds a folder for each layer, so that the builder finds those that have not changed.
+  /// Adds a folder for each layer of packages, so that the builder reuses unchanged layers.
   void add_locked_packages() {
     plan_.layers = package_layers(*locked_);
     const auto& layers = plan_.layers;
@@ -314,9 +318,9 @@ class ImagePlanner {
       addresses_.push_back(generated(path + ".addresses", std::move(addresses)));
   }
 
-  /// Returns true for a source that is built in a stage without packages: no other build writes to
-  /// the stage, and a further package builds nothing again. Without build isolation a source needs
-  /// the packages below.
+  /// Returns true if a source package is built in a separate stage, which has none of the other
+  /// packages: adding a package then does not build the source again. Without build isolation, a
+  /// source needs the packages of the layers below, and cannot be built there.
   bool has_stage(const lockfile::LockedPackage& package) const {
     return package.origin == lockfile::PackageOrigin::index && !package.sha256.empty() &&
            std::ranges::none_of(plan_.python.arguments, [](const auto& word) {
@@ -433,7 +437,8 @@ class ImagePlanner {
     for (const auto& option : index_options_) indexes += option + "\n";
     if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
     std::ranges::move(addresses_, std::back_inserter(plan_.host_only));
-    // The bytes that arrive in a network of the build's own are its downloads.
+    // In a network of its own, a build can take all received bytes for its downloads, to report
+    // them.
     if (const auto network = plan_.options.network.value_or("default");
         network == "default" || network == "bridge")
       plan_.host_only.push_back(generated("host/own-network", "yes\n"));

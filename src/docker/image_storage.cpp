@@ -1,12 +1,16 @@
 #include "docker/image_storage.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
+#include "docker/archived_parent.hpp"
+#include "docker/image_identity.hpp"
 #include "docker/json_text.hpp"
 
 namespace pipeline::docker {
@@ -45,6 +49,23 @@ bool is_name_for(std::string_view name, const std::string& digest) {
          name.substr(dash + 1) == std::string_view(digest).substr(0, digits);
 }
 
+/// Returns true if the image has all layers of the other one.
+bool is_built_on(const StoredImage& image, const StoredImage& parent) {
+  return !parent.layers.empty() && image.layers.size() >= parent.layers.size() &&
+         image.layers[parent.layers.size() - 1].name == parent.layers.back().name;
+}
+
+/// Returns those of the names that pipe has given a parent image that it has loaded.
+async::Task<std::vector<std::string>> names_of_loaded(EngineApi& engine, json image) {
+  auto names = names_of(image);
+  std::erase_if(names, [](const auto& name) { return !is_archived_reference(name); });
+  if (names.empty()) co_return names;
+  const auto description = co_await engine.inspect_image(names.front());
+  const auto identity = description ? image_identity(*description) : std::string();
+  std::erase_if(names, [&](const auto& name) { return !is_name_for(name, identity); });
+  co_return names;
+}
+
 }  // namespace
 
 std::vector<std::string> names_of(const json& image) {
@@ -66,6 +87,13 @@ bool is_own_image(const json& image) {
          });
 }
 
+async::Task<std::vector<std::string>> own_references(EngineApi& engine, json image) {
+  if (!is_own_image(image)) co_return co_await names_of_loaded(engine, std::move(image));
+  auto names = names_of(image);
+  if (names.empty()) names.push_back(text_at(image, "Id"));
+  co_return names;
+}
+
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
   const auto list = co_await engine.call("GET", "/images/json");
   std::vector<StoredImage> images;
@@ -75,12 +103,11 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
     image.id = text_at(each, "Id");
     if (image.id.empty()) continue;
     image.created = static_cast<std::int64_t>(number_at(each, "Created"));
-    image.is_own = is_own_image(each);
-    image.names = names_of(each);
-    if (image.names.empty()) {
-      if (!image.is_own) continue;
-      image.names.push_back(image.id);
-    }
+    auto all_names = names_of(each);
+    image.names = co_await own_references(engine, each);
+    image.is_own = !image.names.empty() && image.names.size() >= all_names.size();
+    if (!image.is_own) image.names = std::move(all_names);
+    if (image.names.empty()) continue;
     try {
       image.layers = layers_of(co_await engine.call("GET", "/images/" + image.id + "/history"));
     } catch (const EngineError& error) {
@@ -90,6 +117,19 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
     images.push_back(std::move(image));
   }
   co_return images;
+}
+
+void sort_by_use(std::vector<StoredImage>& images,
+                 const std::function<std::int64_t(const std::string&)>& last_use) {
+  std::map<std::string, std::int64_t> uses;  // Keyed by the image's id.
+  for (const auto& image : images) uses[image.id] = std::max(image.created, last_use(image.id));
+  for (const auto& parent : images)
+    for (const auto& image : images)
+      if (image.is_own && is_built_on(image, parent))
+        uses[parent.id] = std::max(uses[parent.id], uses[image.id]);
+  std::ranges::stable_sort(images, {}, [&](const StoredImage& image) {
+    return std::pair(uses.at(image.id), -std::ssize(image.layers));
+  });
 }
 
 ImageStorage storage_of(std::span<const StoredImage> images) {

@@ -1,7 +1,8 @@
 /// @file
-/// The disk space of an engine's images: the layers of each, with their sizes.
+/// The disk space of an engine's images, by the sizes of their layers.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,15 +17,16 @@
 namespace pipeline::docker {
 
 struct StoredLayer {
-  std::string name;  ///< Equal for equal layers on equal layers below.
+  std::string name;  ///< A digest over this layer and all layers below.
   Bytes bytes = 0;   ///< Uncompressed.
 };
 
 struct StoredImage {
   std::string id;                  ///< `sha256:...`.
   std::vector<std::string> names;  ///< References; the id of an image without a name.
-  bool is_own = false;             ///< pipe has built it.
-  std::int64_t created = 0;        ///< Seconds since 1970.
+  /// pipe has built it, or has loaded it out of an archive and it has no other name.
+  bool is_own = false;
+  std::int64_t created = 0;  ///< Seconds since 1970.
   std::vector<StoredLayer> layers;
 };
 
@@ -32,19 +34,31 @@ struct StoredImage {
 /// @param image as the engine lists it
 std::vector<std::string> names_of(const nlohmann::json& image);
 
-/// Returns true for an image that pipe has built. An image that users build from it inherits its
-/// labels, but not its name, which has the beginning of the digest in the label. An image without
-/// any name is recognised by its label alone.
+/// Returns true for an image that pipe has built. An image that users build from such an image
+/// inherits the labels, but has another name: the name of pipe's image contains the beginning of
+/// the digest in its label. An image without any name is recognised by its label alone.
 /// @param image as the engine lists it
 bool is_own_image(const nlohmann::json& image);
+
+/// Returns the references to remove for an image that pipe has built; of a parent image that it has
+/// loaded out of an archive the name that it has given it, because other names are the user's. None
+/// for images of others. @param image as the engine lists it
+async::Task<std::vector<std::string>> own_references(EngineApi& engine, nlohmann::json image);
 
 /// Returns all images that have a name or a label of pipe's.
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 
+/// Sorts the images by their last uses, or ages, the oldest first. A use of an image is one of the
+/// images that it is built on as well, which come after it.
+/// @param last_use returns seconds since 1970 for an image's id; 0: not known
+void sort_by_use(std::vector<StoredImage>& images,
+                 const std::function<std::int64_t(const std::string&)>& last_use);
+
+/// The disk space of pipe's images.
 struct ImageStorage {
   std::size_t images = 0;
   Bytes shared = 0;  ///< Bytes of layers that several of pipe's images have.
-  Bytes own = 0;     ///< Bytes of layers that only one of them has.
+  Bytes own = 0;     ///< Bytes of layers that only one of pipe's images has.
   Bytes total() const { return shared + own; }
 };
 

@@ -15,6 +15,7 @@ namespace {
 /// A single instruction copies this folder into the image, so that it is one layer.
 constexpr const char* layer_folder = "layer";
 
+/// Builds the image and returns its id. Throws BuildError and EnvironmentError.
 async::Task<std::string> run_build(EngineApi& engine, LayerImage image, EventSink& events,
                                    core::CancelSource& cancel) {
   const auto* info = co_await engine.info();

@@ -1,5 +1,5 @@
 /// @file
-/// Images of one layer of files on top of another image, identified by their content's digest.
+/// Images that add one layer of files to another image, and are identified by the files' digest.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,18 @@
 namespace pipeline::docker {
 
 struct LayerImage {
-  std::string
-      kind;  ///< Kind of the files, for messages and the label pipe.image: `program`, `agent`.
+  std::string kind;       ///< `program` or `agent`; for messages and the label pipe.image.
   std::string digest;     ///< Digest over the whole content, hex.
-  std::string reference;  ///< Its name, which contains the digest.
+  std::string reference;  ///< Name of the image, which contains the digest.
   std::string from;       ///< The base image; `scratch` for none.
   std::string platform;   ///< May be empty.
   std::string run_id;
-  std::function<std::vector<ContextFile>()>
-      files;  ///< Returns the layer's files, folders before their content; called when the image is
-              ///< built.
+  /// Returns the layer's files, folders before their content; called when the image is built.
+  std::function<std::vector<ContextFile>()> files;
 };
 
-/// Returns the id of the engine's image with this name, digest and platform (empty: its own); empty
-/// if there is none.
+/// Returns the id of the engine's image with this name, digest and platform; empty if the engine
+/// does not have it. An empty platform stands for the engine's own.
 async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
                                         std::string digest, std::string platform);
 

@@ -6,7 +6,7 @@
 namespace pipeline::docker {
 
 bool EngineLogFrames::header_is_valid() const {
-  // 0 is echoed stdin, 3 is an error of the engine itself.
+  // Stream 0 is echoed stdin, 1 stdout, 2 stderr, and 3 an error of the engine itself.
   return static_cast<unsigned char>(header_[0]) <= 3 && header_[1] == 0 && header_[2] == 0 &&
          header_[3] == 0;
 }

@@ -15,8 +15,8 @@ class EngineLogFrames {
  public:
   using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
   explicit EngineLogFrames(OnBytes on_bytes) : on_bytes_(std::move(on_bytes)) {}
-  /// Reads the next bytes, split at any point. From the first invalid header on, as in a terminal's
-  /// stream, all bytes go to stdout unchanged, so that none are lost.
+  /// Reads the next bytes, split at any point. A terminal's stream has no frames: from the first
+  /// invalid header, all bytes go to stdout unchanged.
   void feed(std::string_view bytes);
   /// Ends the stream; passes on an incomplete header.
   void finish();

@@ -15,9 +15,10 @@
 namespace pipeline::docker {
 namespace {
 
-/// Bytes of a package that is worth a layer, which costs about a second to make. Sizes are those of
-/// the compressed files; installed packages are two to four times as large.
+/// From this size in bytes, a package has a layer of its own; making a layer takes about a second.
+/// Sizes are those of the compressed files; installed packages are two to four times as large.
 constexpr std::uint64_t heavy = 25'000'000;
+/// Packages below this size share the layer of light packages.
 constexpr std::uint64_t light = 1'000'000;
 
 /// An image has 127 layers at most, and its parent needs some of them.
@@ -41,7 +42,7 @@ lockfile::LockedEnvironment all_of(const PackageLayers& layers) {
   return environment;
 }
 
-/// Returns the bytes of new packages; the builder keeps the files of those in other images.
+/// Returns the bytes of the packages that `before` lacks. The builder's cache has the other files.
 std::uint64_t bytes_of_new(const PackageLayers& before, const PackageLayers& after) {
   std::set<std::string> known;
   for (const auto& package : all_of(before).packages) known.insert(label_of(package));

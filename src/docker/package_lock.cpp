@@ -29,8 +29,8 @@ std::string file_mark(const fs::path& file) {
   return " #" + short_digest(hasher.field(core::sha256_file(file).hex()));
 }
 
-/// Returns ` #` and a digest of the file that an option of the installer reads to choose packages;
-/// an empty text for other options.
+/// Returns ` #` and a digest of the file from which an installer's option reads requirements or
+/// constraints; an empty text for other options.
 std::string option_mark(const std::string& option, const fs::path& root) {
   const auto equals = option.find('=');
   if (equals == std::string::npos) return {};
@@ -72,8 +72,8 @@ std::string content_mark(const std::string& line, const fs::path& root) {
 
 }  // namespace
 
-/// Returns the address with a login among the requirements: a lock file holds no credentials, and
-/// the file cannot be fetched without them.
+/// Finds a requirement whose address contains a login: a lock file must not contain credentials,
+/// and the file cannot be fetched without them.
 std::string unlockable(const python_packages::PythonRequirements& python) {
   for (const auto& line : python.requirements)
     if (!line.starts_with('-') && core::without_credentials(line) != line)
@@ -169,7 +169,7 @@ async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest requ
   };
   const auto& options = file.options();
   const bool refresh = options.upgrade_all || !options.upgrade.empty();
-  std::exception_ptr unable;  // This is not a failure of the resolution, which has ended.
+  std::exception_ptr unable;  // CannotResolve, which the events do not report as a failure.
   const auto work = [&]() -> async::Task<std::string> {
     try {
       auto environment = co_await resolve(file.preferred(request), refresh, on_line);

@@ -18,13 +18,13 @@
 
 namespace pipeline::docker {
 
-/// Returns the step without its Python packages: the image that they are resolved against and
-/// installed on, the parent with its Debian packages.
+/// Returns the step without its Python packages. Its image, the parent with the Debian packages, is
+/// the one against which the Python packages are resolved, and on which they are installed.
 StepSpec without_packages(const StepSpec& step);
 
-/// Returns the lock file's text of these requirements; without credentials.
-/// @param root relative paths in requirements are taken from it. Their content is part of the
-/// request, so that a wheel that was built again is locked again
+/// Returns the lines by which the lock file identifies these requirements, without credentials. The
+/// lines contain digests of local files, so that a wheel that was built again is locked again.
+/// @param root folder of relative paths in requirements
 std::vector<std::string> locked_lines(const python_packages::PythonRequirements& python,
                                       const std::filesystem::path& root);
 
@@ -34,7 +34,8 @@ std::string unlockable(const python_packages::PythonRequirements& python);
 /// Returns the notice for requirements that are not locked.
 std::string unlocked_notice(const std::string& reason);
 
-/// Resolves and returns packages; receives lines of progress.
+/// A function that resolves requirements and returns the packages. It keeps `preferred` versions as
+/// far as possible, reads the index again if `refresh`, and passes on lines of progress.
 using Resolve = std::function<async::Task<lockfile::LockedEnvironment>(
     lockfile::LockedEnvironment preferred, bool refresh, std::function<void(const std::string&)>)>;
 
@@ -45,10 +46,10 @@ async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest requ
                             std::string name, std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel);
 
-/// The lock file as the planning of images uses it.
+/// Finds the packages of an image's plan in the lock file, and adds missing ones.
 class PackageLock {
  public:
-  /// @param resolver resolves against an image that ensure() or its like has made
+  /// @param resolver resolves requirements against an image that the engine has
   PackageLock(asio::io_context& loop, Resolver resolver, const BuilderOptions& options)
       : resolver_(std::move(resolver)), options_(options), resolutions_(loop) {}
 
@@ -74,8 +75,8 @@ class PackageLock {
   const Resolver resolver_;
   const BuilderOptions& options_;
   async::SingleFlight<bool> resolutions_;
-  std::map<std::string, std::string>
-      unable_;  ///< The reason why requirements cannot be resolved, by key_of().
+  /// Reasons why requirements cannot be resolved, keyed by key_of().
+  std::map<std::string, std::string> unable_;
 };
 
 }  // namespace pipeline::docker

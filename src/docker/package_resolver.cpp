@@ -25,9 +25,11 @@ using nlohmann::json;
 constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ",
                            apt_marker = "pipe-apt: ";
 constexpr std::size_t kept_answer_lines = 20;
-/// Folder in the container with those of a build's scripts: see templates/image/common.sh.
+/// Folder in the container that contains the folders of a build's scripts; see
+/// templates/image/common.sh.
 constexpr auto base = "pipe-lock";
 
+/// Returns the body of POST /containers/create for the resolver's container.
 json body_of(const Resolution& resolution) {
   const auto& plan = resolution.plan;
   json body;
@@ -115,6 +117,7 @@ std::vector<std::string> last_lines(const std::string& printed) {
   return lines;
 }
 
+/// Reads a package of the resolver's output. Throws EnvironmentError if it cannot be locked.
 lockfile::LockedPackage read_package(const json& from) {
   lockfile::LockedPackage package;
   package.name = lockfile::normalised_name(from.at("name").get<std::string>());
@@ -129,7 +132,7 @@ lockfile::LockedPackage read_package(const json& from) {
                    : origin == "repository" ? lockfile::PackageOrigin::repository
                    : origin == "path"       ? lockfile::PackageOrigin::path
                                             : lockfile::PackageOrigin::index;
-  // An index can answer anything, and the lock file has to be readable.
+  // An index can send anything, but the lock file has to be readable.
   for (const auto& [key, why] : lockfile::faults_of(package))
     throw core::EnvironmentError("the index's answer about '" + core::printable(package.name) +
                                      "' cannot be locked: " + core::printable(why),
@@ -137,8 +140,8 @@ lockfile::LockedPackage read_package(const json& from) {
   return package;
 }
 
-/// Returns the arguments with an age under `exclude-newer` as the moment that it means now, since
-/// uv before 0.9.17 knows no ages.
+/// Replaces an age in `--exclude-newer` by the moment that lies so far in the past, because uv
+/// before 0.9.17 knows no ages.
 std::vector<std::string> with_moments(std::vector<std::string> arguments) {
   constexpr std::string_view option = "--exclude-newer=";
   for (auto& argument : arguments) {

@@ -14,10 +14,12 @@
 
 namespace pipeline::docker {
 
-/// Volume of the engine with uv, by its hash; it may be removed at any time.
+/// Volume of the engine in which the installer uv is kept, under its hash. The volume may be
+/// removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
-/// The image's Python or installer can install the requirements, but not resolve them beforehand.
+/// Thrown if the image's Python or installer can install the requirements, but cannot resolve them
+/// beforehand.
 struct CannotResolve : core::EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
@@ -25,14 +27,14 @@ struct CannotResolve : core::EnvironmentError {
 /// The requirements to resolve, and the image to resolve them against.
 struct Resolution {
   const ImagePlan& plan;  ///< Has the requirements.
-  std::string image_id;   ///< ImageStatus::image_id of what the packages are installed on.
-  lockfile::LockedEnvironment
-      preferred;          ///< Versions that stay as far as the requirements allow it.
+  std::string image_id;   ///< Id of the image on which the packages will be installed.
+  /// Versions that are kept as far as the requirements allow.
+  lockfile::LockedEnvironment preferred;
   bool refresh = false;   ///< Data from the index is read again, even if it is cached.
-  StringMap labels = {};  ///< Labels of the container, which is found by them if this driver dies.
+  StringMap labels = {};  ///< Labels by which the container is found if this process dies.
   std::filesystem::path template_dir = {};
-  std::filesystem::path root = {};   ///< Local files that requirements name are taken from it.
-  std::filesystem::path state = {};  ///< The state folder, which is not among the local files.
+  std::filesystem::path root = {};   ///< Folder of relative paths in the requirements.
+  std::filesystem::path state = {};  ///< The state folder, which is left out of local projects.
 };
 
 /// Resolves requirements; receives lines of progress. Throws as resolve_packages() does.
@@ -46,15 +48,17 @@ ContextFile text_file(std::string path, std::string content);
 /// where `/bin/sh FOLDER/lock/resolve.sh uv|pip` is the resolver.
 std::vector<ContextFile> resolution_files(const Resolution& resolution);
 
-/// Returns what the resolver has found. Throws as resolve_packages() does.
+/// Returns the packages that the resolver has found. Throws as resolve_packages() does.
+/// @param printed the resolver's output
 lockfile::LockedEnvironment finished_resolution(const ImagePlan& plan, bool succeeded,
                                                 const std::string& printed);
 
 /// Returns the first line of progress: `resolving 2 requirements with uv`.
 std::string resolution_title(const ImagePlan& plan);
 
-/// Returns the error of a script of templates/, whose own errors begin with `pipe: error: `.
-/// @param reason if the script printed none
+/// Returns the error of a failed script of templates/. The script's reason is in its output, after
+/// `pipe: error: `.
+/// @param reason used if the script printed no reason
 core::BuildError failed_script(const std::string& what, std::string reason,
                                const std::string& printed);
 
@@ -69,8 +73,8 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
 /// path of uv from PIPE_UV and resolves with pip if there is none.
 /// @param refresh  data from the index is read again, even if it is cached
 /// @param is_empty the packages are installed into an empty environment, whatever this Python has
-/// @param root     the folder of relative paths in the answer, to which `root` is a link in the
-/// working folder; empty: the working folder
+/// @param root     the folder to which relative paths in the result refer; in the resolver's
+/// working folder, `root` is a link to it. Empty: the working folder
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
                                bool is_empty, const std::filesystem::path& root = {});

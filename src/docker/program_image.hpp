@@ -1,6 +1,6 @@
 /// @file
 /// A C++ program in an image: executable, shared libraries and loader as one layer on top of an
-/// environment, on which it does not depend.
+/// environment. The layer does not depend on the environment.
 #pragma once
 
 #include <map>
@@ -18,14 +18,14 @@
 namespace pipeline::docker {
 
 /// Returns the layer's files, sorted, with their paths in the image without the leading slash: the
-/// program's libraries, and those that its C library loads by itself (name services and the
-/// unwinder). Throws EnvironmentError if one is missing.
+/// executable, its loader and libraries, and the libraries that its C library loads by itself (name
+/// services and the unwinder). Throws EnvironmentError if a file is missing.
 std::vector<ContextFile> program_files(const Program& program);
 
-/// Returns the command that starts the program in a container: its own loader, which searches
-/// libraries first in the layer and then in the image's own folders, where an NVIDIA driver's
-/// libraries are mounted.
-/// @param image_variables the image's variables, `NAME=VALUE`; its LD_LIBRARY_PATH is searched too
+/// Returns the command that starts the program in a container. It starts the program's own loader,
+/// which searches libraries first in the layer, and then in the image's folders, where the
+/// libraries of an NVIDIA driver are mounted.
+/// @param image_variables the image's variables, `NAME=VALUE`; LD_LIBRARY_PATH is searched, too
 std::vector<std::string> program_words(const Program& program,
                                        const std::vector<std::string>& image_variables);
 
@@ -35,9 +35,10 @@ class ProgramImages {
   /// @param run_id label of built images
   ProgramImages(asio::io_context& loop, EngineApi& engine, std::string run_id);
 
-  /// Returns the environment's image with the program on top. An empty image_id means that it, or
-  /// the environment, does not exist yet.
+  /// Returns the status of the environment's image with the program on top. An empty image_id means
+  /// that this image, or the environment's, does not exist yet.
   async::Task<ImageStatus> status(const StepSpec& step, ImageStatus environment);
+  /// Builds the image if the engine does not have it, and returns its status.
   async::Task<ImageStatus> ensure(const StepSpec& step, ImageStatus environment, EventSink& events,
                                   core::CancelSource& cancel);
 

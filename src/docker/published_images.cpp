@@ -35,8 +35,9 @@ async::Task<std::string> PublishedImages::publish(LocalImage image, std::string 
       key, [&] { return make(image, step, events, cancel); }, &cancel);
 }
 
-/// Asks the registry for the manifest's digest, which depends on this build of the image; the tag
-/// depends only on the image's plan.
+/// Pushes an image unless the registry has it. The registry is asked for the digest of the
+/// manifest, not for the tag: the tag depends only on the image's plan, and may stand for another
+/// build.
 async::Task<std::string> PublishedImages::make(LocalImage image, std::string step,
                                                EventSink& events, core::CancelSource& cancel) {
   const auto registry = registry_of(image.reference);
@@ -104,7 +105,8 @@ async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, Eve
   co_return auth;
 }
 
-/// Returns an empty text if the registry lacks the image or fails; the push then reports that.
+/// Returns the digest of the registry's image; an empty text if the registry lacks the image or
+/// fails. A failure is then reported by the push.
 async::Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth,
                                                        core::CancelSource& cancel) {
   try {

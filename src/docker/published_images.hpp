@@ -20,7 +20,8 @@ struct LocalImage {
   std::string id;         ///< `sha256:...`.
 };
 
-/// One object for each run. Different images are pushed concurrently, each once.
+/// Pushes the images of a run; one object for each run. Different images are pushed concurrently,
+/// each once.
 class PublishedImages {
  public:
   PublishedImages(asio::io_context& loop, EngineApi& engine) : engine_(engine), published_(loop) {}
@@ -31,7 +32,7 @@ class PublishedImages {
                                    core::CancelSource& cancel);
   /// Returns the earlier result of publish(); null if there is none.
   const std::string* find(const LocalImage& image) const { return published_.find(key_of(image)); }
-  /// Adds another name in the same repository.
+  /// Publishes the image, and gives it another tag in the same repository.
   async::Task<> name(LocalImage image, std::string tag, std::string step, EventSink& events,
                      core::CancelSource& cancel);
 

@@ -20,10 +20,10 @@ long status_of(const std::string& head) {
              : 0;
 }
 
-/// A connection that the engine has handed over, and bytes that came behind its answer's head.
+/// A connection that the engine has upgraded to a raw stream.
 struct HandedOver {
   std::unique_ptr<net::Connection> connection;
-  std::string first;
+  std::string first;  ///< Bytes of the stream that were read with the head of the answer.
 };
 
 /// Sends the request, and reads the head of the answer.

@@ -19,12 +19,12 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
 
 /// The streams of a command in a running container.
 struct ExecStream {
-  std::string id;  ///< Of the engine's `exec`.
+  std::string id;  ///< Identifier of the engine's `exec`, for exec_code().
   std::unique_ptr<net::Connection> connection;
-  std::string first;  ///< Output that came with the engine's answer.
+  std::string first;  ///< Output that has already been read from the connection.
 };
-/// Starts the command in a running container, with its user and variables, and connects with it as
-/// attach_raw() does. Throws as that.
+/// Starts a command in a running container, with the container's user and variables, and connects
+/// with it as attach_raw() does. Throws as attach_raw() does.
 async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
                                    std::vector<std::string> words, bool has_terminal);
 /// Returns the exit code of a command that has ended.

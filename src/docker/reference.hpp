@@ -13,15 +13,15 @@ namespace pipeline::docker {
 /// Returns `registry.example:5000` for `registry.example:5000/team/x:tag`; `docker.io` for
 /// `ubuntu`.
 std::string registry_of(std::string_view reference);
-/// Returns true if the reference names a registry, even `docker.io`. Otherwise it is a local image
-/// of the engine or one on Docker Hub.
+/// Returns true if the reference contains a registry, even `docker.io`. Otherwise it stands for a
+/// local image of the engine, or for an image on Docker Hub.
 bool names_registry(std::string_view reference);
 
-/// Returns the name, and the tag or digest; the tag is `latest` if there is none.
+/// Returns the name, and the tag or digest; without either, the tag `latest`.
 std::pair<std::string, std::string> split_reference(std::string_view reference);
 
-/// Returns `NAME@sha256:...`, under which the engine has pulled or pushed this image by this name;
-/// empty if it has not.
+/// Returns `NAME@sha256:...` if the engine has pulled or pushed the image by the name in the
+/// reference; otherwise an empty text.
 /// @param image the engine's description of the image
 std::string by_digest(const nlohmann::json& image, std::string_view reference);
 

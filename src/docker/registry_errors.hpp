@@ -10,13 +10,13 @@
 namespace pipeline::docker {
 
 /// Returns advice for a text from a registry or the network; none for an unknown text.
-/// @param registry its host, as in image references
+/// @param registry the registry's host, as in image references
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry);
 
 /// Returns true if the registry rejected the credentials, or found none.
 bool is_refusal(std::string_view text);
 
-/// Returns advice for a failed push, about which more is known.
+/// Returns advice for a failed push. More is known than for registry_advice().
 /// @param config the file that `docker login` writes
 /// @param logged_in there are credentials for that registry
 std::vector<std::string> push_advice(std::string_view text, std::string_view reference,

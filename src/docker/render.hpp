@@ -15,7 +15,7 @@ namespace pipeline::docker {
 /// with a line end.
 std::string render_plan(const ImagePlan& plan);
 
-/// Returns the same as JSON: {build, parent_image, dockerfile, context: [{path, bytes}], host_only:
+/// Returns the plan as JSON: {build, parent_image, dockerfile, context: [{path, bytes}], host_only:
 /// [path], notices, parent}.
 nlohmann::json plan_to_json(const ImagePlan& plan);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t max_printed = 4 << 20, max_printed_line = 64 << 10;
 
-/// Visits the lines while the container prints them.
+/// Calls on_line with each line while the container prints it.
 async::Task<> follow(EngineApi& engine, std::string id,
                      std::function<void(std::string_view)> on_line, core::CancelSource& over) {
   core::Lines lines(max_printed_line);

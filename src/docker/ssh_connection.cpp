@@ -48,7 +48,7 @@ std::string content_of(const core::Descriptor& file) {
   return text;
 }
 
-/// Returns the abstract name of one end, as getsockname or getpeername returns it.
+/// Returns the abstract name of one end of a socket. @param tell getsockname or getpeername
 std::string name_of(int socket, int (*tell)(int, sockaddr*, socklen_t*) noexcept) {
   sockaddr_un name{};
   socklen_t size = sizeof name;
@@ -175,7 +175,8 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   core::Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
   if (!errors) throw core::system_error("cannot store the output of ssh", errno);
   net::ChildCall call{command_, {}, theirs.get(), theirs.get(), errors.get()};
-  call.own_session = true;  // The engine is still needed after a Ctrl-C.
+  call.own_session =
+      true;  // A Ctrl-C does not end ssh: the engine is still needed for the clean-up.
   try {
     processes_.push_back({net::Child(executor, call), std::move(errors), number});
   } catch (const net::NotOnPath&) {
@@ -186,7 +187,8 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   }
 }
 
-/// Drops processes that have succeeded, or whose failure has not been queried for a long time.
+/// Drops processes that have succeeded, and failed ones that failure_of() was not called for while
+/// a thousand further connections were opened.
 void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
   std::erase_if(processes_, [&](Process& process) {

@@ -22,15 +22,15 @@ struct SshTarget {
   bool operator==(const SshTarget&) const = default;
 };
 
-/// Throws EnvironmentError for a URL that is malformed, contains a password, or has parts that
-/// could be read as an option or as several shell words.
+/// Parses a URL. Throws EnvironmentError for a URL that is malformed, contains a password, or has
+/// parts that could be read as an option or as several shell words.
 SshTarget parse_ssh_url(const std::string& url);
 
 /// Returns ssh's argument vector. ssh prompts for nothing, so that it cannot hang.
 std::vector<std::string> ssh_command(const SshTarget& target);
 
-/// Returns true for ssh's message that the other side has too many unauthenticated connections; no
-/// data has been sent then.
+/// Returns true for ssh's message that the server refuses further connections, because too many are
+/// not authenticated yet. No data has been sent in this case.
 bool is_crowded(std::string_view failure);
 
 class SshConnections {
@@ -45,14 +45,17 @@ class SshConnections {
     core::Descriptor socket;  ///< Its other end is the process's stdin and stdout.
     int number;               ///< Identifies the process for failure_of(); from 1.
   };
-  /// Returns an unconnected socket; connecting it to path() before the loop continues starts the
-  /// process. For callers that connect by themselves, such as libcurl (7.88 ignores
-  /// CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported by failure_of().
+  /// Returns an unconnected socket. The caller must connect it to path() before the event loop
+  /// continues; the loop then starts the process. Intended for callers that insist on connecting by
+  /// themselves, such as libcurl (7.88 ignores CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported
+  /// by failure_of().
   Connection offer(const asio::any_io_executor& executor);
-  /// The path of the socket that this process listens on; no other process can connect to it.
+  /// Returns the path of the socket that this process listens on. No other process can connect to
+  /// it.
   const std::string& path() const { return path_; }
-  /// Returns a failed process's output, once; empty if it is running or has succeeded. Waits
-  /// briefly for its end. Throws EnvironmentError if ssh could not be started.
+  /// Returns the output of a failed process, once; empty if the process is running or has
+  /// succeeded. Waits at most a second for its end. Throws EnvironmentError if ssh could not be
+  /// started.
   async::Task<std::string> failure_of(int number);
 
  private:
@@ -68,11 +71,11 @@ class SshConnections {
   std::vector<std::string> command_;
   core::Descriptor listener_, entry_;  ///< The socket, and its file, which is unlinked.
   std::string path_;
-  std::map<std::string, int> offered_;  ///< Keyed by the name of the socket that is to connect.
+  std::map<std::string, int> offered_;  ///< Numbers of connections, by the name of their socket.
   std::vector<Process> processes_;
   std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
   int opened_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  ///< Observed by posted handlers.
 };
 
 }  // namespace pipeline::docker

@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 
+/// Returns true if a word in the list of this name satisfies the condition.
 bool has(const json& host, const char* list, const std::function<bool(const std::string&)>& is) {
   const auto found = host.find(list);
   return found != host.end() && std::ranges::any_of(*found, [&](const json& word) {

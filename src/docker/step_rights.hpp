@@ -6,9 +6,9 @@
 
 namespace pipeline::docker {
 
-/// Withholds, unless they are asked for, the rights that reach beyond the container: its files lie
-/// in folders of this machine, where other users could use a program with the rights of root, a
-/// device, or a file with capabilities.
+/// Withholds rights by which a container can make files that are dangerous outside of it, unless
+/// the settings ask for them. A container's files are in folders of this machine, where another
+/// user could execute a set-user-ID program of root, open a device, or use a file's capabilities.
 /// @param host the body's `HostConfig`
 void withhold_rights(nlohmann::json& host);
 

@@ -41,8 +41,8 @@ void TransferProgress::take(const nlohmann::json& message) {
   const auto status = text_at(message, "status"), layer = text_at(message, "id");
   if (status.empty()) return;
   const auto progress = message.find("progressDetail");
-  if (progress != message.end() && progress->is_object() &&
-      !progress->empty()) {  // Another state of a progress bar; they arrive ten times a second.
+  // States of progress bars arrive ten times a second.
+  if (progress != message.end() && progress->is_object() && !progress->empty()) {
     if (layer.size() > max_layer_name || (sizes_.size() >= max_layers && !sizes_.contains(layer)))
       return;
     auto& size = sizes_[layer];
@@ -55,7 +55,8 @@ void TransferProgress::take(const nlohmann::json& message) {
   if (on_line_ && !is_noise(status)) on_line_(layer.empty() ? status : layer + ": " + status);
 }
 
-/// Reports each tenth, and at most each 10 MB. A waiting layer has no size yet.
+/// Reports the progress at each tenth, but not more often than every 10 MB. The total grows,
+/// because the size of a waiting layer is not known yet.
 void TransferProgress::report_bytes(const std::string& status, const std::string& layer,
                                     std::uint64_t moved, std::uint64_t total) {
   constexpr std::uint64_t least = 10'000'000;

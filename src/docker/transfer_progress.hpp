@@ -23,7 +23,7 @@ struct Pushed {
 };
 
 /// Reads the messages of a pull or push: selects lines for the user, computes the result, and finds
-/// errors that a status of 200 hides.
+/// errors, which the engine reports after it has sent the status 200.
 class TransferProgress {
  public:
   /// @param what completes error messages: `push the image x`

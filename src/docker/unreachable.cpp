@@ -10,8 +10,8 @@
 namespace pipeline::docker {
 namespace {
 
-/// A cause and its advice. {host} is the endpoint's host, {certificates} the folder of its TLS
-/// files, {missing} those that are missing.
+/// A cause and its advice. In the advice, {host} stands for the endpoint's host, and {certificates}
+/// for the folder of its TLS files.
 struct Cause {
   std::string_view text;  ///< Part of the transport's message.
   std::string_view advice;
@@ -171,7 +171,7 @@ std::string filled(std::string_view advice, const Endpoint& endpoint) {
   return text;
 }
 
-/// Returns the TLS files that do not exist.
+/// Returns the TLS files that do not exist, such as `ca.pem and no key.pem`.
 std::string missing_files(const Endpoint& endpoint) {
   std::string missing;
   for (const auto& [name, file] :
@@ -205,14 +205,14 @@ std::string last_line(const std::string& text) {
 }  // namespace
 
 UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why) {
-  const auto is = [&](std::string_view prefix) { return endpoint.url.starts_with(prefix); };
+  const auto has_scheme = [&](std::string_view prefix) { return endpoint.url.starts_with(prefix); };
   std::vector<std::string> advice;
   std::string reason = why;
-  if (is("ssh://")) {
+  if (has_scheme("ssh://")) {
     const auto line = last_line(why);
     reason = line.starts_with("ssh: ") ? line : "ssh: " + line;
     advice.emplace_back(filled(advice_for(why, ssh_causes), endpoint));
-  } else if (is("unix://")) {
+  } else if (has_scheme("unix://")) {
     if (why.find("Permission denied") != why.npos) {
       advice.emplace_back(
           "your user may not use the socket: `sudo usermod -aG docker $USER`, then log in again");

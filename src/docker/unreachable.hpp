@@ -8,12 +8,13 @@
 
 namespace pipeline::docker {
 
-/// No engine answers.
+/// Thrown if no engine answers.
 class UnreachableEngine : public core::EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;
 };
 
+/// Returns the error, with advice for its cause.
 /// @param why the transport's message: from curl, or from ssh and the remote command
 [[nodiscard]] UnreachableEngine unreachable(const Endpoint& endpoint, const std::string& why);
 

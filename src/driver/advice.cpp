@@ -42,7 +42,7 @@ std::string FilePatch::diff() const {
   std::map<unsigned, std::string> changed;
   for (const auto& [number, changes] : changes_) {
     std::string line(lines.at(number - 1));
-    // From the right, so that the columns of the others stay true.
+    // Begins at the right, so that the columns of the other changes stay true.
     for (auto change = changes.rbegin(); change != changes.rend(); ++change)
       line.replace(change->first - 1, change->second.length, change->second.value);
     changed.emplace(number, std::move(line));

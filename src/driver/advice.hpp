@@ -25,19 +25,20 @@ struct AdvisedStep {
 /// Returns the measured steps of the pipeline in the file's order, one for all instances.
 std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store);
 
-/// The changes of the pipeline file, and the advice that no line of it can take.
+/// The patch of the pipeline file, and the advice that cannot be followed by a change of its lines.
 class FilePatch {
  public:
   FilePatch(const std::filesystem::path& file, const std::vector<AdvisedStep>& steps);
 
+  /// Returns the patch as a unified diff; empty if there are no changes.
   std::string diff() const;
   /// Returns advice that is not in the patch, because the steps take these values from elsewhere.
   const std::vector<std::string>& unpatched() const { return unpatched_; }
 
  private:
   struct Change {
-    unsigned length;
-    std::string value;
+    unsigned length;    ///< Number of replaced characters.
+    std::string value;  ///< Replaces them.
   };
   std::string name_, text_;
   std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< Keyed by line and column.

@@ -37,7 +37,7 @@ class Notices : public EventSink {
 
 using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
 
-/// Returns the outputs of a run that are on this machine or elsewhere, by step.
+/// Returns the outputs of a run that are on this machine or in a remote store, by step.
 RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const std::string& run) {
   RecordedOutputs outputs;
@@ -49,7 +49,7 @@ RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStor
   return outputs;
 }
 
-/// Fills in the outputs of the steps that have none yet.
+/// Moves the recorded outputs to their steps.
 void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.size(); ++i) {
     auto own = recorded.extract(steps.spec(i).name);
@@ -72,7 +72,7 @@ bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
   return false;
 }
 
-/// Makes the instances and the rounds that the run made of its steps.
+/// Adds the instances and the rounds that the run has made of its steps.
 void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
   do {
     take_outputs(steps, recorded);
@@ -130,7 +130,7 @@ void check_has_shells(Session& session, const StepSpec& step) {
             "`artifacts` its inputs");
 }
 
-/// Returns the process that a rank is; nothing for a step that is one process. Throws InputError if
+/// Returns the process with the rank; nothing for a step that is one process. Throws InputError if
 /// the step has no such rank.
 std::optional<orchestrators::NodeProcess> process_of(const StepSpec& step,
                                                      const std::optional<unsigned>& rank) {
@@ -153,9 +153,11 @@ std::optional<orchestrators::NodeProcess> process_of(const StepSpec& step,
   return process;
 }
 
-/// The attempt, and the pipeline with which its run was begun.
+/// Opens a shell for one attempt.
 class AttemptShell {
  public:
+  /// @param given     the workspace of the command, whose state folder has the attempt
+  /// @param workspace has the options with which the attempt's run was begun
   AttemptShell(Workspace& given, Workspace& workspace, RecordedAttempt found, bool is_running)
       : workspace_(workspace),
         found_(std::move(found)),
@@ -184,7 +186,7 @@ class AttemptShell {
 
   Workspace& workspace_;
   const RecordedAttempt found_;
-  const bool is_running_;  ///< The attempt, as far as this machine knows.
+  const bool is_running_;  ///< The attempt is running, as far as this machine knows.
   const std::vector<store::TreeEntry> files_;
   std::optional<DetachedRecord> detached_;
   Session session_;
@@ -194,6 +196,8 @@ class AttemptShell {
   bool is_stopped_ = false;
 };
 
+/// Returns the step's environment, which must be ready for a shell: an engine has the attempt's
+/// image, other environments are prepared again.
 orchestrators::Environment AttemptShell::environment(EventSink& events) {
   auto& orchestrator = session_.routes().of(step());
   if (orchestrator.capabilities().traits.runs_on_engine)
@@ -201,6 +205,7 @@ orchestrators::Environment AttemptShell::environment(EventSink& events) {
   return workspace_.await(orchestrator.prepare(step(), events, cancel_));
 }
 
+/// Returns the request for a shell of its own, without its outputs and process.
 engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted, EventSink& events) {
   engine::ShellRequest shell{
       .step = step(),
@@ -228,7 +233,7 @@ void AttemptShell::stop_at_signals() {
   });
 }
 
-/// Opens it beside the process that runs.
+/// Opens the shell beside the running process.
 core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
   const auto process = process_of(step(), wanted.rank);
   orchestrators::RunningProcess running{found_.run.id, step().name, found_.attempt.number};
@@ -239,10 +244,11 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
   }
   orchestrators::ShellRequest shell{.words = words_of(wanted), .id = session_.run_id};
   shell.has_terminal = wanted.has_terminal;
-  const auto who = process ? "rank " + std::to_string(process->rank) + " of '" + step().name + "'"
-                           : "'" + step().name + "'";
+  const auto process_name =
+      process ? "rank " + std::to_string(process->rank) + " of '" + step().name + "'"
+              : "'" + step().name + "'";
   if (wanted.has_terminal)
-    workspace_.note("beside " + who +
+    workspace_.note("beside " + process_name +
                     ", which runs: in its place and with its variables; what is "
                     "changed here is changed for it");
   stop_at_signals();
@@ -250,7 +256,7 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
       workspace_.await(session_.routes().of(step()).join(std::move(running), std::move(shell)));
   if (is_stopped_) return core::ExitCode::interrupted;
   if (!code)
-    throw core::InputError(who + " does not run any more, or runs on " +
+    throw core::InputError(process_name + " does not run any more, or runs on " +
                                session_.routes().capabilities_of(step()).name +
                                " where nobody can join it",
                            "once attempt " + std::to_string(found_.attempt.number) +
@@ -258,6 +264,7 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
   return static_cast<core::ExitCode>(*code);
 }
 
+/// Opens the shell in a new environment like that of the attempt, which has ended.
 core::ExitCode AttemptShell::open_another(const ShellAttempt& wanted) {
   const auto process = process_of(step(), wanted.rank);
   const engine::CodeProvider provider{
@@ -304,11 +311,11 @@ core::ExitCode open_shell(Workspace& workspace, const ShellAttempt& wanted) {
   if (!options)
     throw core::InputError("run " + found.run.id + " did not record its options",
                            "run the step again, and open a shell in that run");
-  Workspace again(std::move(*options), workspace.notes());
+  Workspace run_workspace(std::move(*options), workspace.notes());
   const bool is_running = found.step.status == StepStatus::running &&
                           found.attempt.ended == WallTime{} &&
                           Drivers(workspace.driver_context(), recorded).goes_on(found.run);
-  return AttemptShell(workspace, again, std::move(found), is_running).open(wanted);
+  return AttemptShell(workspace, run_workspace, std::move(found), is_running).open(wanted);
 }
 
 }  // namespace pipeline::driver

@@ -16,17 +16,18 @@
 
 namespace pipeline::driver {
 
-/// The driver's side. Until it leaves the terminal, it writes there as any command does.
+/// The terminal, as a driver in the background sees it. Before leave_terminal(), the driver writes
+/// to the terminal as any command does.
 class Background {
  public:
-  /// @param terminal the standard input of the command at the terminal
+  /// @param terminal a pipe to the command at the terminal, which waits for the report
   explicit Background(core::Descriptor terminal) : terminal_(std::move(terminal)) {}
 
   /// Reports to the command at the terminal that the run has begun. From now on standard output and
   /// standard error are the file `driver.log` beside the run's logs, and events are recorded.
   void leave_terminal(const store::RunStore& store, const std::string& run);
   bool has_left() const { return log_.has_value(); }
-  /// Records an event or another object, once it has left the terminal.
+  /// Records an event or another object. Does nothing before leave_terminal().
   template <class T>
   void add(const T& event) {
     if (log_) log_->add(event);

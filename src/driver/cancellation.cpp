@@ -22,7 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Time to wait for a driver: it renews its Lease many times meanwhile, and a lost pod is replaced.
+/// Longest time without a sign of the driver. A living driver renews its Lease many times in this
+/// time, and a lost pod is replaced.
 constexpr std::chrono::seconds max_silence{30};
 
 void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
@@ -51,7 +52,8 @@ bool has_open(const std::filesystem::path& state, long pid) {
   return false;
 }
 
-/// @return whether there was a process to stop
+/// Stops the process that drives the run, and waits for its end. Returns false if there is no such
+/// process.
 bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store::RunStore& store,
                   const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
@@ -79,8 +81,8 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
   return true;
 }
 
-/// Writes the request into the Lease, where a driver that replaces a lost one finds it, too.
-/// @return whether a driver has stopped the run
+/// Writes the request into the Lease, where a driver that replaces a lost one finds it, too. Then
+/// waits for the end of the run. Returns false if no driver has stopped the run.
 bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& drivers,
                  store::RunRecord run) {
   auto& store = workspace.existing_store();
@@ -93,7 +95,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
         client, lease.name, wanted.now ? "immediate" : "graceful", std::move(owners)));
     announce_stop(workspace, wanted, run);
   }
-  std::string heard;
+  std::string last_sign;
   for (auto since = Clock::now(); Clock::now() - since < max_silence;) {
     const auto now = store.runs().find(run.id);
     if (!now) return true;
@@ -102,19 +104,19 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
     if (run.status != RunStatus::running) return true;
     if (!goes_on) break;
     const auto holder = workspace.await(kubernetes_api::holder_of(client, lease.name));
-    if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
-      heard = std::move(sign);
+    if (auto sign = holder.name + " " + holder.renewed; sign != last_sign) {
+      last_sign = std::move(sign);
       since = Clock::now();
     }
-    ::poll(nullptr, 0, 300);
+    ::poll(nullptr, 0, 300);  // Sleeps for 300 ms.
   }
-  workspace.await(orchestrators::kubernetes::remove_driver(
-      client, lease.name));  // The driver's pod, if it exists, releases the Lease.
+  // The driver's pod, if it exists, releases the Lease.
+  workspace.await(orchestrators::kubernetes::remove_driver(client, lease.name));
   auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
   Workspace with_cluster(std::move(options), workspace.notes());
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
                                 lease.name);
-  held.is_done();
+  held.record_end();
   drivers.bring_home(run);
   const auto now = store.runs().find(run.id);
   if (!now || now->status != RunStatus::running)
@@ -137,14 +139,14 @@ CancelledRun cancel_run(Workspace& workspace, const std::string& name,
   const bool is_unknown = drivers.liveness_of(run) == Drivers::Liveness::unknown;
   const bool is_forced = is_unknown && wanted.force;
   if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
-  bool stopped = false;
+  bool is_stopped = false;
   if (!is_forced)
-    stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
-                                        : stop_process(workspace, wanted, store, run);
+    is_stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
+                                           : stop_process(workspace, wanted, store, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   recover_dead_runs(workspace, store, {}, is_forced ? run.id : "");
   return {store.runs().find(run.id).value_or(run),
-          stopped ? "stopped" : gone + " was gone; its remains have been removed"};
+          is_stopped ? "stopped" : gone + " was gone; its remains have been removed"};
 }
 
 }  // namespace pipeline::driver

@@ -19,11 +19,11 @@ struct CancelRequest {
 
 struct CancelledRun {
   store::RunRecord run;
-  std::string how;
+  std::string how;  ///< For the user: `stopped`, or that its driver was gone.
 };
 
-/// Stops the run of this name and waits for its end. Removes what it has left if its driver is
-/// gone. Throws InputError if it has ended or cannot be stopped from here.
+/// Stops the run of this name and waits for its end. If its driver is gone, removes what the run
+/// has left. Throws InputError if the run has ended or cannot be stopped from here.
 CancelledRun cancel_run(Workspace& workspace, const std::string& name, const CancelRequest& wanted);
 
 }  // namespace pipeline::driver

@@ -31,7 +31,6 @@
 #include "engine/attempt/attempt.hpp"
 #include "engine/attempt/shell.hpp"
 #include "engine/data/download.hpp"
-#include "net/url.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/user_entry.hpp"
@@ -42,8 +41,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr const char* image_label = "pipe.digest";
 
 class Cleaner {
  public:
@@ -58,7 +55,7 @@ class Cleaner {
   }
 
   void containers();
-  json own_images();
+  json all_images();
   void image_files();
   void images();
   void environments();
@@ -67,18 +64,18 @@ class Cleaner {
 
  private:
   struct OldRuns {
-    std::vector<store::RunRecord> runs;  ///< To be removed.
-    std::set<std::string> reused;     ///< Runs whose results the others reuse: these stay reusable.
-    std::set<std::string> kept_keys;  ///< Keys of the others' steps.
+    std::vector<store::RunRecord> runs;  ///< The runs to be removed.
+    std::set<std::string> reused;        ///< Runs whose results the kept runs reuse.
+    std::set<std::string> kept_keys;     ///< Keys of the kept runs' steps.
   };
 
   void removed(const char* kind, const std::string& name, Bytes bytes) {
     report_.removed.push_back({kind, name, bytes});
     report_.freed += bytes;
   }
-  void kept(std::string why) {
-    on_kept_(why);
-    report_.kept.push_back(std::move(why));
+  void kept(std::string reason) {
+    on_kept_(reason);
+    report_.kept.push_back(std::move(reason));
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {
@@ -97,7 +94,7 @@ class Cleaner {
   OldRuns choose_old_runs();
   void remove_shared_folders();
   void list_removable(const std::vector<store::RunRecord>& old);
-  Bytes size_of_artifacts(const store::RunRecord& run);
+  Bytes size_of_removable();
   Bytes collect_artifacts();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// Returns true if a run is in progress, or could start and need its artifacts and images.
@@ -122,9 +119,9 @@ class Cleaner {
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
   std::set<core::Digest> used_;  ///< Outputs of runs that stay.
-  /// Outputs that only runs have which are to go.
-  std::set<core::Digest> of_old_runs_;
-  std::vector<fs::path> old_logs_;
+  /// Outputs that only runs to be removed have, with their sizes.
+  std::map<core::Digest, Bytes> of_old_runs_;
+  std::vector<fs::path> old_logs_;  ///< Logs of runs to be removed.
   CleanUpReport report_;
 };
 
@@ -137,44 +134,42 @@ void Cleaner::containers() {
         store_->drivers().liveness(*run) != store::Liveness::dead)
       return true;
     removed("container", "of run " + id, Bytes{0});
-    return dry_run_;
+    return dry_run_;  // A dry run removes no container.
   };
   for (const auto& entry : orchestrators::catalog()) {
     if (!entry.traits.runs_on_engine) continue;
-    const auto place = make_orchestrator(
+    const auto orchestrator = make_orchestrator(
         workspace_, entry.name,
         {.state = store_->folder(), .connection = workspace_.options().connection});
-    workspace_.await(place->remove_orphans(is_alive));
+    workspace_.await(orchestrator->remove_orphans(is_alive));
   }
 }
 
-/// Removes the files that were made of images for nodes, unless jobs may use them.
+/// Removes the files that were made of images for the nodes of a cluster, unless jobs may use them.
 void Cleaner::image_files() {
   for (const auto& entry : orchestrators::catalog()) {
     if (!entry.traits.makes_image_files) continue;
-    const auto place = make_orchestrator(
+    const auto orchestrator = make_orchestrator(
         workspace_, entry.name,
         {.state = store_ ? store_->folder() : fs::path(".pipe"),
          .connection = orchestrators::connection_of(entry, workspace_.options().connection)});
-    const auto goes = [this](const fs::path& file, Bytes bytes) {
+    const auto report_removal = [this](const fs::path& file, Bytes bytes) {
       removed("image file", file.filename().string(), bytes);
       return !dry_run_;
     };
     try {
-      workspace_.await(place->remove_image_files(goes));
+      workspace_.await(orchestrator->remove_image_files(report_removal));
     } catch (const core::EnvironmentError& error) {
       kept("the files of images for " + entry.name + ": " + error.what());
     }
   }
 }
 
-/// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
-/// its list of images lacks; Podman's disk usage lacks labels.
-json Cleaner::own_images() {
-  const bool podman = workspace_.await(engine().info())->podman;
-  if (podman)
-    return workspace_.await(engine().call(
-        "GET", "/images/json?filters=" + net::url_encode(json{{"label", {image_label}}}.dump())));
+/// Returns all images. The engine's disk usage includes the sizes shared between images, which its
+/// list of images lacks; Podman's disk usage lacks labels.
+json Cleaner::all_images() {
+  const bool is_podman = workspace_.await(engine().info())->podman;
+  if (is_podman) return workspace_.await(engine().call("GET", "/images/json"));
   const auto usage = workspace_.await(engine().disk_usage());
   const auto* images = core::member(usage, "Images");
   return images ? *images : json::array();
@@ -183,28 +178,27 @@ json Cleaner::own_images() {
 void Cleaner::images() {
   if (some_run_goes_on()) return kept("the images, since a run is in progress");
   if (wanted_.keep_storage.empty()) image_files();
-  // A `pipe` that was killed during a classic build has left its stages. A build of another state
-  // folder may be in progress, so young ones stay.
-  constexpr std::time_t max_build = 6 * 3600;
+  // A `pipe` that was killed during a build by the classic builder has left the images of its
+  // stages. A build of another state folder may be in progress, so young images stay.
+  constexpr std::time_t max_build = 6 * 3600;  // Seconds.
   if (!dry_run_)
     workspace_.await(
         docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - max_build));
   if (!wanted_.keep_storage.empty()) return images_above_budget();
-  for (const auto& image : own_images()) {
-    if (!docker::is_own_image(image)) continue;
+  for (const auto& image : all_images()) {
     const auto id = docker::text_at(image, "Id");
     if (id.empty()) continue;
-    auto names = docker::names_of(image);
-    if (names.empty()) names.push_back(id);
-    const bool is_gone = remove_image(id, names);
+    const auto names = workspace_.await(docker::own_references(engine(), image));
+    if (names.empty() || !remove_image(id, names)) continue;
     const auto size = docker::number_at(image, "Size"),
                shared = docker::number_at(image, "SharedSize");
-    if (is_gone) removed("image", names.front(), size - std::min(size, shared));
+    const bool has_other_names = names.size() < docker::names_of(image).size();
+    removed("image", names.front(), has_other_names ? 0 : size - std::min(size, shared));
   }
   resolver_cache();
 }
 
-/// Removes the resolver's image; the next resolution builds it again.
+/// Removes the volume where the resolver of Python packages keeps uv; its next use fills it again.
 void Cleaner::resolver_cache() {
   const auto usage = workspace_.await(engine().disk_usage());
   const auto* volumes = core::member(usage, "Volumes");
@@ -236,7 +230,7 @@ void Cleaner::environments() {
   }
 }
 
-/// @return false if the engine keeps it, because a container uses it
+/// Removes the image. Returns false if the engine keeps the image, because a container uses it.
 bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>& names) {
   bool is_gone = true;
   for (const auto& name : names) {
@@ -256,10 +250,7 @@ void Cleaner::images_above_budget() {
   const auto text = wanted_.keep_storage;
   const auto budget = *core::parse_bytes(text);
   auto images = workspace_.await(docker::stored_images(engine()));
-  const auto used = [](const docker::StoredImage& image) {
-    return std::max(image.created, orchestrators::containers::last_use(image.id));
-  };
-  std::ranges::stable_sort(images, {}, used);
+  docker::sort_by_use(images, orchestrators::containers::last_use);
   auto storage = docker::storage_of(images);
   for (std::size_t i = 0; i < images.size() && storage.total() > budget;) {
     if (!images[i].is_own || !remove_image(images[i].id, images[i].names)) {
@@ -268,16 +259,16 @@ void Cleaner::images_above_budget() {
     }
     const auto name = images[i].names.front();
     images.erase(images.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto rest = docker::storage_of(images);
-    removed("image", name, storage.total() - rest.total());
-    storage = rest;
+    const auto remaining = docker::storage_of(images);
+    removed("image", name, storage.total() - remaining.total());
+    storage = remaining;
   }
   if (storage.total() > budget)
     kept(core::counted(storage.images, "image") + " of " + core::format_bytes(storage.total()) +
          ", which containers use");
 }
 
-/// @return false if the run stays, which is reported
+/// Removes the run, with its results unless `keep_cache`. Returns false for a run that stays.
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   for (;;) try {
       forget_unused(run);
@@ -288,14 +279,14 @@ bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
       if (make_room(error.what())) continue;
       kept(error.what());
       const auto left = store_->runs().find(run.id);
-      const bool is_gone = !left || left->id != run.id;  // Only files of it may be left.
+      const bool is_gone = !left || left->id != run.id;  // Some of its files may be left.
       report_.is_complete &= is_gone;
       return is_gone;
     }
 }
 
-/// On a full disk, even the removal of a record needs room: removes the logs and artifacts of runs
-/// that are to go before their records. Returns false if that is of no use.
+/// Removes logs and artifacts of the runs to be removed, if the failure says that the disk is full:
+/// then even the removal of a record needs room. Returns false if that frees nothing.
 bool Cleaner::make_room(const std::string& failure) {
   const auto is_full = [&](int error) {
     return failure.find(std::generic_category().message(error)) != failure.npos;
@@ -311,8 +302,8 @@ bool Cleaner::make_room(const std::string& failure) {
   return freed > 0 || !logs.empty();
 }
 
-/// Within a budget, forgets the results of a run to be removed that no remaining run uses. They
-/// would otherwise be kept together with those that are reused.
+/// Within a budget, forgets the results of the run that no remaining run uses: otherwise all its
+/// results stay if one of them is reused.
 void Cleaner::forget_unused(const store::RunRecord& run) {
   if (wanted_.keep_storage.empty()) return;
   for (const auto& step : store_->runs().steps(run.id)) {
@@ -323,8 +314,8 @@ void Cleaner::forget_unused(const store::RunRecord& run) {
   }
 }
 
-/// Removes folders whose removal failed before: those of attempts whose runs have ended, and those
-/// of failed attempts of removed runs.
+/// Removes folders whose removal failed before: folders of attempts whose runs have ended, and
+/// folders of failed attempts of removed runs.
 void Cleaner::remove_left_folders() {
   auto left = core::entries_of(store_->folder() / "work");
   std::ranges::move(core::entries_of(store_->folder() / "failed"), std::back_inserter(left));
@@ -346,8 +337,8 @@ void Cleaner::remove_left_folders() {
   }
 }
 
-/// Removes the checkpoints of steps that no remaining run has begun. @param keys of steps whose
-/// checkpoints stay
+/// Removes the checkpoints of steps that no remaining run has begun.
+/// @param keys keys of the steps whose checkpoints stay
 void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
   for (const auto& folder : core::entries_of(store_->folder() / engine::checkpoints_folder)) {
     if (keys.contains(folder.filename().string())) continue;
@@ -361,7 +352,7 @@ void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
   }
 }
 
-/// Decides which runs go: all but the newest, those with the tag `keep` and those in progress.
+/// Returns the runs to be removed: all but the newest, those tagged `keep`, and those in progress.
 Cleaner::OldRuns Cleaner::choose_old_runs() {
   auto all = store_->runs().list();
   std::size_t keep = std::min<std::size_t>(wanted_.keep.value_or(0), all.size());
@@ -394,7 +385,7 @@ void Cleaner::remove_shared_folders() {
     if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
 }
 
-/// Lists what make_room() may remove: the logs of old runs, and artifacts that only these have.
+/// Lists what make_room() may remove: logs of the old runs, and artifacts that only these use.
 void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
   auto in_use = used_;
   for (const auto& name : store_->published().names())
@@ -404,21 +395,19 @@ void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
     old_logs_.push_back(store_->paths().log_file(run.id));
     for (const auto& step : store_->runs().steps(run.id))
       for (const auto& output : step.outputs)
-        if (!in_use.contains(output.digest)) of_old_runs_.insert(output.digest);
+        if (!in_use.contains(output.digest)) of_old_runs_.emplace(output.digest, output.bytes);
   }
 }
 
-/// Returns the recorded size of the artifacts that would go with this run, each once.
-Bytes Cleaner::size_of_artifacts(const store::RunRecord& run) {
-  Bytes bytes = 0;
-  for (const auto& step : store_->runs().steps(run.id))
-    for (const auto& output : step.outputs)
-      if (used_.insert(output.digest).second && !workspace_.artifacts().elsewhere(output.digest))
-        bytes += output.bytes;
-  return bytes;
+/// Returns the recorded size of the artifacts here that would go with the old runs.
+Bytes Cleaner::size_of_removable() {
+  Bytes sum = 0;
+  for (const auto& [digest, bytes] : of_old_runs_)
+    if (!workspace_.artifacts().elsewhere(digest)) sum += bytes;
+  return sum;
 }
 
-/// Removes the artifacts that no record refers to. @return their size
+/// Removes the artifacts that no record refers to. Returns their size.
 Bytes Cleaner::collect_artifacts() {
   store_->lineage().remove_unused();
   const auto referenced = store_->referenced_artifacts();
@@ -440,24 +429,20 @@ void Cleaner::runs() {
   if (!dry_run_) {
     remove_left_folders();  // Files before records: on a full disk these need room.
     remove_shared_folders();
-    list_removable(old.runs);
   }
+  list_removable(old.runs);
   std::map<std::string, Bytes> log_bytes;
   for (const auto& run : old.runs) log_bytes[run.id] = size_of(store_->paths().log_file(run.id));
-  Bytes artifact_bytes = 0;
-  for (const auto& run : old.runs) {
-    if (dry_run_)
-      artifact_bytes += size_of_artifacts(run);
-    else if (!remove_run(run, old.reused.contains(run.id)))
-      continue;
-    removed("run", run.id, log_bytes.at(run.id));
-  }
+  for (const auto& run : old.runs)
+    if (dry_run_ || remove_run(run, old.reused.contains(run.id)))
+      removed("run", run.id, log_bytes.at(run.id));
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
-  if (!dry_run_) artifact_bytes = collect_artifacts();
+  const auto artifact_bytes = dry_run_ ? size_of_removable() : collect_artifacts();
   remove_checkpoints(old.kept_keys);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 
+/// Throws InputError if nothing is named, or if options contradict one another.
 void check(const CleanUp& wanted, bool cleans_runs) {
   if (!wanted.older_than.empty() && !wanted.remote)
     throw core::InputError("--older-than is an age of results in a remote store", "add --remote");

@@ -14,13 +14,14 @@
 
 namespace pipeline::driver {
 
+/// The items to remove, as the options of `pipe clean` name them.
 struct CleanUp {
   bool containers = false, images = false, environments = false, runs = false, all = false;
-  bool remote = false;  ///< The profile's remote store; `keep_storage` and `older_than` are of it.
+  bool remote = false;  ///< Cleans the profile's remote store, and nothing on this machine.
   bool dry_run = false;
   std::optional<unsigned> keep = {};  ///< Number of newest runs that are kept; unset: none.
   std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
-  std::string older_than;    ///< With `remote`: the age of results that go; empty: no age.
+  std::string older_than;    ///< With `remote`: the age of removed results; empty: no age.
 };
 
 struct RemovedItem {

@@ -18,13 +18,13 @@
 namespace pipeline::driver {
 namespace {
 
-/// Marks the run as failed. The driver's own output is not visible to the user, so the steps that
-/// have not run get the reason.
-void give_up(store::RunStore& store, store::RunRecord run, const std::string& why) {
+/// Marks the run as failed. The driver's own output is not visible to the user, so the reason
+/// becomes the message of the steps that have not run.
+void give_up(store::RunStore& store, store::RunRecord run, const std::string& reason) {
   for (auto& step : store.runs().steps(run.id)) {
     if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
     step.status = StepStatus::failed;
-    step.message = why;
+    step.message = reason;
     ++run.failed;
     store.runs().put_step(step);
   }
@@ -41,7 +41,7 @@ nlohmann::json owners_of(Workspace& workspace, const store::LeaseId& lease) {
   return workspace.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
 }
 
-/// Removes the driver's own Job, which ends this process; the last action.
+/// Removes the driver's own Job, which ends this process. Called last.
 void leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster({.name_space = name_space}));
@@ -75,7 +75,7 @@ class ClusterDriver {
   std::optional<remote_driver::RunReplica> replica_;
   std::optional<remote_driver::RunUploader> uploader_;
   asio::signal_set signals_;
-  std::optional<remote_driver::HeldLease> lease_;  ///< Released first.
+  std::optional<remote_driver::HeldLease> lease_;  ///< Last member, so that it is released first.
 };
 
 ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& store,
@@ -91,12 +91,14 @@ ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& store,
   };
   lease_.emplace(workspace.driver_context(), cluster_of(workspace.options()), run.driver.lease.name,
                  on_message, std::move(owners));
-  lease_->guard(store);
+  lease_->guard(store);  // Each commit now checks that the Lease is still held.
 }
 
+/// At a signal, saves the run and releases the Lease to the pod that replaces this one.
 void ClusterDriver::hand_on_at_signal() {
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (error) return;
+    // Without the Lease, there is nothing to save or to hand over.
     if (!lease_) ::_exit(static_cast<int>(core::ExitCode::interrupted));
     if (!uploader_) lease_->hand_on();
     asio::co_spawn(workspace_.loop(), uploader_->keep(),
@@ -107,7 +109,7 @@ void ClusterDriver::hand_on_at_signal() {
 void ClusterDriver::save_to(const settings::RemoteStoreSettings& remote) {
   artifacts_.emplace(workspace_.loop(), remote);
   replica_.emplace(*artifacts_, run_, core::variable(remote_driver::files_variable));
-  // Saved once more, because no later process saves this state.
+  // If the run was brought home, there is no replica any more, and no later process reads it.
   if (workspace_.await(replica_->take_over(store_, store_.paths().detached_folder(run_))))
     uploader_.emplace(workspace_.loop(), *replica_, store_, [this] { lease_->check(); });
 }
@@ -116,11 +118,12 @@ void ClusterDriver::run(DetachedRecord& detached, RunObserver& observer) {
   const auto failed = drive(detached, observer);
   if (uploader_) workspace_.await(uploader_->end());
   if (failed) std::rethrow_exception(failed);
-  lease_->is_done();
+  lease_->record_end();
   lease_.reset();
 }
 
-/// Returns the error of a run that another process will continue.
+/// Drives the run to its end. Returns the error if it did not come to an end, and another process
+/// has to continue it; null otherwise.
 std::exception_ptr ClusterDriver::drive(DetachedRecord& detached, RunObserver& observer) {
   const auto run = store_.runs().find(run_);
   if (!run || run->status != RunStatus::running) return {};
@@ -160,11 +163,11 @@ void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->connection.erase("context");  // The context belongs to the machine that started the run.
-  Workspace again(std::move(*options), workspace.notes());
-  auto owners = owners_of(again, run.driver.lease);
+  Workspace run_workspace(std::move(*options), workspace.notes());
+  auto owners = owners_of(run_workspace, run.driver.lease);
   if (owners.is_null()) return;
   {
-    ClusterDriver driver(again, store, run, std::move(owners));
+    ClusterDriver driver(run_workspace, store, run, std::move(owners));
     if (remote) driver.save_to(*remote);
     driver.run(*detached, observer);
   }

@@ -30,6 +30,7 @@ constexpr std::array images_with_pipefail{"alpine",    "busybox", "fedora",    "
                                           "almalinux", "centos",  "ubi",       "amazonlinux",
                                           "suse",      "oracle",  "archlinux", "bash"};
 
+/// Returns true if the `sh` of the step's image is likely to have pipefail.
 bool has_pipefail(const DockerSettings& settings) {
   const auto image = settings.parent_image.value_or("");
   return std::ranges::any_of(images_with_pipefail,
@@ -46,13 +47,13 @@ bool has_item(const nlohmann::json& parameter, const nlohmann::json& value) {
   });
 }
 
-/// Adds the parameters that the condition depends on.
+/// Adds the names of the parameters that the condition depends on to `taken`.
 void take_parameters(const Condition& condition, std::set<std::string>& taken) {
   for (const auto& [name, value] : condition.parameters)
     taken.emplace(core::split(name, '.').at(1));  // `params.X`, `params.X.MEMBER`
 }
 
-/// Returns true for the small file that git has in place of one that is stored elsewhere.
+/// Returns true for a small file that stands for a file which git does not store itself.
 bool is_pointer(const fs::path& file) {
   constexpr std::size_t max_pointer = 512;
   std::error_code error;
@@ -62,12 +63,13 @@ bool is_pointer(const fs::path& file) {
          text.starts_with("/annex/objects/");
 }
 
+/// Returns the first file for which is_pointer() is true.
 std::optional<fs::path> first_pointer(const std::vector<fs::path>& files) {
   const auto pointer = std::ranges::find_if(files, is_pointer);
   return pointer == files.end() ? std::nullopt : std::optional(*pointer);
 }
 
-/// The size of a set of code files, and the first of them that git has elsewhere.
+/// The size of a set of code files, and the first of them that is_pointer().
 struct CodeFacts {
   Bytes total = 0;
   const spec::CodeFile* largest = nullptr;  ///< Null if no file can be read.
@@ -91,7 +93,7 @@ CodeFacts facts_of(const spec::CodeSet& code) {
   return facts;
 }
 
-/// Adds the file, or some of those in the folder.
+/// Adds the file, or the first files in the folder, to `files`.
 void add_files(const fs::path& path, std::vector<fs::path>& files) {
   constexpr std::size_t max_files = 200;
   std::error_code error;
@@ -119,6 +121,7 @@ bool is_variable(std::string_view word) {
 /// Returns the word of a list that means something to a shell only; nothing if there is none.
 std::optional<std::string_view> shell_sign(const Command& command) {
   static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&", ";"};
+  // Programs that take such words as arguments.
   static constexpr std::array takes_signs{"expr", "test", "[", "find", "envsubst"};
   if (command.shell || command.arguments.empty()) return std::nullopt;
   const auto program = command.arguments[0].parts.only_text();
@@ -132,24 +135,28 @@ std::optional<std::string_view> shell_sign(const Command& command) {
   return std::nullopt;
 }
 
+/// Returns true if both steps are instances of one step, for which findings are the same.
 bool is_sibling(const StepSpec* before, const StepSpec& step) {
   return before && before->instance && step.instance && before->instance->of == step.instance->of;
 }
 
 /// Linux: an argument, and a variable with its name, have at most 128 KiB with the final zero.
 constexpr std::size_t max_argument = 128 << 10;
-/// Linux: all arguments and variables together, with the usual limit of the stack, less the rest.
+/// Linux: with the usual limit of the stack (8 MiB), all arguments and variables together have at
+/// most 2 MiB; some of it is left for other variables.
 constexpr std::size_t max_arguments = 2000 << 10;
-/// Engines refuse less.
+/// Engines refuse smaller limits.
 constexpr Bytes min_memory = 6 << 20;
 constexpr Bytes min_shared_memory = 4 << 10;
 
-/// Counts texts without their quotes.
+/// Returns the bytes of the value in an argument, where a text has no quotes. Numbers and booleans
+/// are short, and count as 0.
 std::size_t size_of(const nlohmann::json& value) {
   const auto* text = value.get_ptr<const std::string*>();
   return text ? text->size() : value.is_structured() ? value.dump().size() : 0;
 }
 
+/// Returns the bytes of an argument with the step's parameters filled in.
 std::size_t size_of(const Template& text, const StepSpec& step) {
   std::size_t size = 0;
   for (const auto& part : text.parts) {
@@ -162,9 +169,25 @@ std::size_t size_of(const Template& text, const StepSpec& step) {
   return size;
 }
 
-/// Returns what is too long; empty if nothing is.
+/// Returns the variables whose values are known before the step starts.
+StringMap known_variables(const StepSpec& step) {
+  StringMap variables = step.settings->docker.runtime_environment;
+  const auto& of_image = step.settings->docker.environment;
+  variables.insert(of_image.begin(), of_image.end());
+  for (const auto& [name, value] : step.environment)
+    if (value) variables.insert_or_assign(name, *value);
+  return variables;
+}
+
+/// Returns what of the step is too long for a program's arguments or variables; empty if nothing
+/// is.
 std::string too_long(const StepSpec& step) {
   std::size_t all = 0;
+  for (const auto& [name, value] : known_variables(step)) {
+    const auto size = name.size() + 1 + value.size();
+    all += size;
+    if (size >= max_argument) return "the variable '" + name + "' with " + core::format_bytes(size);
+  }
   for (const auto& argument : step.command.arguments) {
     const auto size = size_of(argument, step);
     all += size;
@@ -172,13 +195,13 @@ std::string too_long(const StepSpec& step) {
   }
   for (const auto& [name, value] : step.parameters) {
     const auto size = std::string_view("PIPE_PARAM_=").size() + name.size() + size_of(*value);
-    all += 2 * size;  // A variable with the name as it is, and one with it in capitals.
+    all += 2 * size;  // One variable has the name as it is, another one in capitals.
     if (size >= max_argument)
       return "the parameter '" + name + "' with " + core::format_bytes(size);
   }
   return all < max_arguments
              ? ""
-             : "a command and parameters with " + core::format_bytes(all) + " together";
+             : "a command, parameters and variables with " + core::format_bytes(all) + " together";
 }
 
 }  // namespace
@@ -291,8 +314,9 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
       for (const auto& [name, parameter] : pipeline.parameters)
         for (const auto& [axis, value] : step.instance->values)
           if (has_item(*parameter, *value)) taken.insert(name);
-    if (!step.command.interpreter.empty() && step.command.interpreter[0] == "sh" &&
-        step.command.interpreter.size() == 3 && orchestrators::has_pipe(step.command) &&
+    const auto& interpreter = step.command.interpreter;
+    const bool is_plain_sh = interpreter.size() == 3 && interpreter[0] == "sh";  // `sh -e -c`
+    if (is_plain_sh && orchestrators::has_pipe(step.command) &&
         !has_pipefail(step.settings->docker))
       found.add({&before, 1}, {"pipe-failure",
                                "only the last command of a pipe fails the step where `sh` has no "

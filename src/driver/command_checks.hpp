@@ -11,20 +11,22 @@
 
 namespace pipeline::driver {
 
-/// Warns of scripts that steps run and that are in no folder of the pipeline, and of signs of the
-/// shell's in lists.
+/// Returns warnings about scripts that steps run and that the pipeline's folder lacks, and about
+/// shell syntax in commands that are lists: those run without a shell.
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver);
 
-/// Warns of files of code and inputs that stand for other files (Git LFS, git-annex), and of code
-/// that is large.
+/// Returns warnings about files of code and inputs that only stand for other files (Git LFS,
+/// git-annex), and about code that is large.
 std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& steps,
                                           spec::CodeResolver& resolver);
-/// Returns an error for each command or parameter that no system can start a program with, and
-/// warns of limits of memory with which no program starts.
+
+/// Returns an error for each command or parameter that is too long to start a program with, and
+/// warnings about memory limits with which no program starts.
 std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& steps);
 
-/// Warns of pipes in which `sh` ignores failures, missing scripts, and unused parameters.
+/// Returns the findings of check_scripts() and check_sizes(), and warnings about pipes in which
+/// `sh` ignores failures and about unused parameters.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                              spec::CodeResolver& resolver);
 

@@ -12,7 +12,7 @@ void keep_detached(store::RunStore& store, const std::string& run, const Detache
   store.key_values().put(store::detached_kind, run, kept.dump());
 }
 
-/// A record of a bucket may have any members.
+/// Catches errors of JSON, because a record that comes from a bucket may have any members.
 std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run) try {
   const auto text = store.key_values().find(store::detached_kind, run);
   const auto kept = core::parse_json(text.value_or(""));

@@ -16,8 +16,9 @@ struct DetachedRecord {
   orchestrators::ImageLock images;
 };
 
+/// Records the data for the run.
 void keep_detached(store::RunStore& store, const std::string& run, const DetachedRecord& detached);
-/// Returns nothing for a run that was not detached.
+/// Returns the recorded data; nothing for a run that was not detached.
 std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run);
 
 }  // namespace pipeline::driver

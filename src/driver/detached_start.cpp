@@ -40,7 +40,8 @@ using namespace std::chrono_literals;
 
 constexpr auto start_timeout = 60s;  ///< The driver may still start later.
 
-/// Rejects steps that a driver in a cluster cannot run, because it has no engine.
+/// Rejects steps that a driver in a cluster cannot run, because it has no engine and sees no file
+/// of this machine.
 void refuse_other_orchestrators(Session& session) {
   std::vector<core::Diagnostic> wrong;
   const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
@@ -114,6 +115,7 @@ std::vector<std::string> pull_secrets_of(Session& session) {
   return {names.begin(), names.end()};
 }
 
+/// Returns the repository of the first step that names a registry; empty if no step does.
 std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
     if (auto repository = orchestrators::kubernetes::registry_repository(*step);
@@ -122,7 +124,8 @@ std::string repository_of(Session& session) {
   return {};
 }
 
-/// Describes the driver's Job. Its state folder has the same path as here, or is the pod's own.
+/// Describes the driver's Job. The driver's state folder has the same path as on this machine, or
+/// belongs to the pod alone.
 orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached) {
   const auto& options = session.workspace.options();
   orchestrators::kubernetes::DriverJob driver;
@@ -153,11 +156,13 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   const auto file = session.source.file().lexically_normal();
   std::set<fs::path> files;
   for (const auto& source : session.source.sources()) files.insert(source.lexically_normal());
+  // All profiles are left out, and the one in use is added at the end.
   for (const auto& each : spec::profile_files(file.parent_path()))
     files.erase(each.lexically_normal());
   for (const auto* step : session.source.selected_steps())
     for (const auto& each : session.source.resolver().code_of(*step).files)
       files.insert(each.source.lexically_normal());
+  // The values of `.env` reach the driver as variables.
   files.erase((session.pipeline().root / code::env_file_name).lexically_normal());
   const remote_driver::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())
@@ -166,7 +171,8 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   return snapshot.placed(file);
 }
 
-/// Copies the lock file beside the copy of the pipeline's file: the driver takes the same data.
+/// Copies the lock file beside the copy of the pipeline's file, so that the driver takes the same
+/// data.
 void keep_lock(Session& session, const fs::path& file) {
   const auto& source = session.lock().path();
   std::error_code error;
@@ -177,6 +183,7 @@ void keep_lock(Session& session, const fs::path& file) {
                              error.value());
 }
 
+/// Records the run's options for its driver. @param file the copy of the pipeline's file
 void keep(Session& session, const fs::path& file, const DetachedRecord& detached) {
   Invocation options = session.workspace.options();
   options.file = file;
@@ -188,7 +195,8 @@ void keep(Session& session, const fs::path& file, const DetachedRecord& detached
   keep_detached(session.store, session.run_id, detached);
 }
 
-/// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
+/// Uploads the run for a driver that sees no file of this machine. Returns the key of the uploaded
+/// files in the remote store.
 async::Task<std::string> upload_run(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore store(folder.path());
@@ -229,10 +237,14 @@ class DetachedStart {
  private:
   /// Throws the errors that would otherwise occur only in the cluster.
   void check();
+  /// Returns the run's options, with the Lease that its driver will hold.
   engine::EngineOptions options();
+  /// Returns the driver's Job, without its image.
   orchestrators::kubernetes::DriverJob driver();
   /// Prepares images and files, and records the run.
   void prepare();
+  /// Records the run's options, uploads the run if the driver shares no files, and starts the
+  /// driver's Job.
   void hand_to_cluster();
   async::Task<orchestrators::kubernetes::DriverStatus> wait_for_start();
   void await_driver();
@@ -254,7 +266,7 @@ void DetachedStart::check() {
   recover_dead_runs(workspace_, session_.store);
   if (!session_.remote_store() &&
       (workspace_.options().connection.contains("claim") || is_on_network(session_.store.folder())))
-    session_.store.share();
+    session_.store.share();  // The driver's pod opens the same database.
   refuse_other_orchestrators(session_);
   refuse_unreachable_store(session_);
   const auto& account = workspace_.options().service_account;
@@ -345,19 +357,19 @@ async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_sta
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
 void DetachedStart::await_driver() {
   status_ = workspace_.await(wait_for_start());
-  if (session_.remote_store())
-    workspace_.await(remote_driver::RunReplica(*session_.remote_store(), session_.run_id)
-                         .bring(session_.store));  // The run may have ended.
+  if (session_.remote_store())  // The run may have ended.
+    workspace_.await(
+        remote_driver::RunReplica(*session_.remote_store(), session_.run_id).bring(session_.store));
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status_.failure.empty() && !status_.will_not_start && status_.goes_on) return;
   workspace_.await(orchestrators::kubernetes::remove_driver(
       client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
-  const std::string why = status_.failure.empty()
-                              ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
+  const std::string reason =
+      status_.failure.empty() ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
-  throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + why,
+  throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + reason,
                                {"`" + workspace_.options().name + " resume " + session_.run_id +
                                 "` continues the run from here"});
 }

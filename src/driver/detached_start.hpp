@@ -16,12 +16,12 @@ struct DetachedRun {
   std::filesystem::path state;
   RunStatus status = RunStatus::running;  ///< The run may have ended already.
   store::LeaseId lease;
-  std::string holder;     ///< The pod that drives it; empty: it has not started yet.
-  std::string waits_for;  ///< Why it has not started, if known.
+  std::string holder;     ///< The pod that drives the run; empty: the driver has not started yet.
+  std::string waits_for;  ///< Why the driver has not started, if known.
 };
 
 /// Starts the run, and waits some time for its driver. Throws InputError for steps that a driver in
-/// a cluster cannot run, and Interrupted if it is stopped before the run begins.
+/// a cluster cannot run, and Interrupted if the user stops it before the run begins.
 DetachedRun start_detached(const Workspace& workspace, RunObserver& observer);
 
 }  // namespace pipeline::driver

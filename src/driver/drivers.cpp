@@ -11,12 +11,15 @@
 namespace pipeline::driver {
 namespace {
 
-constexpr std::chrono::seconds good_for{3}, news_good_for{1};
-constexpr async::RetryPolicy hasty{std::chrono::milliseconds(200), std::chrono::milliseconds(200),
-                                   1};
+/// An answer of a cluster, and the progress in a replica, are used again for this time.
+constexpr std::chrono::seconds max_answer_age{3}, max_progress_age{1};
+/// A command that only shows runs does not wait long for a cluster.
+constexpr async::RetryPolicy quick_retries{std::chrono::milliseconds(200),
+                                           std::chrono::milliseconds(200), 1};
 
-/// A driver whose pod is being deleted saves once more. A pod that stays, for example on a lost
-/// node, saves nothing after the time of its Lease.
+/// Waits until the driver's pod is gone, because a driver whose pod is being deleted saves the run
+/// once more. A pod that stays, for example on a lost node, saves nothing after the duration of its
+/// Lease, so that is the longest wait.
 async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster(cluster_of(lease)));
   const auto until = std::chrono::steady_clock::now() + kubernetes_api::LeaseTerms().duration;
@@ -50,10 +53,10 @@ std::string name_of(const store::Driver& driver) {
 }
 
 /// The replica to which the driver saves the run; empty if the driver shares the state folder.
-struct Drivers::Elsewhere {
+struct Drivers::RemoteReplica {
   std::optional<blobs::RemoteArtifacts> artifacts;
   std::optional<remote_driver::RunReplica> replica;
-  std::optional<Clock::time_point> asked;
+  std::optional<Clock::time_point> asked;  ///< Time of the last download.
   bool is_told = false;  ///< The user has been notified that the replica does not respond.
 };
 
@@ -61,28 +64,28 @@ Drivers::Drivers(remote_driver::DriverContext context, store::RunStore& store)
     : context_(std::move(context)), store_(store) {}
 Drivers::~Drivers() = default;
 
-Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
-  auto& place = elsewhere_[run.id];
-  if (place) return *place;
-  place = std::make_unique<Elsewhere>();
+Drivers::RemoteReplica& Drivers::replica_of(const store::RunRecord& run) {
+  auto& known = replicas_[run.id];
+  if (known) return *known;
+  known = std::make_unique<RemoteReplica>();
   const auto options = invocation_of(store_, run.id);
   if (run.driver.is_elsewhere() && options && options->remote_store.is_given()) {
-    auto& artifacts = place->artifacts.emplace(
+    auto& artifacts = known->artifacts.emplace(
         context_.loop, options->remote_store,
         async::RetryPolicy{std::chrono::milliseconds(200), std::chrono::milliseconds(10'000), 2});
-    place->replica.emplace(artifacts, run.id);
+    known->replica.emplace(artifacts, run.id);
   }
-  return *place;
+  return *known;
 }
 
 void Drivers::update(store::RunRecord& run) {
-  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).replica)
+  if (run.status == RunStatus::running && run.driver.is_elsewhere() && replica_of(run).replica)
     liveness_of(run);
 }
 
 Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
   const auto life = ask(run);
-  bring_news(run, life == Liveness::dead);
+  download_progress(run, life == Liveness::dead);
   return life;
 }
 
@@ -94,37 +97,38 @@ bool Drivers::goes_on(store::RunRecord& run) {
   return false;
 }
 
-/// @param is_gone the driver is dead; the replica has everything that it could save
-void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
-  auto& elsewhere = elsewhere_of(run);
-  if (!elsewhere.replica ||
-      (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for))
+/// Downloads the run's progress, unless that was done a moment ago.
+/// @param is_gone the driver is dead: the progress is downloaded in any case
+void Drivers::download_progress(store::RunRecord& run, bool is_gone) {
+  auto& remote = replica_of(run);
+  if (!remote.replica ||
+      (!is_gone && remote.asked && Clock::now() - *remote.asked < max_progress_age))
     return;
   try {
-    bring(run, elsewhere);
-    if (run.status != RunStatus::running)
-      context_.await(
-          elsewhere.replica->remove());  // The end of a run is the last thing that is saved.
+    download(run, remote);
+    // The end of a run is the last thing that is saved.
+    if (run.status != RunStatus::running) context_.await(remote.replica->remove());
   } catch (const core::EnvironmentError& error) {
-    if (!std::exchange(elsewhere.is_told, true))
+    if (!std::exchange(remote.is_told, true))
       context_.note("note: the progress of run " + run.id + " cannot be read: " + error.what());
   }
-  elsewhere.asked = Clock::now();
+  remote.asked = Clock::now();
 }
 
-void Drivers::bring(store::RunRecord& run, Elsewhere& elsewhere) {
-  context_.await(elsewhere.replica->bring(store_));
+void Drivers::download(store::RunRecord& run, RemoteReplica& remote) {
+  context_.await(remote.replica->bring(store_));
   run = store_.runs().find(run.id).value_or(run);
 }
 
 void Drivers::bring_home(store::RunRecord& run) {
-  auto& elsewhere = elsewhere_of(run);
-  if (!elsewhere.replica) return;
+  auto& remote = replica_of(run);
+  if (!remote.replica) return;
   context_.await(wait_for_last_save(context_.loop, run.driver.lease));
-  bring(run, elsewhere);
-  context_.await(elsewhere.replica->remove());
+  download(run, remote);
+  context_.await(remote.replica->remove());
 }
 
+/// Returns the liveness of the driver: looks up its process, or asks its cluster.
 Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   if (!run.driver.is_elsewhere()) {
     const auto life = store_.drivers().liveness(run);
@@ -136,17 +140,17 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   }
   const auto now = Clock::now();
   if (const auto known = answers_.find(run.id);
-      known != answers_.end() && now - known->second.at < good_for)
+      known != answers_.end() && now - known->second.at < max_answer_age)
     return known->second.life;
   const auto& lease = run.driver.lease;
   const std::pair cluster(lease.context, lease.name_space);
   if (const auto silent = silent_clusters_.find(cluster);
-      silent != silent_clusters_.end() && now - silent->second < good_for)
+      silent != silent_clusters_.end() && now - silent->second < max_answer_age)
     return Liveness::unknown;
   auto life = Liveness::unknown;
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
-                                  hasty);
+                                  quick_retries);
     life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
                ? Liveness::alive
                : Liveness::dead;
@@ -176,18 +180,18 @@ std::string Drivers::described(store::RunRecord& run) {
   if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
-                                  hasty);
-    const auto news =
+                                  quick_retries);
+    const auto status =
         context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
-    if (!news.goes_on)
+    if (!status.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +
               "` continues the run from here";
-    else if (!news.holder.empty())
-      text += ", its pod " + news.holder;
-    else if (!news.waits_for.empty())
-      text += ": " + news.waits_for;
-    else if (!news.failure.empty())
-      text += ", whose last pod failed: " + news.failure;
+    else if (!status.holder.empty())
+      text += ", its pod " + status.holder;
+    else if (!status.waits_for.empty())
+      text += ": " + status.waits_for;
+    else if (!status.failure.empty())
+      text += ", whose last pod failed: " + status.failure;
   } catch (const core::EnvironmentError& error) {
     text += std::string(": ") + error.what();
   }

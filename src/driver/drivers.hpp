@@ -24,21 +24,21 @@ class Drivers {
   /// Updates the record to the run's progress. Costs nothing if its driver shares the state folder.
   void update(store::RunRecord& run);
   /// For a run whose Lease this process holds: waits until the pod of the driver is gone, downloads
-  /// everything that it has saved to the replica, and removes the replica.
+  /// everything that the driver has saved to the replica, and removes the replica.
   void bring_home(store::RunRecord& run);
 
   using Liveness = store::Liveness;
   /// Returns the liveness of the driver of a run that is recorded as running. A cluster is queried
-  /// once in a few seconds; if it does not answer, it is not queried again for the same time. First
-  /// downloads what the driver has saved to the replica; afterwards the run may have ended.
+  /// at most once in a few seconds. Also updates the record with what the driver has saved to the
+  /// replica; afterwards the run may have ended.
   Liveness liveness_of(store::RunRecord& run);
-  /// Returns true if the run has a living driver, or one of unknown liveness. Otherwise the record
-  /// is as the driver has left it.
+  /// Returns true if the run has a living driver, or a driver of unknown liveness. If it returns
+  /// false, the record is as the driver has left it.
   bool goes_on(store::RunRecord& run);
-  /// Returns `the Job x in the namespace y of context z: its pod w`, with the reason why the pod
-  /// does not start, or its result.
+  /// Returns `the Job x in the namespace y of context z: its pod w`. If no pod drives the run, the
+  /// text says why the pod does not start, or how the last pod has failed.
   std::string described(store::RunRecord& run);
-  /// Returns why the liveness is unknown.
+  /// Returns why the liveness of the last driver was unknown.
   const std::string& silence() const { return silence_; }
   /// Returns the error for a run whose driver's liveness is unknown.
   core::EnvironmentError not_known(const store::RunRecord& run) const;
@@ -49,19 +49,19 @@ class Drivers {
     Liveness life;
     Clock::time_point at;
   };
-  struct Elsewhere;
+  struct RemoteReplica;
   Liveness ask(const store::RunRecord& run);
-  Elsewhere& elsewhere_of(const store::RunRecord& run);
-  void bring_news(store::RunRecord& run, bool is_gone);
-  void bring(store::RunRecord& run, Elsewhere& elsewhere);
+  RemoteReplica& replica_of(const store::RunRecord& run);
+  void download_progress(store::RunRecord& run, bool is_gone);
+  void download(store::RunRecord& run, RemoteReplica& remote);
 
   remote_driver::DriverContext context_;
   store::RunStore& store_;
-  std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< Keyed by run.
-  std::map<std::string, Answer> answers_;                        ///< Keyed by run.
+  std::map<std::string, std::unique_ptr<RemoteReplica>> replicas_;  ///< Keyed by run.
+  std::map<std::string, Answer> answers_;                           ///< Keyed by run.
   std::map<std::pair<std::string, std::string>, Clock::time_point>
       silent_clusters_;  ///< Keyed by context and namespace.
-  std::string silence_;
+  std::string silence_;  ///< See silence().
 };
 
 /// Returns how to reach the cluster of the Lease.

@@ -33,16 +33,16 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
     return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
   } catch (const fs::filesystem_error& e) {  // Another program removed or changed the file.
     std::error_code gone;
-    const auto here = fs::current_path(gone);
-    if (here.empty())
+    const auto working_folder = fs::current_path(gone);
+    if (working_folder.empty())
       return {.message = "the current folder has been removed: " + gone.message(),
               .advice = {"change to a folder that exists"}};
     return {.message = "cannot use '" + e.path1().string() + "': " + e.code().message()};
   } catch (const std::exception& e) {
     try {
       async::rethrow_as_environment_error();
-    } catch (const core::EnvironmentError& lacking) {
-      return {.message = lacking.what(), .advice = lacking.advice()};
+    } catch (const core::EnvironmentError& converted) {
+      return {.message = converted.what(), .advice = converted.advice()};
     } catch (...) {
     }
     return {.kind = "internal",

@@ -28,6 +28,7 @@ struct ErrorFacts {
   const core::InputError* input = nullptr;  ///< Lives as long as the exception.
 };
 
+/// Returns the data of any exception.
 ErrorFacts facts_of(const std::exception_ptr& error);
 
 /// Returns the error as `pipe` prints it, in lines with their line ends; empty for Interrupted.

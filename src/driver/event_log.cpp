@@ -40,7 +40,7 @@ std::vector<std::filesystem::path> event_logs(const store::RunStore& store,
 }
 
 EventLog::EventLog(const store::RunStore& store, const std::string& run) {
-  // The time orders the files of a run's drivers, also of those that share no files.
+  // The time orders the logs of a run's drivers, even of drivers that share no files.
   const auto file =
       store.paths().log_file(run + "/" + std::string(events_prefix) + std::to_string(event_time()) +
                              std::string(events_suffix));

@@ -14,16 +14,16 @@
 
 namespace pipeline::driver {
 
-/// Returns the files of a run, the oldest first. They are beside the run's logs, so that they are
-/// removed with the run and saved to its replica.
+/// Returns the event logs of a run, the oldest first. They are beside the run's other logs, so that
+/// they are removed with the run and saved to its replica.
 std::vector<std::filesystem::path> event_logs(const store::RunStore& store, const std::string& run);
 
 class EventLog {
  public:
   /// Creates a file. Throws EnvironmentError.
   EventLog(const store::RunStore& store, const std::string& run);
-  /// Appends an event with its time, `at`. Leaves out the output of steps, which is in their logs.
-  /// On a full disk the event is lost, and the run continues.
+  /// Appends an event with its time as the member `at`. Leaves out the output of steps, which is in
+  /// their logs. On a full disk the event is lost, and the run continues.
   void add(const Event& event);
   /// Appends another object, such as the summary.
   void add(const nlohmann::json& object);

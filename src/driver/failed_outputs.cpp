@@ -16,7 +16,8 @@ bool is_wanted(const FailedOutput& output, const std::string& wanted) {
          wanted == output.step + "." + output.path.stem().string();
 }
 
-/// Returns the number of the attempt whose folder this is; 0 if the folder is not of this step.
+/// Returns the number of the attempt from its folder's name, STEP.NUMBER; 0 if the folder belongs
+/// to another step.
 unsigned attempt_of(const std::string& folder, const std::string& step) {
   if (!folder.starts_with(step + ".")) return 0;
   unsigned number = 0;
@@ -25,6 +26,7 @@ unsigned attempt_of(const std::string& folder, const std::string& step) {
   return read.ec == std::errc() && read.ptr == end ? number : 0;
 }
 
+/// Copies a file, link or folder; adds anything else to `left_out`.
 void copy_entry(const fs::path& from, const fs::path& to, std::vector<fs::path>& left_out) {
   const auto check = [&](const std::error_code& error) {
     if (error)

@@ -25,9 +25,9 @@ std::vector<FailedOutput> failed_outputs(const store::RunStore& store, const std
                                          const std::vector<store::StepRecord>& steps,
                                          const std::string& wanted = {});
 
-/// Copies the file or folder, whose modes become those of new files; links stay links. Pipes,
-/// sockets and devices are left out. Replaces nothing. Throws EnvironmentError. @return the paths
-/// that are left out
+/// Copies the file or folder; the copies have the modes of new files, and links stay links. Leaves
+/// out pipes, sockets and devices. Throws EnvironmentError also if `destination` exists.
+/// @return the paths that are left out
 std::vector<std::filesystem::path> copy_failed_output(const FailedOutput& output,
                                                       const std::filesystem::path& destination);
 

@@ -36,7 +36,7 @@ std::size_t GrowingFile::read_some(std::string& buffer) {
 
 void GrowingFile::skip_to_last(std::size_t lines) {
   if (!open()) return;
-  constexpr off_t max_read = 64 * 1024;
+  constexpr off_t max_read = 64 * 1024;  // Fewer lines are found if these are very long.
   const auto size = ::lseek(file_.get(), 0, SEEK_END);
   const auto begin = std::max<off_t>(0, size - max_read);
   std::string tail(static_cast<std::size_t>(size - begin), '\0');
@@ -53,7 +53,8 @@ void GrowingFile::wait() {
   if (!is_watched_ && changes_)
     is_watched_ = ::inotify_add_watch(changes_.get(), path_.c_str(), IN_MODIFY) >= 0;
   pollfd waiting{changes_.get(), POLLIN, 0};
-  if (::poll(&waiting, 1, 200) <= 0) return;
+  constexpr int max_wait_ms = 200;
+  if (::poll(&waiting, 1, max_wait_ms) <= 0) return;
   char ignored[4096];
   while (::read(changes_.get(), ignored, sizeof ignored) > 0) {
   }

@@ -38,7 +38,7 @@ void keep_invocation(store::RunStore& store, const std::string& run, const Invoc
   store.key_values().put(store::invocation_kind, run, record.dump());
 }
 
-/// A record of a bucket may have any members.
+/// Catches errors of JSON, because a record that comes from a bucket may have any members.
 std::optional<Invocation> invocation_of(store::RunStore& store, const std::string& run) try {
   const auto text = store.key_values().find(store::invocation_kind, run);
   const auto record = core::parse_json(text.value_or(""));

@@ -17,7 +17,7 @@ namespace pipeline::driver {
 struct Invocation {
   std::filesystem::path file = "pipeline.yaml";
   std::filesystem::path root;  ///< Replaces a C++ program's own root, unless empty.
-  std::map<std::string, std::string> parameters;  ///< Same as `--param`.
+  std::map<std::string, std::string> parameters;  ///< Values of `--param`, by name.
   std::string profile;                            ///< Empty: none.
   std::string orchestrator = "docker";
   StringMap connection;  ///< Keyed by the names of the orchestrators' fields (ConnectionField).
@@ -27,7 +27,7 @@ struct Invocation {
   unsigned jobs = 0;           ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool no_cache = false;
   std::vector<std::string> force;      ///< Steps that run although they have a result.
-  std::vector<std::string> from;       ///< The same, with all steps that depend on them.
+  std::vector<std::string> from;       ///< As `force`, with all steps that depend on them.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
 };
 

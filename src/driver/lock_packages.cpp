@@ -17,9 +17,9 @@
 namespace pipeline::driver {
 namespace {
 
-/// Locks one environment after the other, so that those that share requirements share versions,
-/// too. With --check everything that the file lacks is reported, at the first of the steps with
-/// equal settings. @param refused receives the error
+/// Locks one environment after the other, so that environments that share requirements share
+/// versions, too. With --check, `refused` receives everything that the file lacks, once for all
+/// steps with equal settings.
 async::Task<> lock_environments(Session& session, RunObserver& observer,
                                 std::vector<core::Diagnostic>& refused) {
   std::set<std::string> refused_settings;
@@ -34,17 +34,20 @@ async::Task<> lock_environments(Session& session, RunObserver& observer,
       refused_settings.insert(settings);
       for (auto each : error.diagnostics()) {
         each.span = model::span_of(*step);
-        const auto is_file = [&](const auto& other) { return other.message == each.message; };
-        if (!each.notes.empty() || std::ranges::none_of(refused, is_file))
+        const auto is_same = [&](const auto& other) { return other.message == each.message; };
+        // Without notes, the message concerns the lock file as a whole, and is reported once.
+        if (!each.notes.empty() || std::ranges::none_of(refused, is_same))
           refused.push_back(std::move(each));
       }
     }
   }
 }
 
+/// Locks the packages of all environments, then the data.
 async::Task<> lock_all(Session& session, RunObserver& observer) {
   const auto services = session.services();
-  engine::PinnedData data(services);  // Comes first, because it knows which names are of data.
+  // Comes first: the constructor tells the lock file which names belong to data.
+  engine::PinnedData data(services);
   std::vector<core::Diagnostic> refused;
   co_await lock_environments(session, observer, refused);
   const auto steps = session.source.selected_steps();

@@ -7,8 +7,9 @@
 
 namespace pipeline::driver {
 
-/// Locks what the selected steps ask for. With `frozen` nothing is written, and InputError lists
-/// all that the file lacks. Throws Interrupted if it is stopped.
+/// Locks the packages and data that the selected steps ask for. If the lock file is frozen, nothing
+/// is written, and an InputError lists everything that the file lacks. Throws Interrupted if the
+/// observer stops the work.
 void lock_packages(Session& session, RunObserver& observer);
 
 }  // namespace pipeline::driver

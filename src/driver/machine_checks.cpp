@@ -52,13 +52,13 @@ class MachineChecks {
     checks_.push_back({name, level, std::move(found), std::move(fixes)});
   }
 
-  /// Returns the output of a program, and whether it succeeded.
+  /// Returns the output of a program, and true if it succeeded.
   std::pair<std::string, bool> output_of(std::vector<std::string> command) try {
     net::ProgramCall call;
     call.command = std::move(command);
     const auto answer = workspace_.await(net::run_program(std::move(call)));
     return {std::string(core::trimmed(answer.output)), answer.code == 0};
-  } catch (const core::EnvironmentError&) {  // It is not there.
+  } catch (const core::EnvironmentError&) {  // The program is not installed.
     return {};
   }
 
@@ -94,6 +94,8 @@ class MachineChecks {
     credentials();
   }
 
+  /// Reports the free space of the file system that has the folder.
+  /// @param fix advice if there is little space
   void disk(const char* name, const std::filesystem::path& folder, const char* fix) {
     struct statvfs status {};
     auto existing = folder;
@@ -122,7 +124,7 @@ class MachineChecks {
     if (storage.images == 0) return;
     add("images", CheckLevel::ok,
         core::counted(storage.images, "image") +
-            " that pipe has built: " + core::format_bytes(storage.shared) +
+            " that pipe has built or loaded: " + core::format_bytes(storage.shared) +
             " shared by several of them, " + core::format_bytes(storage.own) +
             " of single ones (`pipe clean --images "
             "--keep-storage 20GB` removes those not used for longest)");
@@ -130,22 +132,22 @@ class MachineChecks {
 
   /// Reports how the engine runs, and the features of pipe that this excludes.
   void kind(const docker::EngineInfo& info, const json& system) {
-    const bool containerd = docker::has_containerd_store(system);
-    const bool rootless = docker::has_security_option(system, "rootless");
+    const bool has_containerd = docker::has_containerd_store(system);
+    const bool is_rootless = docker::has_security_option(system, "rootless");
     const auto text = [&](const char* key, const char* otherwise) {
       const auto found = docker::text_at(system, key);
       return found.empty() ? std::string(otherwise) : found;
     };
     const auto cgroup = text("CgroupVersion", "1");
     add("engine's kind", CheckLevel::ok,
-        std::string(rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
-            (containerd ? std::string("containerd's store, ") : std::string()) +
+        std::string(is_rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
+            (has_containerd ? std::string("containerd's store, ") : std::string()) +
             text("Driver", "an unknown store") + ", runtime " + text("DefaultRuntime", "unknown"));
-    if (containerd && !docker::speaks_api(info, 49))
+    if (has_containerd && !docker::speaks_api(info, 49))  // API 1.49 is that of Docker Engine 28.1.
       add("platforms", CheckLevel::warn,
           "of an image for several platforms this engine shows only its own machine's",
           {"for steps with another `platform:`, update to Docker Engine 28.1 or newer"});
-    if (rootless && cgroup == "1")
+    if (is_rootless && cgroup == "1")
       add("limits", CheckLevel::warn, "a rootless engine cannot enforce limits with cgroup v1",
           {"boot the machine with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"});
     if (docker::has_security_option(system, "userns"))
@@ -286,18 +288,18 @@ class MachineChecks {
             if (std::ranges::find(registries, registry) == registries.end())
               registries.push_back(registry);
       std::string names;
-      bool all_well = true;
+      bool are_all_usable = true;
       for (const auto& registry : registries) {
         const auto auth = workspace_.await(docker::registry_auth(registry));
         if (!auth.notice.empty()) {
           add("credentials", CheckLevel::warn, registry + ": " + auth.notice,
               {"`docker login " + registry + "`, or fix the helper that " +
                (docker::config_folder() / "config.json").string() + " names"});
-          all_well = false;
+          are_all_usable = false;
         }
         names += (names.empty() ? "" : ", ") + registry;
       }
-      if (all_well)
+      if (are_all_usable)
         add("credentials", CheckLevel::ok,
             names.empty() ? "none stored; public images need none" : "for " + names);
     } catch (const core::EnvironmentError& error) {
@@ -305,10 +307,10 @@ class MachineChecks {
     }
   }
 
-  /// Says nothing where Slurm's commands are missing: few machines are login nodes.
+  /// Reports nothing where Slurm's commands are missing: few machines are login nodes.
   void slurm() {
-    const auto [version, is_there] = output_of({"sbatch", "--version"});
-    if (!is_there) return;
+    const auto [version, is_installed] = output_of({"sbatch", "--version"});
+    if (!is_installed) return;
     if (const auto [partitions, answers] = output_of({"sinfo", "--noheader", "--format=%R"});
         answers)
       add("Slurm", CheckLevel::ok,
@@ -327,11 +329,12 @@ class MachineChecks {
     const auto& options = workspace_.options();
     if (options.connection.empty()) return;
     const auto state = workspace_.existing_state();
-    const auto place = make_orchestrator(workspace_, options.orchestrator,
-                                         {.state = state.value_or(std::filesystem::path(".pipe")),
-                                          .connection = options.connection});
-    const auto found = workspace_.await(place->service());
-    workspace_.await(place->settle());
+    const auto orchestrator =
+        make_orchestrator(workspace_, options.orchestrator,
+                          {.state = state.value_or(std::filesystem::path(".pipe")),
+                           .connection = options.connection});
+    const auto found = workspace_.await(orchestrator->service());
+    workspace_.await(orchestrator->settle());
     if (!found.empty()) add("cluster", CheckLevel::ok, found);
   } catch (const core::EnvironmentError& error) {
     add("cluster", CheckLevel::fail, error.what(), error.advice());

@@ -15,11 +15,11 @@ enum class CheckLevel { ok, warn, fail };
 struct MachineCheck {
   const char* name;
   CheckLevel level;
-  std::string found;
-  std::vector<std::string> fixes;
+  std::string found;               ///< What the check has found, in words.
+  std::vector<std::string> fixes;  ///< What the user can do about it.
 };
 
-/// Returns the result of every check. A check that cannot be made is a failed one.
+/// Returns the result of every check. A check that cannot be made counts as failed.
 std::vector<MachineCheck> check_machine(Workspace& workspace);
 
 }  // namespace pipeline::driver

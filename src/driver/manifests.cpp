@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::size_t bytes_written_at_once = 1 << 16;
 
-/// File names of all outputs, by `STEP OUTPUT`; a list of steps would be searched for each input.
+/// File names of all outputs, keyed by `STEP OUTPUT`, so that no list is searched for each input.
 using FileNames = std::unordered_map<std::string, std::string>;
 
 FileNames file_names_of(const PipelineSpec& pipeline) {
@@ -29,6 +29,7 @@ FileNames file_names_of(const PipelineSpec& pipeline) {
   return names;
 }
 
+/// Returns the step's Job, with placeholders for the values that only a run has.
 json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const StepSpec& step,
             const FileNames& file_names) {
   const auto plan = docker::plan_image(
@@ -48,7 +49,7 @@ json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const Step
   job.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   job.pull = !is_built || has_registry;
-  job.carries = blobs::can_presign(workspace.options().remote_store.url);
+  job.has_stager = blobs::can_presign(workspace.options().remote_store.url);
   if (has_registry) job.agent_image = repository + "@AGENT-DIGEST";
   job.file_name_of = [&](const InputSpec& input) {
     const auto& source = input.sources.front();
@@ -59,7 +60,7 @@ json job_of(const Workspace& workspace, const PipelineSpec& pipeline, const Step
   return orchestrators::kubernetes::example_job(step, job);
 }
 
-/// Returns the text of the job as an item of a list, indented as the commands print JSON.
+/// Returns the text of the Job as an item of the list, indented as other commands indent JSON.
 std::string item_of(const json& job) {
   std::string text = job.dump(2, ' ', false, json::error_handler_t::replace);
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
@@ -87,7 +88,7 @@ void write_manifests(const Workspace& workspace, const PipelineSpec& pipeline,
   for (const auto* step : steps)
     errors.attempt(*step, [&] { job_of(workspace, pipeline, *step, file_names); });
   errors.report(pipeline);
-  // Jobs are made one at a time: a list of 100,000 would take gigabytes.
+  // Each Job is written before the next is made: 100,000 of them would take gigabytes.
   std::string text = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";
   for (const auto* step : steps) {
     text += (step == steps.front() ? "\n" : ",\n") +

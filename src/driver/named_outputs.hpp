@@ -17,8 +17,12 @@ struct NamedOutput {
 };
 
 /// Returns the outputs that `wanted` names: `STEP`, `STEP.OUTPUT`, or either with a selector in
-/// brackets, such as `STEP[c=1].OUTPUT`; empty: all outputs of the run. Throws InputError if there
-/// is no such step or output.
+/// brackets, such as `STEP[c=1].OUTPUT`; empty: all outputs of the run.
+std::vector<NamedOutput> find_outputs(store::RunStore& store, const store::RunRecord& run,
+                                      const std::vector<store::StepRecord>& steps,
+                                      const std::string& wanted);
+
+/// Returns the same. Throws InputError if there is no such step or output.
 std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunRecord& run,
                                        const std::vector<store::StepRecord>& steps,
                                        const std::string& wanted);

@@ -9,6 +9,7 @@
 
 namespace pipeline::driver {
 
+/// Sends one notification, and reports a failure.
 async::Task<> Notifier::send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
                              core::CancelSource& stop, notify::DeliveryLimits limits) {
   std::string where = "its webhook", reason;
@@ -45,6 +46,7 @@ void Notifier::send_end(core::CancelSource& stop) try {
   events_.emit(event::Notice{"", std::string("notifications were not sent: ") + error.what()});
 }
 
+/// Returns the contents of a question's notification.
 notify::Asked Notifier::asked(const std::string& step, const std::string& question) {
   notify::Asked asked{.run = run_,
                       .pipeline = pipeline_.name,
@@ -53,8 +55,8 @@ notify::Asked Notifier::asked(const std::string& step, const std::string& questi
                       .command = workspace_.options().name + " answer " + run_ + " " +
                                  core::shell_quote(step) + " yes",
                       .address = {}};
-  // Browsers send no fragment, so the key is in no log of a server or proxy, and services that look
-  // at addresses before people do have not answered.
+  // The key is in the fragment, which browsers do not send: no server or proxy logs it, and a
+  // service that opens addresses in messages before people do cannot answer the question.
   if (const auto& page = workspace_.options().page; !page.empty())
     asked.address = page + "/answer?run=" + run_ + "&step=" + net::url_encode(step) + "#" +
                     store::make_answer_key(store_, run_, step);

@@ -25,11 +25,11 @@ class Notifier {
 
   /// Sends the question of a step, with the address of a page that answers it where a profile says
   /// at which address people reach the page.
-  /// @param stop gives up
+  /// @param stop ends the delivery
   async::Task<> send_question(std::string step, std::string question, core::CancelSource& stop);
   /// Sends the notifications for this end of the run.
-  /// @param stop of the run: a stop from here on ends the delivery, an earlier one at once shortens
-  /// it
+  /// @param stop stops the run. A stop after this call ends the delivery; after an immediate stop
+  /// before this call, the delivery takes two seconds at most.
   void send_end(core::CancelSource& stop);
 
  private:

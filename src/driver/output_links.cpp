@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* links_folder = "outputs";
-/// 48 bits; a link that leads elsewhere is not used.
+/// Hexadecimal digits, 48 bits. Should two digests begin with the same digits, the second artifact
+/// gets no link.
 constexpr std::size_t digest_length = 12;
 
 }  // namespace

@@ -11,10 +11,10 @@
 
 namespace pipeline::driver {
 
-/// Returns `outputs/STEP/DIGEST/FILE` in the state folder, a link to the artifact; the digest in
-/// the path keeps it from leading to another artifact. Makes the link if it is missing; returns the
-/// artifact's own path where that fails, as in a read-only folder. For an artifact that is
-/// elsewhere, returns the address of its blob.
+/// Returns `outputs/STEP/DIGEST/FILE` in the state folder, a link to the artifact; because of the
+/// digest in the path, the link never leads to another artifact. Makes the link if it is missing;
+/// returns the artifact's own path if that fails, as in a read-only folder. For an artifact that
+/// only a remote store has, returns the address of its blob.
 std::filesystem::path link_to_output(const store::ArtifactStore& artifacts, const std::string& step,
                                      const store::OutputRecord& output);
 

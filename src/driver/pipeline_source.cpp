@@ -11,8 +11,9 @@
 namespace pipeline::driver {
 namespace {
 
-/// Writes the texts of the program as files that are named by their content, so that unchanged ones
-/// keep their time stamps. They replace files of the same names.
+/// Adds the texts that a C++ program gives the step as files; they replace files of the same names.
+/// Each text is written to a file that is named by its content, so that an unchanged text keeps its
+/// time stamp.
 void add_scripts(const StepSpec& step, const std::filesystem::path& scripts,
                  std::vector<store::TreeEntry>& tree) {
   for (const auto& [name, text] : step.files) {

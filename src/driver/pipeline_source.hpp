@@ -34,7 +34,8 @@ class PipelineSource {
   std::vector<const StepSpec*> selected_steps();
   /// Returns the files from which the spec was read and the code files were selected.
   std::vector<std::filesystem::path> sources();
-  /// @param scripts folder for texts of the program that become files of a step
+  /// Returns the provider of the steps' files; it refers to this object.
+  /// @param scripts folder for texts of a C++ program that become files of a step
   engine::CodeProvider code(std::filesystem::path scripts);
 
  private:

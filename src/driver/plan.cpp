@@ -6,7 +6,7 @@
 namespace pipeline::driver {
 namespace {
 
-/// Returns the steps that the run may start attempts of.
+/// Returns the steps of which the run may start attempts.
 std::vector<const StepSpec*> steps_to_run(const std::vector<engine::StepPlan>& plans) {
   using Action = engine::StepPlan::Action;
   std::vector<const StepSpec*> steps;

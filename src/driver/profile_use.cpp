@@ -17,7 +17,7 @@ std::string chosen_profile(const WorkspaceOptions& options, const ProfileUse& us
   if (!options.profile.empty()) return options.profile;
   const char* named = std::getenv("PIPE_PROFILE");
   const bool is_named = named && *named;
-  if (!is_named && use.is_given("profile")) return {};
+  if (!is_named && use.is_given("profile")) return {};  // `--profile ''` asks for none.
   if (is_named && !use.ignores_unknown) return named;
   const std::string name = is_named ? named : default_profile;
   try {

@@ -11,13 +11,14 @@
 namespace pipeline::driver {
 
 struct ProfileUse {
-  std::filesystem::path folder;  ///< The pipeline's.
+  std::filesystem::path folder;  ///< The pipeline's folder.
   /// Returns true for an option that was given, such as `jobs`; a profile does not change it.
   std::function<bool(const std::string& option)> is_given;
-  bool ignores_unknown = false;  ///< $PIPE_PROFILE may name a profile of another folder.
-  /// Called if a file of profiles cannot be read and none was asked for: no profile applies then.
-  /// Empty: that is an InputError.
-  std::function<void(const std::string& why)> on_unreadable = {};
+  /// $PIPE_PROFILE may name a profile of another folder; it is not used then.
+  bool ignores_unknown = false;
+  /// Called if a file of profiles cannot be read, but no profile was asked for; no profile applies
+  /// then. If this function is empty, such a file is an InputError.
+  std::function<void(const std::string& problem)> on_unreadable = {};
 };
 
 /// Sets the options that the profile sets and that were not given. The profile is

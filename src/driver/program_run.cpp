@@ -61,6 +61,7 @@ class ProgramObserver final : public driver::RunObserver {
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
+/// Returns the result of the run from its records and its events.
 RunResult result_of(driver::Session& session, const engine::RunSummary& summary,
                     Collector& events) {
   RunResult result;
@@ -85,6 +86,7 @@ RunResult result_of(driver::Session& session, const engine::RunSummary& summary,
   return result;
 }
 
+/// Returns the options of the program and of its profile.
 driver::WorkspaceOptions workspace_options(const Pipeline& pipeline, const RunOptions& options) {
   driver::WorkspaceOptions start;
   start.program = &pipeline;

@@ -28,19 +28,23 @@ class PublishedNames {
   /// bad name.
   void publish(const std::string& name, const store::StepRecord& step,
                const store::OutputRecord& output);
+  /// Makes the version the current one.
   void promote(const std::string& name, unsigned version);
   /// Makes the version current again that was current before.
   void demote(const std::string& name);
+  /// Returns the access to outputs of runs, by which their content is found or downloaded.
   remote_cache::RunOutputs& outputs() { return outputs_; }
 
  private:
+  /// Returns all names, for suggestions.
   std::vector<std::string> all();
+  /// Applies the edit to the record of the name.
   void change(const std::string& name, const remote_cache::RemoteNames::Edit& edit);
 
   Workspace& workspace_;
   store::Published& local_;
   remote_cache::RunOutputs outputs_;
-  std::optional<blobs::RemoteArtifacts> store_;
+  std::optional<blobs::RemoteArtifacts> store_;      ///< Empty without a remote store.
   std::optional<remote_cache::RemoteNames> remote_;  ///< Empty without a remote store.
 };
 

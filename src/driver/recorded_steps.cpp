@@ -12,6 +12,7 @@
 namespace pipeline::driver {
 namespace {
 
+/// Returns the indices of the steps called `name`, see recorded_steps().
 std::vector<std::size_t> called(const std::vector<store::StepRecord>& steps,
                                 const std::string& name) {
   std::vector<nlohmann::json> parameters(steps.size());

@@ -10,11 +10,11 @@
 namespace pipeline::driver {
 
 /// Returns the steps called `name`: `train` (all of its instances, if it had a matrix),
-/// `train[c=1]`, `train[0]`, `train.c-1`; none if there is none.
+/// `train[c=1]`, `train[0]`, `train.c-1`. Returns an empty list if there is no such step.
 std::vector<store::StepRecord> recorded_steps(store::RunStore& store, const store::RunRecord& run,
                                               const std::string& name);
 
-/// Returns the last round of the repeated step `name`; the end if there is none.
+/// Returns the last round of the repeated step `name`; `steps.end()` if there is none.
 std::vector<store::StepRecord>::const_iterator last_round(
     const std::vector<store::StepRecord>& steps, const std::string& name);
 

@@ -16,7 +16,7 @@ namespace pipeline::driver {
 namespace {
 
 /// Removes the attempts' folders of a run unless the run has a driver. Reports failures only if
-/// `is_new`: those of a run that was recovered before have been reported.
+/// `is_new`: the failures of a run that was recovered before have been reported.
 void remove_work(const Workspace& workspace, store::RunStore& store, const std::string& id,
                  bool is_new) {
   const auto held = store.drivers().hold(id);  // Prevents the run from being resumed meanwhile.
@@ -42,17 +42,19 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
   return found;
 }
 
-/// A new run does not wait long for a store that an earlier one had.
+/// A new run does not wait long for a remote store that only an earlier run has used.
 constexpr async::RetryPolicy few_retries{std::chrono::milliseconds(200),
                                          std::chrono::milliseconds(2'000), 3};
 
-/// An orchestrator as a dead run used it: its name, the service that it was connected to, the owner
-/// of the objects that it started there, and the address of the remote store; and that store.
-using Used = std::map<std::tuple<std::string, StringMap, std::string, std::string>,
-                      settings::RemoteStoreSettings>;
+/// The orchestrators as dead runs used them. The key has the orchestrator's name, the service that
+/// it was connected to, the owner of the objects that it started there, and the address of the
+/// remote store; the value is that store.
+using UsedOrchestrators = std::map<std::tuple<std::string, StringMap, std::string, std::string>,
+                                   settings::RemoteStoreSettings>;
 
+/// Adds the orchestrators that the run used. @param caller options for a run that recorded none
 void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
-              Used& used) {
+              UsedOrchestrators& used) {
   const auto invocation = invocation_of(store, run.id).value_or(caller);
   const auto detached = detached_of(store, run.id);
   std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
@@ -68,10 +70,10 @@ void add_used(store::RunStore& store, const store::RunRecord& run, const Invocat
 
 void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
                     store::RunStore& store, const std::string& resumed, const std::string& own) {
-  Used used;
+  UsedOrchestrators used;
   for (const auto& run : runs) add_used(store, run, workspace.options(), used);
-  for (const auto& [place, remote] : used) {
-    const auto& [name, connection, owner, url] = place;
+  for (const auto& [key, remote] : used) {
+    const auto& [name, connection, owner, url] = key;
     try {
       const auto artifacts =
           url.empty() ? nullptr
@@ -83,6 +85,7 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
                                                    .artifacts = artifacts.get(),
                                                    .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
+      // Returns true for a run whose objects stay.
       workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == own) return true;
         if (id == resumed) return can_join;
@@ -106,7 +109,8 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
   auto all = before;
   all.insert(all.end(), dead.begin(), dead.end());
   remove_left_by(all, workspace, store, resumed);
-  // Comes last, because the folder is how a run is found that could not be recovered completely.
+  // Comes last, because half_recovered() finds by this folder a run that was not recovered
+  // completely.
   for (const auto& run : before)
     if (run.id != resumed) remove_work(workspace, store, run.id, false);
   for (const auto& run : dead)

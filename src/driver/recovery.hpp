@@ -23,9 +23,9 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
 /// Removes what the runs, whose drivers are dead, have left with their orchestrators. An engine may
 /// create a container after its driver has died and the run has been recovered, so the run that has
 /// recovered others calls this once more at its end.
-/// @param resumed as above
-/// @param own the caller's run, whose attempts the engine has removed: the process that watches
-/// over those of this machine lives as long as this one, and is not waited for
+/// @param resumed as for recover_dead_runs()
+/// @param own the caller's run, which is left alone: its attempts are removed already, and the
+/// process that watches over its attempts on this machine lives as long as this process
 void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
                     store::RunStore& store, const std::string& resumed = {},
                     const std::string& own = {});

@@ -10,6 +10,7 @@
 namespace pipeline::driver {
 namespace {
 
+/// Converts the options. Throws InputError for a wrong age.
 remote_cache::CleaningPolicy policy_of(const CleanUp& wanted) {
   remote_cache::CleaningPolicy policy;
   policy.is_dry_run = wanted.dry_run;
@@ -62,9 +63,9 @@ CleanUpReport clean_remote_store(Workspace& workspace, const CleanUp& wanted,
                            "name a profile with an `artifact_store`: `--profile NAME`");
   auto policy = policy_of(wanted);
   CleanUpReport report;
-  const auto note = [&](const std::string& why) {
-    on_kept(why);
-    report.kept.push_back(why);
+  const auto note = [&](const std::string& reason) {
+    on_kept(reason);
+    report.kept.push_back(reason);
   };
   blobs::RemoteArtifacts remote(workspace.loop(), settings);
   policy.kept = [&, here = kept_here(workspace)]() -> async::Task<std::set<std::string>> {

@@ -1,5 +1,5 @@
 /// @file
-/// The time in which a process uses the remote store of its session.
+/// Protects artifacts in the remote store while a run uses them.
 #pragma once
 
 #include "driver/session.hpp"
@@ -7,7 +7,8 @@
 namespace pipeline::driver {
 
 /// Holds a lease in the remote store for the session's run: during the life of this object, no
-/// cleaning on any machine removes artifacts that the run uses.
+/// clean-up on any machine removes artifacts that the run uses. Does nothing without a remote
+/// store.
 class RemoteUse {
  public:
   explicit RemoteUse(Session& session);

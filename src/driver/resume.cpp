@@ -8,6 +8,7 @@
 namespace pipeline::driver {
 namespace {
 
+/// Returns the program's name and the words, behind an opening backquote.
 std::string command(const Workspace& workspace, const std::string& words) {
   return "`" + workspace.options().name + " " + words;
 }
@@ -44,21 +45,21 @@ RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& ob
   if (!options)
     throw core::InputError("run " + run.id + " did not record its options",
                            command(workspace, "run` reuses its results"));
-  Workspace again(std::move(*options), workspace.notes());
+  Workspace run_workspace(std::move(*options), workspace.notes());
   auto detached = detached_of(store, run.id);
   RunRequest request{.mode = detached ? RunMode::take_over : RunMode::resume,
                      .run = run.id,
                      .detached = detached ? &*detached : nullptr,
                      .background = background};
   if (!detached || !run.driver.is_elsewhere())
-    return RunDriver(again, std::move(request), observer).run();
+    return RunDriver(run_workspace, std::move(request), observer).run();
   require_own_job(run);
-  remote_driver::HeldLease lease(again.driver_context(), cluster_of(again.options()),
-                                 run.driver.lease.name);
+  remote_driver::HeldLease lease(run_workspace.driver_context(),
+                                 cluster_of(run_workspace.options()), run.driver.lease.name);
   drivers.bring_home(run);
   refuse_ended(workspace, run);
-  const auto end = RunDriver(again, std::move(request), observer).run();
-  lease.is_done();
+  const auto end = RunDriver(run_workspace, std::move(request), observer).run();
+  lease.record_end();
   return end;
 }
 

@@ -32,20 +32,23 @@ std::string identity_of(const Session& session) {
       .dump();
 }
 
-/// Reads the state of the source. It takes libgit2 some milliseconds, so it is done concurrently.
+/// Reads commit and dirty state of the source on a thread of its own, because libgit2 takes some
+/// milliseconds.
 std::future<std::optional<vcs::SourceState>> read_source_state(const Workspace& workspace) {
   return std::async(std::launch::async, [folder = workspace.pipeline_file().parent_path()] {
     return vcs::source_state(folder);
   });
 }
 
-/// Returns the workspace. Throws InputError for a budget that is not a size.
+/// Returns the workspace. Throws InputError for a storage budget that is not a size, before
+/// anything is opened.
 Workspace& checked(Workspace& workspace) {
   (void)storage_budget(workspace.options());
   return workspace;
 }
 
-/// Returns the pipeline with secrets from the environment, even if the file names another source.
+/// Returns the pipeline with all secrets from the environment of this process: the secrets' files
+/// that the pipeline names are on the machine that started the run.
 PipelineSpec pipeline_in_cluster(Session& session) {
   auto pipeline = session.pipeline();
   for (auto& step : pipeline.steps)
@@ -129,7 +132,8 @@ void RunDriver::open_log() {
     log_.emplace(session_.store, session_.run_id);
 }
 
-/// Returns the earlier run if nothing has changed since, without reading the pipeline.
+/// Records a run that reuses the whole last run if nothing has changed since, without reading the
+/// pipeline. Returns nothing if something may have changed.
 std::optional<engine::RunSummary> RunDriver::reuse_whole_run(engine::EngineOptions options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // In a large pipeline reused steps are counted instead of listed; the last run shows how large
@@ -157,7 +161,7 @@ void RunDriver::prepare(engine::EngineOptions& options) {
   }
   options.machine = session_.machine_in_use();
   if (!session_.pipeline().notify.empty())
-    options.identity.clear();  // Each end of a run is reported.
+    options.identity.clear();  // Without a fingerprint: each run has to send its notifications.
 }
 
 engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {

@@ -63,7 +63,9 @@ class RunDriver {
   std::optional<engine::RunSummary> reuse_whole_run(engine::EngineOptions options);
   /// Makes the checks that would otherwise fail only later, and records the invocation.
   void prepare(engine::EngineOptions& options);
+  /// Runs the pipeline, and sends the notifications.
   engine::RunSummary drive(engine::EngineOptions& options);
+  /// Returns the run's end, and adds it to the event log.
   RunEnd conclude(const engine::RunSummary& outcome);
   bool is_in_cluster() const { return request_.mode == RunMode::cluster; }
 

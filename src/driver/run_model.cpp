@@ -68,8 +68,8 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
 }
 
 void RunModel::add_group(const std::string& step, std::size_t instances) {
-  const std::string name(
-      model::base_name(step));  // A step may have another number of instances in each round.
+  const std::string name(model::base_name(step));
+  // A step may have another number of instances in each round.
   const auto count = instances_[name] += instances;
   if (count <= many_instances) return;
   const auto [known, is_new] = group_index_.try_emplace(name, groups.size());

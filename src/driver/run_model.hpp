@@ -26,7 +26,7 @@ inline constexpr std::size_t many_instances = 20;
 struct GroupView {
   std::string name;
   std::size_t total = 0;
-  std::size_t counts[7] = {};   ///< Indexed by status; counts instances that had an event.
+  std::size_t counts[7] = {};   ///< Indexed by StepStatus; counts instances that had an event.
   SteadyTime began{}, ended{};  ///< Start of the first attempt, and the last end.
   std::size_t reported = 0;     ///< Number of failures that were reported individually.
   std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
@@ -44,10 +44,10 @@ struct StepView {
   SteadyTime since{};        ///< Start of the running attempt.
   std::string waits_for;     ///< Why the step has not started.
   std::string row;           ///< Line that the running attempt rewrites, such as a progress bar.
-  model::LastValues values;  ///< Those that the last attempt has reported.
+  model::LastValues values;  ///< The metrics that the last attempt has reported.
   std::string reused_from;
   std::optional<Failure> failure;
-  std::string reason;  ///< Why it was not started.
+  std::string reason;  ///< Why the step was not started.
 };
 
 struct BuildView {
@@ -72,6 +72,7 @@ class RunModel {
 
   std::size_t count(StepStatus status) const { return counts_[static_cast<std::size_t>(status)]; }
   std::size_t done() const;
+  /// Returns the view of the step, which is added if it is new.
   StepView& step(const std::string& name);
   /// Returns the step's group, or null.
   GroupView* group_of(const std::string& step);
@@ -82,8 +83,8 @@ class RunModel {
   void set_status(StepView& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string, std::size_t> index_, group_index_;
   std::unordered_map<std::string, std::size_t>
-      instances_;  ///< Number of instances of each step, over all rounds.
-  std::size_t counts_[7] = {};
+      instances_;               ///< Number of instances of each step, over all rounds.
+  std::size_t counts_[7] = {};  ///< Indexed by StepStatus.
 };
 
 }  // namespace pipeline::driver

@@ -27,7 +27,7 @@ class RunObserver {
   virtual void warn(const std::string& text, const nlohmann::json& warning) = 0;
   /// Receives a line about the work that is not an event, such as the reason of a wait.
   virtual void say(const std::string& line) = 0;
-  /// Called when nothing more is shown; may be called again.
+  /// Called when nothing more will be shown; may be called several times.
   virtual void end() {}
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 
+/// Maximum number of outputs that are shown at the end of a run.
 constexpr std::size_t max_results = 12;
 
 RunStatus status_named(const std::string& name) {

@@ -30,6 +30,7 @@ struct RunEnd {
   core::ExitCode exit_code = core::ExitCode::ok;
 };
 
+/// Returns the exit code of a command that has driven the run.
 core::ExitCode exit_code_of(const engine::RunSummary& outcome);
 
 /// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no

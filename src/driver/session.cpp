@@ -25,6 +25,8 @@ std::string new_run_id() {
       std::random_device{}());
 }
 
+/// Opens the state folder. Reads the pipeline first if there is no such folder, so that an invalid
+/// file leaves none behind.
 store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   const auto state = workspace.state_beside(source.file());
   std::error_code error;
@@ -32,7 +34,7 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   return workspace.store(state);
 }
 
-/// Returns null if there is none.
+/// Returns the remote store that the options name; null if they name none.
 std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) {
   const auto& settings = workspace.options().remote_store;
   if (!settings.is_given()) return nullptr;
@@ -131,16 +133,16 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 void require_engine(Session& session) {
   auto& workspace = session.workspace;
   const auto steps = session.source.selected_steps();
-  // Images for a cluster are also built on an engine.
-  bool builds = false, runs = false;
+  // Images for a cluster are built on an engine, too.
+  bool only_builds = false, runs_steps = false;
   for (const auto* step : steps) {
     const auto& traits = session.routes().capabilities_of(*step).traits;
-    builds |= traits.needs_engine && !traits.runs_on_engine;
-    runs |= traits.runs_on_engine;
+    only_builds |= traits.needs_engine && !traits.runs_on_engine;
+    runs_steps |= traits.runs_on_engine;
   }
   std::vector<docker::EngineAt> engines;
-  if (builds) engines = docker::find_engines({});
-  if (runs)
+  if (only_builds) engines = docker::find_engines({});
+  if (runs_steps)
     for (auto& each : docker::find_engines(workspace.options().connection))
       engines.push_back(std::move(each));
   constexpr std::string_view unix_scheme = "unix://";

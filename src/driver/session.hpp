@@ -79,7 +79,8 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 /// Throws EnvironmentError if a step needs an engine and none responds on its socket.
 void require_engine(Session& session);
 
-/// Returns the caller's options with the recorded invocation of the run; nothing without one.
+/// Returns the caller's options with the recorded invocation of the run; nothing if the run has
+/// recorded none.
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
                                                  WorkspaceOptions caller);
 

@@ -17,6 +17,7 @@ namespace pipeline::driver {
 /// Collects the InputErrors of steps. An error without a position gets its step's line.
 class StepErrors {
  public:
+  /// Calls `work`, which checks the step, and collects the errors that it throws.
   template <class Work>
   void attempt(const StepSpec& step, Work&& work) {
     try {
@@ -35,7 +36,7 @@ class StepErrors {
 
  private:
   std::vector<core::Diagnostic> found_;
-  std::set<std::string> seen_;
+  std::set<std::string> seen_;  ///< Message and line of each error, so that none is repeated.
 };
 
 }  // namespace pipeline::driver

@@ -25,7 +25,7 @@
 namespace pipeline::driver {
 namespace {
 
-/// Reads the engine's response about an image.
+/// Returns the variables and labels of an image from the engine's response about it.
 gpu::ImageConfig config_of(const nlohmann::json& image) {
   gpu::ImageConfig config;
   const auto found = image.find("Config");
@@ -71,16 +71,17 @@ std::vector<core::Diagnostic> report_warnings(const PipelineSpec& pipeline,
 
 namespace {
 
-std::vector<core::Diagnostic> check_gpus_in(Session& session,
-                                            const orchestrators::Capabilities& place,
+/// Checks the GPUs and placement of steps that run on one orchestrator.
+std::vector<core::Diagnostic> check_gpus_on(const orchestrators::Capabilities& orchestrator,
+                                            Session& session,
                                             const std::vector<const StepSpec*>& steps) {
   Workspace& workspace = session.workspace;
   gpu::StepCheckContext checks;
   checks.host_file = spec::host_file().string();
-  checks.in_images = place.traits.uses_images;
-  if (!place.traits.evaluates_constraints) checks.attributes = spec::host_attributes();
+  checks.in_images = orchestrator.traits.uses_images;
+  if (!orchestrator.traits.evaluates_constraints) checks.attributes = spec::host_attributes();
   std::optional<gpu::Inventory> inventory;
-  if (place.gpus_of_this_machine &&
+  if (orchestrator.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
         return settings::gpu_request(step->settings->resources).wanted();
       }))
@@ -91,7 +92,7 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
     };
   std::optional<docker::EngineApi> engine;
   std::map<std::string, std::optional<gpu::ImageConfig>> configs;
-  if (place.traits.runs_on_engine)
+  if (orchestrator.traits.runs_on_engine)
     checks.image_config = [&](const std::string& reference) -> std::optional<gpu::ImageConfig> {
       const auto [known, is_new] = configs.try_emplace(reference);
       if (!is_new) return known->second;
@@ -111,19 +112,20 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
 }  // namespace
 
 std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
-  std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> places;
+  std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> by_orchestrator;
   for (const auto* step : session.source.selected_steps()) {
     const ResourceSettings& resources = step->settings->resources;
     if (resources.instance_type || !resources.placement_constraints.items().empty() ||
         settings::gpu_request(resources).wanted())
-      places[&session.routes().capabilities_of(*step)].push_back(step);
+      by_orchestrator[&session.routes().capabilities_of(*step)].push_back(step);
   }
   std::vector<PlacedStep> placed;
   std::vector<const StepSpec*> in_containers;  // On this machine.
   for (const auto* step : session.source.selected_steps()) {
-    const auto& place = session.routes().capabilities_of(*step);
-    placed.emplace_back(step, place.name);
-    if (place.on_this_machine && place.traits.runs_on_engine) in_containers.push_back(step);
+    const auto& orchestrator = session.routes().capabilities_of(*step);
+    placed.emplace_back(step, orchestrator.name);
+    if (orchestrator.on_this_machine && orchestrator.traits.runs_on_engine)
+      in_containers.push_back(step);
   }
   auto found = check_volumes(placed);
   std::ranges::move(check_users(in_containers), std::back_inserter(found));
@@ -132,8 +134,8 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
   std::ranges::move(check_files(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
   std::ranges::move(check_sizes(session.source.selected_steps()), std::back_inserter(found));
-  for (const auto& [place, steps] : places)
-    for (auto& diagnostic : check_gpus_in(session, *place, steps))
+  for (const auto& [orchestrator, steps] : by_orchestrator)
+    for (auto& diagnostic : check_gpus_on(*orchestrator, session, steps))
       found.push_back(std::move(diagnostic));
   return report_warnings(session.pipeline(), std::move(found), say);
 }
@@ -143,10 +145,11 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
                                                  const Say& say) {
   std::vector<core::Diagnostic> found;
   for (const auto* step : steps) {
-    const auto& place = session.routes().capabilities_of(*step);
+    const auto& orchestrator = session.routes().capabilities_of(*step);
+    const bool has_gpus_here =
+        orchestrator.gpus && orchestrator.on_this_machine && orchestrator.gpus_of_this_machine;
     const auto request = settings::gpu_request(step->settings->resources);
-    if (!request.wanted() || !place.gpus || !place.on_this_machine || !place.gpus_of_this_machine)
-      continue;
+    if (!request.wanted() || !has_gpus_here) continue;
     const auto inventory = session.machine().read();
     if (inventory.unavailable) continue;  // The orchestrator may find GPUs; a plan starts nothing.
     const auto demand = gpu::demand_of(request, inventory);

@@ -29,8 +29,8 @@ std::vector<core::Diagnostic> report_warnings(const PipelineSpec& pipeline,
 /// report_warnings() does. Queries this machine and the engine if a step needs it.
 std::vector<core::Diagnostic> check_steps(Session& session, const Say& say);
 
-/// Reports, as report_warnings() does, for which of the steps this machine lacks GPUs. A run
-/// refuses them as soon as one of them has to run.
+/// Reports, as report_warnings() does, for which of the steps this machine lacks GPUs. A run ends
+/// with an error if one of these steps has to run.
 std::vector<core::Diagnostic> check_missing_gpus(Session& session,
                                                  const std::vector<const StepSpec*>& steps,
                                                  const Say& say);

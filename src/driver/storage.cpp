@@ -26,10 +26,10 @@ Bytes size_of(const fs::path& folder) {
 std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRecord>& all,
                           Bytes budget) {
   const store::ArtifactStore artifacts(store.folder() / "artifacts");
-  std::set<core::Digest> counted_ones;
+  std::set<core::Digest> seen;
   Bytes bytes = 0;
   const auto count = [&](const store::OutputRecord& output) {
-    if (counted_ones.insert(output.digest).second && !artifacts.elsewhere(output.digest))
+    if (seen.insert(output.digest).second && !artifacts.elsewhere(output.digest))
       bytes += output.bytes;
   };
   auto& published = store.published();

@@ -13,8 +13,9 @@ namespace pipeline::driver {
 /// Returns the bytes of all files below the folder.
 Bytes size_of(const std::filesystem::path& folder);
 
-/// Returns how many of the newest runs have artifacts that together fit the budget, at least one of
-/// them. An artifact that several runs use counts once; published ones always count.
+/// Returns how many of the newest runs have artifacts that together fit the budget; at least 1
+/// unless there are no runs. An artifact that several runs use counts once; published artifacts
+/// always count.
 /// @param all newest first
 std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRecord>& all,
                           Bytes budget);

@@ -11,12 +11,13 @@ namespace {
 
 constexpr unsigned shown_around = 3;  // Lines before and after a change.
 
-/// Lines from 1; the last one is included.
+/// A part of the diff: its first and last line, counted from 1.
 struct Hunk {
   unsigned begin, end;
 };
 
-/// Returns the hunks; changes whose surroundings meet are in one.
+/// Returns the hunks; changes whose surrounding lines meet share a hunk.
+/// @param last number of the text's last line
 std::vector<Hunk> hunks_of(const std::map<unsigned, std::string>& lines, unsigned last) {
   std::vector<Hunk> hunks;
   for (const auto& [line, text] : lines) {
@@ -46,12 +47,12 @@ std::string unified_diff(std::string_view name, std::string_view text,
     diff += "@@ -" + range + " +" + range + " @@\n";
     std::string added;  // Follows all removed lines that are next to each other.
     for (auto i = begin; i <= end; ++i) {
-      const auto was = std::string(old[i - 1]) + line_end(i);
+      const auto old_line = std::string(old[i - 1]) + line_end(i);
       if (const auto replaced = lines.find(i); replaced != lines.end()) {
-        diff += "-" + was;
+        diff += "-" + old_line;
         added += "+" + replaced->second + line_end(i);
       } else {
-        diff += std::exchange(added, {}) + " " + was;
+        diff += std::exchange(added, {}) + " " + old_line;
       }
     }
     diff += added;

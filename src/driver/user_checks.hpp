@@ -12,7 +12,7 @@ namespace pipeline::driver {
 
 /// Returns a warning for each user number that belongs to another account of this machine. That
 /// account can read the variables of the steps' processes and change their files.
-/// @param steps those that run in containers on this machine
+/// @param steps the steps that run in containers on this machine
 std::vector<core::Diagnostic> check_users(const std::vector<const StepSpec*>& steps);
 
 }  // namespace pipeline::driver

@@ -9,6 +9,7 @@
 namespace pipeline::driver {
 namespace {
 
+/// An output of a step.
 struct Use {
   std::string run, step, output;
   std::uint64_t bytes = 0;
@@ -34,6 +35,21 @@ std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::Artifac
   return uses;
 }
 
+/// Adds published artifacts, which stay when the runs that made them are removed.
+void add_published(store::RunStore& store, const store::ArtifactStore& artifacts,
+                   std::map<core::Digest, Use>& uses) {
+  for (const auto& name : store.published().names())
+    for (const auto& version : store.published().of(name).versions) {
+      const auto& output = version.output;
+      const bool is_elsewhere = artifacts.elsewhere(output.digest).has_value();
+      uses.try_emplace(output.digest,
+                       Use{version.run, version.step, output.name, output.bytes, is_elsewhere});
+    }
+}
+
+/// Describes an artifact that is missing or damaged.
+/// @param use null if no run uses the artifact
+/// @param is_there the artifact exists, but is damaged
 DamagedArtifact finding_of(const core::Digest& digest, const Use* use, bool is_there) {
   using State = DamagedArtifact::State;
   DamagedArtifact finding{is_there                       ? State::damaged
@@ -64,10 +80,11 @@ Verification verify(Workspace& workspace, const std::string& run) {
   Verification result;
   result.database = store.check();
   if (!result.database.empty()) return result;
-  const auto uses =
-      uses_of(store, workspace.artifacts(),
-              run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
   auto& artifacts = workspace.artifacts();
+  auto uses =
+      uses_of(store, artifacts,
+              run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
+  if (run.empty()) add_published(store, artifacts, uses);
   std::set<core::Digest> all;
   for (const auto& [digest, use] : uses) all.insert(digest);
   if (run.empty())

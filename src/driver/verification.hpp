@@ -13,7 +13,7 @@ namespace pipeline::driver {
 struct DamagedArtifact {
   enum class State { damaged, missing, not_here } state;  ///< not_here: on another machine.
   core::Digest digest;
-  std::string run, output;  ///< A use of the artifact; empty: no run uses it.
+  std::string run, output;  ///< One run that uses the artifact, and `STEP.OUTPUT`; empty: none.
 };
 
 struct Verification {
@@ -25,7 +25,7 @@ struct Verification {
   std::size_t problems() const;
 };
 
-/// Reads the database and, if it is whole, the artifacts of the run. Moves damaged ones aside.
+/// Reads the database and, if it is whole, the artifacts of the run. Moves damaged artifacts aside.
 /// @param run empty: all artifacts
 Verification verify(Workspace& workspace, const std::string& run);
 

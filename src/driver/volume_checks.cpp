@@ -4,6 +4,7 @@
 #include "orchestrators/catalog/catalog.hpp"
 
 namespace pipeline::driver {
+
 std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps) {
   std::string names, setting;
   std::size_t count = 0;

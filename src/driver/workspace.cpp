@@ -17,19 +17,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* state_name = ".pipe";
 
+/// Returns the state folder that --state or $PIPE_HOME names; nothing if neither does.
 std::optional<fs::path> chosen_state(const WorkspaceOptions& options) {
   if (!options.state.empty()) return fs::absolute(options.state);
   if (const char* home = std::getenv("PIPE_HOME"); home && *home) return fs::absolute(home);
   return std::nullopt;
 }
 
+/// Returns advice for a pipeline file that does not exist.
 std::string suggest_file(const fs::path& missing) {
   std::vector<std::string> names;
   std::error_code ignored;
   const fs::path folder = missing.parent_path();
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (const auto extension = entry.path().extension();
-        extension == ".yaml" || extension == ".yml")
+        (extension == ".yaml" || extension == ".yml") && entry.is_regular_file(ignored))
       names.push_back(shown_path(entry.path()));
   if (auto hint = core::did_you_mean(shown_path(missing), names); !hint.empty()) return hint;
   if (names.size() == 1) return "did you mean '" + names.front() + "'?";
@@ -40,9 +42,9 @@ std::string suggest_file(const fs::path& missing) {
 
 std::string shown_path(const fs::path& path) {
   std::error_code error;
-  const auto here = fs::current_path(error);
+  const auto working_folder = fs::current_path(error);
   if (error) return path.string();
-  const auto relative = path.lexically_relative(here);
+  const auto relative = path.lexically_relative(working_folder);
   return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
 }
 

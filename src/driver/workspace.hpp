@@ -43,7 +43,7 @@ class Workspace {
   std::filesystem::path state_beside(const std::filesystem::path& pipeline_file) const;
   /// Returns the state folder for commands without a pipeline file: --state, $PIPE_HOME, else the
   /// nearest `.pipe` of the working folder and its parents; nothing if there is none.
-  /// @param without_option ignores --state, as the command to be advised would
+  /// @param without_option ignores --state, as a command without that option does
   std::optional<std::filesystem::path> existing_state(bool without_option = false) const;
   /// Returns existing_state(); throws InputError if there is none.
   std::filesystem::path required_state() const;
@@ -53,8 +53,9 @@ class Workspace {
 
   /// Opens the store in this folder, creating it if needed; once in a process.
   store::RunStore& store(const std::filesystem::path& state);
-  store::ArtifactStore&
-  artifacts();  ///< Artifacts of the folder that store() has opened, and below its file statistics.
+  /// Returns the artifacts in the folder that store() has opened.
+  store::ArtifactStore& artifacts();
+  /// Returns the digests of files by their time stamps, which that folder has.
   store::StatIndex& stats();
   store::RunStore& existing_store() { return store(required_state()); }
   /// Returns the run of this name: an identifier, a unique prefix or `latest`. Throws InputError if
@@ -62,7 +63,8 @@ class Workspace {
   store::RunRecord find_run(store::RunStore& store, const std::string& name) const;
 
   asio::io_context& loop();
-  /// Stops the run of this process, from run_stopped_by() on: what asks a server for it gives up.
+  /// Returns the source that ends requests to servers when the run of this process is stopped; see
+  /// run_stopped_by().
   core::CancelSource& run_stop() { return run_stop_; }
   /// Forwards the stops of `source` to run_stop() while the result lives.
   core::CancelSource::Listener run_stopped_by(core::CancelSource& source) {

@@ -28,6 +28,7 @@ constexpr std::string_view magic("\x93NUMPY\x01\x00", 8);
 constexpr std::size_t alignment = 64;
 constexpr std::size_t max_header = 4096;
 
+/// The folder that make_arrays_in() has set.
 std::string& memory_folder() {
   static std::string folder;
   return folder;
@@ -43,6 +44,7 @@ std::string descr_of(ElementType type) {
   return std::string{order, type.kind} + std::to_string(type.size);
 }
 
+/// Returns the header of a .npy file, up to the data.
 std::string header_of(ElementType type, std::span<const std::size_t> shape) {
   std::string text = "{'descr': '" + descr_of(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -65,7 +67,8 @@ struct Header {
   std::size_t size = 0;  ///< Offset of the data in bytes.
 };
 
-/// Returns the text between `'key': ` and the next of `ends`.
+/// Returns the text between `'key': ` and the next of the characters in `ends`; empty if there is
+/// no such key.
 std::string member(std::string_view text, std::string_view key, std::string_view ends) {
   const auto at = text.find("'" + std::string(key) + "':");
   if (at == text.npos) return {};
@@ -75,13 +78,14 @@ std::string member(std::string_view text, std::string_view key, std::string_view
                                                 : std::string(text.substr(begin, end - begin));
 }
 
+/// Parses the header. @param begin the first bytes of the file @param file its name for messages
 Header parse(std::string_view begin, const std::string& file) {
   const auto bad = [&](const std::string& why) {
     throw CodecError("cannot read " + file + ": " + why);
   };
   if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6))
     bad("expected a .npy array, but the file lacks its signature");
-  const bool is_long = begin[6] >= 2;
+  const bool is_long = begin[6] >= 2;  // From version 2 on, the length has four bytes, not two.
   if (begin.size() < 12) bad("the file is truncated");
   const auto byte = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(begin[i]));
@@ -113,6 +117,7 @@ Header parse(std::string_view begin, const std::string& file) {
   return header;
 }
 
+/// Returns the element type in words, for messages.
 std::string describe(const std::string& descr) {
   if (descr.size() < 3) return descr;
   const auto size = descr.substr(2);
@@ -151,6 +156,7 @@ struct Opened {
   std::size_t bytes;
 };
 
+/// Opens a .npy file, and checks that it has elements of this type.
 Opened open_array(const std::string& path, ElementType type) {
   Opened opened{core::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}, 0};
   if (!opened.file) fail("cannot read " + path, errno);

@@ -20,7 +20,8 @@ namespace {
 
 constexpr int look_again_ms = 100;
 
-/// Returns the address as one of IPv6, which all of these sockets are; an empty text is any.
+/// Returns the address in IPv6's form, because all of these sockets are of IPv6. An empty text
+/// stands for any address.
 sockaddr_in6 address_of(const std::string& text, unsigned port) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
@@ -40,15 +41,15 @@ core::Descriptor new_socket() {
   return made;
 }
 
-/// Waits until the socket has something to read.
-void await_news(int file, const std::stop_token& stop) {
-  pollfd news{file, POLLIN, 0};
-  while (::poll(&news, 1, look_again_ms) <= 0)
+/// Waits until the socket is readable. Throws std::runtime_error once a stop is requested.
+void wait_until_readable(int file, const std::stop_token& stop) {
+  pollfd events{file, POLLIN, 0};
+  while (::poll(&events, 1, look_again_ms) <= 0)
     if (stop.stop_requested())
       throw std::runtime_error("the step is asked to end while it waits at a barrier");
 }
 
-/// The socket of rank 0, on which those wait that are earlier than it.
+/// Returns the socket of rank 0. Processes that arrive before rank 0 does wait in its queue.
 int listen_at(unsigned port) {
   static const core::Descriptor listener = [&] {
     auto made = new_socket();
@@ -61,12 +62,14 @@ int listen_at(unsigned port) {
   return listener.get();
 }
 
-bool is_let_go(const BarrierPlace& place, const std::stop_token& stop) {
+/// Connects to rank 0, and waits until it releases this process. Returns false if the connection
+/// fails or ends before: rank 0 may not listen yet.
+bool is_released(const BarrierPlace& place, const std::stop_token& stop) {
   const auto main = address_of(place.address, place.port);
   const auto mine = new_socket();
   if (::connect(mine.get(), reinterpret_cast<const sockaddr*>(&main), sizeof main) != 0)
     return false;
-  await_news(mine.get(), stop);
+  wait_until_readable(mine.get(), stop);
   char byte = 0;
   return ::recv(mine.get(), &byte, 1, 0) == 1;
 }
@@ -76,7 +79,7 @@ bool is_let_go(const BarrierPlace& place, const std::stop_token& stop) {
 void wait_for_all(const BarrierPlace& place, const std::stop_token& stop) {
   if (place.ranks <= 1) return;
   if (place.rank > 0) {
-    while (!is_let_go(place, stop)) {
+    while (!is_released(place, stop)) {
       if (stop.stop_requested())
         throw std::runtime_error("the step is asked to end while it waits at a barrier");
       std::this_thread::sleep_for(std::chrono::milliseconds(look_again_ms / 2));
@@ -86,11 +89,11 @@ void wait_for_all(const BarrierPlace& place, const std::stop_token& stop) {
   const int listener = listen_at(place.port);
   std::vector<core::Descriptor> arrived;
   while (arrived.size() + 1 < place.ranks) {
-    await_news(listener, stop);
-    core::Descriptor one(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-    if (one) arrived.push_back(std::move(one));
+    wait_until_readable(listener, stop);
+    core::Descriptor other(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (other) arrived.push_back(std::move(other));
   }
-  for (const auto& one : arrived) ::send(one.get(), ".", 1, MSG_NOSIGNAL);
+  for (const auto& other : arrived) ::send(other.get(), ".", 1, MSG_NOSIGNAL);
 }
 
 }  // namespace pipeline::dsl

@@ -32,8 +32,9 @@ const std::shared_ptr<const Program>& this_program() {
 }
 [[maybe_unused]] const bool is_known_before_main = (this_program(), true);
 
-/// Replaces the steps' numbers in diagnostics by source positions: of one file or, if the program
-/// declares its steps in several files, in notes.
+/// Throws the diagnostics as an InputError. The lines of their spans are numbers of steps, which
+/// become the positions of the steps' declarations. If these are in several files, the positions
+/// become notes.
 [[noreturn]] void fail(const Pipeline& pipeline, settings::Diagnostics diagnostics) {
   const auto& steps = pipeline.steps();
   std::set<std::string> files;
@@ -63,7 +64,8 @@ const std::shared_ptr<const Program>& this_program() {
   throw core::InputError(std::move(diagnostics), file, source);
 }
 
-/// Reports values that a function cannot take, before it is called.
+/// Reports parameters that the step's function cannot take, before it is called.
+/// @param number of the step, from 1
 void check_parameters(const StepSpec& spec, const Declaration& step, unsigned number,
                       settings::Diagnostics& diagnostics) {
   for (const auto& argument : step.arguments) {
@@ -91,6 +93,8 @@ void check_parameters(const StepSpec& spec, const Declaration& step, unsigned nu
   }
 }
 
+/// Adds to the step what the document cannot express: its line, script, program and gathered
+/// inputs.
 void finish(StepSpec& spec, const Declaration& step) {
   spec.line = step.where.line();
   if (!step.script_file.empty()) spec.files[step.script_file] = step.script;

@@ -54,7 +54,8 @@ void StepContext::metric(std::string_view name, double value, std::int64_t step)
 
 void StepContext::barrier() const {
   if (world_size_ == 1) return;
-  // The port after those of the processes is the agents'.
+  // From `port_` on, each process has a port, then the agents have one. Barriers use the port after
+  // that.
   dsl::wait_for_all({addresses_.front(), port_ + world_size_ + 1, rank_, world_size_}, stop_);
 }
 

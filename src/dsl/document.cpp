@@ -91,15 +91,16 @@ std::string reference(const AnyArtifact& artifact, const std::string& selector) 
   return artifact.step + selector + "." + artifact.output;
 }
 
-/// Returns the pipeline's parameters that are passed to a command as variables, besides those that
-/// it names.
+/// Returns the pipeline's parameters that are passed to a command as variables, besides the
+/// parameters that the command lists itself.
 std::vector<std::string> taken_by(const detail::Declaration& step,
                                   const std::vector<std::string>& of_pipeline) {
   if (step.options.all_parameters) return of_pipeline;
   return spec::parameters_read_by(step.script, of_pipeline);
 }
 
-/// Returns the source of an input: a reference, or one for the first and one for further rounds.
+/// Returns the source of an input: a reference or, for the artifact that a round takes, a reference
+/// for the first round and another one for further rounds.
 json source_of(const Pipeline& pipeline, const std::string& written) {
   const auto number = detail::repetition_of(written);
   if (!number || *number >= pipeline.repetitions().size()) return written;
@@ -133,6 +134,7 @@ const detail::Declaration* declarer_of(const Pipeline& pipeline, std::size_t rep
   return first;
 }
 
+/// Returns the step's `repeat`: the repetition, or the name of the step that declares it.
 json repeat_of(const Pipeline& pipeline, const detail::Declaration& step) {
   const auto* declarer = declarer_of(pipeline, *step.repeat);
   if (declarer != &step) return declarer->options.name;
@@ -148,7 +150,7 @@ struct StepArguments {
   json matrix, parameters = json::object(), inputs = json::object();
 };
 
-/// @param of_pipeline the names of the pipeline's parameters
+/// Returns the arguments of a step. @param of_pipeline the names of the pipeline's parameters
 StepArguments arguments_of(const Pipeline& pipeline, const detail::Declaration& step,
                            core::Span span, const std::vector<std::string>& of_pipeline) {
   StepArguments found;
@@ -210,7 +212,7 @@ void add_command(core::Value& map, const detail::Declaration& step, const std::s
   }
 }
 
-/// @param of_pipeline the names of the pipeline's parameters
+/// Returns the document of a step. @param of_pipeline the names of the pipeline's parameters
 core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, core::Span span,
                     const std::string& program, const std::vector<std::string>& of_pipeline) {
   const auto& options = step.options;
@@ -260,7 +262,7 @@ class StepsCheck {
       for (const auto& output : step.outputs) outputs_.emplace(step.options.name, output.name);
   }
 
-  /// @param number the step's, from 1
+  /// @param number number of the step, from 1
   void check(const detail::Declaration& step, unsigned number) {
     number_ = number;
     const auto& name = step.options.name;
@@ -286,14 +288,15 @@ class StepsCheck {
     }
   }
 
-  json parameters = json::object();
-  std::map<std::string, unsigned> first_with_name;
+  json parameters = json::object();                 ///< The pipeline's parameters.
+  std::map<std::string, unsigned> first_with_name;  ///< Number of the first step of each name.
 
  private:
   void report(std::string code, std::string message, std::vector<std::string> notes = {}) {
     diagnostics_.push_back(
         {std::move(code), std::move(message), core::Span{number_, 1, 1}, std::move(notes), {}});
   }
+  /// Adds a parameter of the pipeline that a step uses.
   void collect(const detail::Argument& argument) {
     const auto value = parameter_of(argument, *argument.value);
     const auto known = parameters.find(argument.name);

@@ -18,7 +18,9 @@ struct Document {
   std::vector<core::Diagnostic> diagnostics;
 };
 
-/// @param program first word of a function's command; empty: none, as in ProgramStep
+/// Returns the pipeline's document, with the errors that its reader would not find.
+/// @param program first word of a function step's command; empty: the command begins with
+/// `--pipe-step`, as in ProgramStep
 Document document_of(const Pipeline& pipeline, const std::string& program = {});
 
 }  // namespace pipeline::dsl

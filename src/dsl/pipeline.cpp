@@ -97,6 +97,7 @@ const PipelineOptions& no_pipeline_options() {
   return none;
 }
 
+/// Begins the name of a placeholder; the name of a step cannot have a colon.
 constexpr std::string_view round_prefix = "round:";
 
 AnyArtifact taken_by_round(std::size_t repetition) {
@@ -264,7 +265,7 @@ AnyArtifact Pipeline::end_rounds(const AnyArtifact& next, const When& until) {
 
 namespace {
 
-/// Reports options that would have no effect.
+/// Reports options that would have no effect on a function step.
 void refuse_options_of_commands(detail::Declaration& function) {
   const auto& options = function.options;
   const auto refuse = [&](bool is_given, std::string_view name) {
@@ -280,6 +281,7 @@ void refuse_options_of_commands(detail::Declaration& function) {
 
 }  // namespace
 
+/// Names the arguments and outputs of a declared step, checks them, and adds the step.
 const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
   using detail::Slot;
   auto& step = *declared.declaration_;

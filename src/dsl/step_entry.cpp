@@ -29,7 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Returns the value of a variable that the orchestrator sets.
+/// Returns the value of a variable that the orchestrator sets. Throws std::runtime_error if it is
+/// not set.
 std::string required(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (!value)
@@ -38,6 +39,7 @@ std::string required(const std::string& name) {
   return value;
 }
 
+/// The arguments, results and context of the step that this process executes.
 class Run final : public detail::StepRun {
  public:
   Run(const detail::Declaration& declaration, std::stop_token stop) : declaration_(declaration) {
@@ -115,19 +117,21 @@ class Run final : public detail::StepRun {
   std::size_t index_ = 0;
 };
 
+/// Returns the name of a type as users write it.
 std::string demangled(const char* name) {
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                               std::free);
   auto type = detail::tidy_type(status == 0 ? text.get() : name);
-  constexpr std::string_view nested =
-      "std::_Nested_exception<";  // The type that std::throw_with_nested throws.
+  // The type that std::throw_with_nested throws.
+  constexpr std::string_view nested = "std::_Nested_exception<";
   if (type.starts_with(nested) && type.ends_with('>'))
     type = type.substr(nested.size(), type.size() - nested.size() - 1);
   return type;
 }
 
-/// Appends type and message of the exception and of those nested in it, the outermost first.
+/// Appends type and message of the exception and of the exceptions nested in it, the outermost
+/// first.
 void unroll(const std::exception_ptr& error, json& list) {
   constexpr std::size_t max_causes = 20;
   if (list.size() == max_causes) return;
@@ -156,6 +160,8 @@ struct CurrentStep {
   const detail::Declaration* declaration = nullptr;
 } current;
 
+/// Writes the failure to the log and to PIPE_FAILURE_FILE.
+/// @param how verb of the message, such as `threw`
 void report_failure(const std::exception_ptr& error, const char* how) {
   json all = json::array();
   unroll(error, all);
@@ -205,6 +211,7 @@ void on_crash(int signal) {
   ::raise(signal);  // SA_RESETHAND has restored the default action, which ends the process.
 }
 
+/// Makes on_crash() the handler of the signals that crashes raise.
 void catch_crashes() {
   void* frame;
   ::backtrace(&frame, 1);  // Loads its libraries now, which a signal handler must not do.
@@ -221,7 +228,7 @@ void catch_crashes() {
     ::sigaction(signal, &action, nullptr);
 }
 
-int stop_pipe = -1;
+int stop_pipe = -1;  ///< Write end of the pipe that wakes the thread of stop_on_signal().
 
 /// Requests a stop of the function on SIGTERM and SIGINT. The thread lives as long as the process.
 void stop_on_signal(std::stop_source source) {
@@ -237,13 +244,15 @@ void stop_on_signal(std::stop_source source) {
   struct sigaction action {};
   action.sa_handler = [](int) {
     const char byte = 0;
-    if (::write(stop_pipe, &byte, 1) < 0) ::_exit(143);
+    constexpr int exit_code = 143;  // 128 + SIGTERM, as a shell has it.
+    if (::write(stop_pipe, &byte, 1) < 0) ::_exit(exit_code);
   };
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
 }
 
+/// Returns the function step of this name. Throws InputError if there is none.
 const detail::Declaration& find(const Pipeline& pipeline, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps()) {
@@ -257,8 +266,8 @@ const detail::Declaration& find(const Pipeline& pipeline, const std::string& nam
 }  // namespace
 
 std::optional<std::string> step_to_enter() {
-  const auto line = core::read_file(
-      "/proc/self/cmdline");  // Also correct if the program was started through its loader.
+  // Also correct if the program was started through its loader.
+  const auto line = core::read_file("/proc/self/cmdline");
   constexpr std::string_view option("\0--pipe-step\0", 13);
   const auto at = line.find(option);
   if (at == line.npos) return std::nullopt;

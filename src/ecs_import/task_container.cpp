@@ -45,7 +45,7 @@ void ContainerReader::read_command(const core::Value& container, core::Value& st
     document_.wrong(place_ + " has no command", container.span,
                     {"the image's own is not known before it is there: write it under 'entryPoint' "
                      "or 'command' (`docker image inspect` shows it)"});
-  else if ((!entry || entry->items.empty()) && !std::exchange(told_of_entry_points_, true))
+  else if ((!entry || entry->items.empty()) && !std::exchange(has_told_of_entry_points_, true))
     document_.notice(
         "'command' of " + place_ +
             " is run as it stands: if the image has an entry point, write it under 'entryPoint'",
@@ -130,42 +130,45 @@ void ContainerReader::read_order(const core::Value& container, core::Value& step
 }
 
 void ContainerReader::read_resources(const core::Value& container, core::Value& step) {
-  const auto number = [&](const char* key, std::int64_t least,
-                          std::int64_t most) -> std::optional<std::int64_t> {
+  const auto number = [&](const char* key, std::int64_t min,
+                          std::int64_t max) -> std::optional<std::int64_t> {
     const core::Value* value = given(container, key);
-    return value && !is_blank(*value) ? document_.whole(key, *value, least, most) : std::nullopt;
+    return value && !is_blank(*value) ? document_.whole(key, *value, min, max) : std::nullopt;
   };
-  const auto place_of = [&](const char* key) {
+  const auto span_of = [&](const char* key) {
     return given(container, key) ? given(container, key)->span : task_.span;
   };
   // A container's CPU units are a share of the available CPUs, which ECS passes to docker; only the
   // task's units are a limit.
-  if (const auto units = number("cpu", 0, 1 << 20))
+  constexpr std::int64_t max_units = 1 << 20;
+  constexpr std::int64_t min_shares = 2, max_shares = 262144;  // Bounds of Linux.
+  if (const auto units = number("cpu", 0, max_units))
     model::set_in(step, {"settings", "docker", "run_args", "cpu_shares"},
-                  model::plain_value(std::to_string(std::clamp<std::int64_t>(*units, 2, 262144)),
-                                     place_of("cpu")));
+                  model::plain_value(std::to_string(std::clamp(*units, min_shares, max_shares)),
+                                     span_of("cpu")));
   if (task_.cpus) {
     std::array<char, 32> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *task_.cpus).ptr;
     model::set_in(step, {"settings", "resources", "cpu_count"},
                   model::plain_value(std::string(digits.data(), end), task_.span));
   }
-  const auto memory = number("memory", 4, max_mebibytes),
-             reservation = number("memoryReservation", 4, max_mebibytes);
+  constexpr std::int64_t min_mebibytes = 4;  // ECS takes no smaller limit.
+  const auto memory = number("memory", min_mebibytes, max_mebibytes),
+             reservation = number("memoryReservation", min_mebibytes, max_mebibytes);
   if (memory && reservation && *reservation > *memory)
     document_.wrong("'memoryReservation' of " + place_ + " is more than its 'memory'",
-                    place_of("memoryReservation"));
+                    span_of("memoryReservation"));
   if (task_.memory && std::max(memory.value_or(0), reservation.value_or(0)) > *task_.memory)
     document_.wrong(
         place_ + " has more memory than the task's " + std::to_string(*task_.memory) + " MiB",
-        place_of(memory ? "memory" : "memoryReservation"));
+        span_of(memory ? "memory" : "memoryReservation"));
   if (const auto limit = memory ? memory : task_.memory)
     model::set_in(step, {"settings", "resources", "memory"},
-                  model::plain_value(std::to_string(*limit) + "MiB", place_of("memory")));
+                  model::plain_value(std::to_string(*limit) + "MiB", span_of("memory")));
   if (reservation)
     model::set_in(
         step, {"settings", "docker", "run_args", "mem_reservation"},
-        model::plain_value(std::to_string(*reservation) + "MiB", place_of("memoryReservation")));
+        model::plain_value(std::to_string(*reservation) + "MiB", span_of("memoryReservation")));
   for (const core::Value* requirement : document_.maps("resourceRequirements", container)) {
     document_.check_keys(*requirement, requirement_keys, "a resource requirement");
     const auto type = document_.text("type", *requirement);
@@ -319,8 +322,8 @@ void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
   }
 }
 
-/// Copies the keys that docker's SDK has as well, some under other names, and converts the keys
-/// whose values docker's SDK writes differently.
+/// Copies the keys that `run_args` has as well, some under other names, and converts the values
+/// that `run_args` writes differently.
 void ContainerReader::read_options(const core::Value& container, core::Value& step) {
   if (const core::Value* user = given(container, "user"); user && !is_blank(*user))
     model::set_in(step, {"settings", "docker", "user"}, *user);
@@ -382,9 +385,8 @@ void ContainerReader::read(const core::Value& container, core::Value& steps) {
   read_resources(container, step);
   read_mounts(container, step);
   read_options(container, step);
-  if (!step.find("command"))
-    model::set(step, "command",
-               model::text_value("false", container.span));  // The error has been reported already.
+  if (!step.find("command"))  // This error has been reported; the document needs a command.
+    model::set(step, "command", model::text_value("false", container.span));
   auto key = model::text_value(name->scalar, name->span);
   steps.members.push_back({std::move(key), std::move(step)});
 }

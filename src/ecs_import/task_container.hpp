@@ -29,22 +29,25 @@ class ContainerReader {
 
  private:
   void read_command(const core::Value& container, core::Value& step);
-  void read_environment(const core::Value& container, core::Value& step);
-  void read_order(const core::Value& container, core::Value& step);
+  void read_environment(const core::Value& container, core::Value& step);  ///< And the secrets.
+  void read_order(const core::Value& container, core::Value& step);        ///< `dependsOn`.
   void read_resources(const core::Value& container, core::Value& step);
   void read_mounts(const core::Value& container, core::Value& step);
   void read_options(const core::Value& container, core::Value& step);
+  /// Reads `linuxParameters`.
   void read_linux(const core::Value& linux, core::Value& step);
   void read_devices(const core::Value& linux, core::Value& step);
   void read_tmpfs(const core::Value& linux, core::Value& step);
-  /// Copies a list of maps as texts `A:B`.
+  /// Copies the list of maps under `key` to docker's `run_args`, each map as a text `A:B`.
+  /// @param first, second keys of A and B in a map
+  /// @param argument      key in `run_args`
   void join(const std::string& key, const core::Value& from, const char* first, const char* second,
             const char* argument, core::Value& step);
 
   TaskDocument& document_;
   const TaskFrame& task_;
-  std::string place_;  ///< Name for messages, such as `container 'x'`.
-  bool told_of_entry_points_ = false;
+  std::string place_;  ///< Name of the container for messages, such as `container 'x'`.
+  bool has_told_of_entry_points_ = false;  ///< That notice is given once for a task.
 };
 
 }  // namespace pipeline::ecs_import

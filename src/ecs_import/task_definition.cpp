@@ -42,7 +42,13 @@ class TaskReader {
   std::string family_;
 };
 
+/// Fills TaskFrame::volumes.
 void TaskReader::read_volumes(const core::Value& task) {
+  // For example `efsVolumeConfiguration`, which names a service of AWS.
+  const auto is_of_service = [](const auto& member) {
+    return member.first.scalar.find("olumeConfiguration") != std::string::npos &&
+           member.first.scalar != "dockerVolumeConfiguration" && !is_blank(member.second);
+  };
   for (const core::Value* volume : document_.maps("volumes", task)) {
     document_.check_keys(*volume, volume_keys, "a volume");
     const auto name = document_.text("name", *volume);
@@ -55,11 +61,7 @@ void TaskReader::read_volumes(const core::Value& task) {
       source =
           settings::read_text("sourcePath", *path, settings::formats::path, document_.diagnostics())
               .value_or("");
-    } else if (std::none_of(volume->members.begin(), volume->members.end(), [](const auto& member) {
-                 return member.first.scalar.find("olumeConfiguration") != std::string::npos &&
-                        member.first.scalar != "dockerVolumeConfiguration" &&
-                        !is_blank(member.second);
-               })) {
+    } else if (std::ranges::none_of(volume->members, is_of_service)) {
       source = family_ + "-" + *name;
       document_.notice("the volume '" + *name + "' is docker's volume '" + source +
                            "' here, which stays when the task has ended",
@@ -83,9 +85,10 @@ void TaskReader::read_limits(const core::Value& task) {
     for (const char c :
          std::string_view(end, static_cast<std::size_t>(digits.data() + digits.size() - end)))
       if (c != ' ') rest += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (value->kind == Kind::scalar && error == std::errc() && number > 0 &&
-        std::isfinite(number) && number < 1e12 && (rest.empty() || rest == unit))
-      return rest.empty() ? number : number * factor;
+    constexpr double max_number = 1e12;  // Far above any machine; the product is exact.
+    const bool is_number = value->kind == Kind::scalar && error == std::errc() &&
+                           std::isfinite(number) && number > 0 && number < max_number;
+    if (is_number && (rest.empty() || rest == unit)) return rest.empty() ? number : number * factor;
     settings::report_type(document_.diagnostics(), key, expected, *value);
     return std::nullopt;
   };
@@ -95,6 +98,7 @@ void TaskReader::read_limits(const core::Value& task) {
     frame_.memory = static_cast<std::int64_t>(*mebibytes);
 }
 
+/// Reads the keys that become settings of all steps.
 void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
   const core::Span span = task.span;
   model::set_in(pipeline, {"settings", "docker", "skip_build"}, model::plain_value("true", span));
@@ -164,6 +168,7 @@ void TaskReader::read_placement(const core::Value& task, core::Value& pipeline) 
                   std::move(expressions));
 }
 
+/// Returns the value that the keys lead to, one map in the other; null if there is none.
 const core::Value* member_at(const core::Value* map, std::initializer_list<const char*> path) {
   for (const char* key : path) map = map ? map->find(key) : nullptr;
   return map;
@@ -190,13 +195,13 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
     const auto* placement = std::get_if<gpu::Placement>(&parsed);
     if (!placement) continue;  // Reported elsewhere, with its position.
     const gpu::InstanceType* largest = nullptr;
-    bool all_known = true;
+    bool are_all_known = true;
     for (const auto& name : gpu::demanded_values(*placement, "ecs.instance-type")) {
       const auto* type = gpu::find_instance_type(name);
-      all_known &= type != nullptr;
+      are_all_known &= type != nullptr;
       if (type && (!largest || type->gpus > largest->gpus)) largest = type;
     }
-    if (!all_known || !largest || largest->gpus >= group.gpus) continue;
+    if (!are_all_known || !largest || largest->gpus >= group.gpus) continue;
     std::vector<std::string> notes;
     for (const auto i : group.members)
       if (group.members.size() > 1)
@@ -244,25 +249,24 @@ core::Value TaskReader::read(const core::Value& task) {
     document_.wrong("the task definition has " + std::to_string(containers.size()) +
                         " containers; ECS takes " + std::to_string(gpu::max_containers),
                     containers[gpu::max_containers]->span);
-  bool all_essential = true;
+  bool are_all_essential = true;
   for (const core::Value* container : containers)
     if (const core::Value* essential = given(*container, "essential");
         essential &&
         !settings::read_bool("essential", *essential, document_.diagnostics()).value_or(true)) {
-      all_essential = false;
+      are_all_essential = false;
       document_.notice(
           "'essential: false' is honoured in part: the other steps continue when this one fails, "
           "but the run counts as failed",
           essential->span);
     }
-  model::set(pipeline, "execution_mode",
-             model::plain_value(all_essential ? "fail_fast" : "continue_on_failure", task.span));
-  model::set(pipeline, "cache",
-             model::plain_value(
-                 "false",
-                 task.span));  // A task is run for its effects, so its results are not reused.
-  model::set(pipeline, "code",
-             model::empty_value(Kind::list, task.span));  // All code of a task is in its images.
+  model::set(
+      pipeline, "execution_mode",
+      model::plain_value(are_all_essential ? "fail_fast" : "continue_on_failure", task.span));
+  // A task is run for its effects, so its results are not reused.
+  model::set(pipeline, "cache", model::plain_value("false", task.span));
+  // All code of a task is in its images.
+  model::set(pipeline, "code", model::empty_value(Kind::list, task.span));
   read_settings(task, pipeline);
   core::Value steps = model::empty_value(Kind::map, task.span);
   ContainerReader reader(document_, frame_);
@@ -272,6 +276,8 @@ core::Value TaskReader::read(const core::Value& task) {
   return pipeline;
 }
 
+/// Returns the task definition in the output of `aws ecs describe-task-definition`; null for
+/// another document.
 const core::Value* described(const core::Value& document) {
   const core::Value* inner = document.find("taskDefinition");
   return inner && inner->kind == Kind::map ? inner : nullptr;

@@ -54,16 +54,15 @@ void TaskDocument::check_keys(const core::Value& map, std::span<const TaskKey> k
 }
 
 std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const core::Value& value,
-                                                std::int64_t least, std::int64_t most) {
+                                                std::int64_t min, std::int64_t max) {
   std::int64_t number = 0;
   const auto& digits = value.scalar;
   if (value.kind == core::Value::Kind::scalar) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size() && number >= least &&
-        number <= most)
-      return number;
+    const bool is_number = error == std::errc() && end == digits.data() + digits.size();
+    if (is_number && number >= min && number <= max) return number;
   }
-  settings::report_type(diagnostics_, key, "a whole number, at least " + std::to_string(least),
+  settings::report_type(diagnostics_, key, "a whole number, at least " + std::to_string(min),
                         value);
   return std::nullopt;
 }

@@ -16,9 +16,10 @@
 
 namespace pipeline::ecs_import {
 
+/// Maximum size in MiB, so that the size in bytes fits into 64 bits.
 inline constexpr std::int64_t max_mebibytes = std::int64_t{1} << 40;
 
-/// Returns true for an empty value, as in the AWS CLI's skeleton, which counts as absent.
+/// Returns true for a value that counts as absent: empty, 0 or false, as in the AWS CLI's skeleton.
 bool is_blank(const core::Value& value);
 
 /// Returns the key's value; null if it is absent or null in the document.
@@ -30,13 +31,17 @@ class TaskDocument {
       : diagnostics_(diagnostics), notices_(notices) {}
 
   settings::Diagnostics& diagnostics() { return diagnostics_; }
+  /// Reports an error.
   void wrong(std::string message, core::Span span, std::vector<std::string> notes = {});
+  /// Reports a feature that ECS supports and pipe does not.
   void notice(std::string message, core::Span span);
 
+  /// Reports keys that ECS does not know, and those that pipe does not support.
   /// @param place the map's name for messages, such as `container 'train'`
   void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& place);
+  /// Returns the value as a whole number; reports another value, and a number out of the range.
   std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
-                                    std::int64_t least, std::int64_t most);
+                                    std::int64_t min, std::int64_t max);
   /// Returns the maps of the key's list; reports items that are not maps.
   std::vector<const core::Value*> maps(const std::string& key, const core::Value& map);
   /// Returns the key's text; reports a missing one.

@@ -24,7 +24,7 @@ struct EngineOptions {
   unsigned jobs = 0;  ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool use_cache = true;
   std::vector<std::string> force = {};  ///< Steps that run although they have a result.
-  std::vector<std::string> from = {};   ///< The same, with all steps that depend on them.
+  std::vector<std::string> from = {};   ///< As `force`, with all steps that depend on them.
   bool resume = false;    ///< `run_id` is an interrupted run: its results stay, and its running
                           ///< attempts are joined.
   std::string only_step;  ///< Run only this step and its dependencies; empty: all.
@@ -36,17 +36,19 @@ struct EngineOptions {
   std::vector<std::filesystem::path>
       sources;  ///< Files that the spec was made from, besides the steps' code.
   /// Called when all steps have succeeded; returns further files that determine the run, such as
-  /// those that it has written itself. Nothing if one of them has changed meanwhile.
+  /// those that it has written itself. Returns nothing if one of these files has changed meanwhile.
   std::function<std::optional<std::vector<std::filesystem::path>>()> final_sources = {};
   gpu::Machine* machine = nullptr;  ///< NVML if it is in use already; must outlive the run.
   RemoteCache* shared = nullptr;    ///< The remote cache; must outlive the run.
-  /// Awaited before an attempt's remains outside are removed. Afterwards a later driver, which has
-  /// none of this one's files, knows of the attempt and has its outputs. Empty: the run store
-  /// suffices.
+  /// Awaited before the remains of an attempt outside of this process, such as a Job, are removed:
+  /// once it returns, a driver on another machine could continue the run with the attempt's
+  /// outputs. Empty: a later driver has the same run store and files.
   std::function<async::Task<>()> wait_until_persisted = {};
-  store::Driver driver = {};  ///< The Lease that this process holds; without one, this process is
-                              ///< the driver. With resume, the run may have this driver already.
-  /// Notifies people of a step's question, besides the events. Empty: no notification.
+  store::Driver driver = {};  ///< Names the Lease in the cluster that this process holds. Empty:
+                              ///< the process itself is recorded as the driver. If `resume` is
+                              ///< set, the run may have this driver already.
+  /// Notifies people, besides the events, that a step with `wait` asks whether it may begin. Empty:
+  /// no notification.
   std::function<async::Task<>(std::string step, std::string question)> tell_question = {};
   /// A run that a fingerprint shows to be unchanged reports its steps one by one.
   bool reports_reused_steps = true;

@@ -26,7 +26,7 @@ struct StepPlan {
                            ///< run makes the instances from an output that is not known yet.
   const StepSpec* spec =
       nullptr;           ///< The pipeline's step that it is, or that it is an instance of.
-  RareText reused_from;  ///< The run that made it.
+  RareText reused_from;  ///< For `reuse`: the run that made the result.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.
   /// Changes at the source of the step's data, which a run does not take by itself.

@@ -14,7 +14,7 @@ async::Task<RunSummary> run(Services services, EventSink& events, core::CancelSo
                             EngineOptions options);
 
 /// Does everything that run() does before the first step begins, prepares all environments, and
-/// records the run with `options.driver`, which continues it by run() with `resume`. Also throws
+/// records the run with `options.driver`, which later calls run() with `resume`. Also throws
 /// BuildError; if it throws, nothing is recorded.
 async::Task<> prepare_detached(Services services, EventSink& events, core::CancelSource& cancel,
                                EngineOptions options);

@@ -23,14 +23,14 @@ struct RemoteStoreSettings;
 
 namespace pipeline::engine {
 
-/// Provides the files of the root that a step sees, for example from spec::CodeResolver. Keeps this
-/// room independent of the file's syntax.
+/// Provides the files of the pipeline's folder that a step sees, for example from
+/// spec::CodeResolver. It keeps the engine independent of the syntax of pipeline files.
 struct CodeProvider {
   /// Returns the step's files, sorted. Equal sets of files are the same object, which lives as long
   /// as the provider. Throws InputError.
   std::function<const std::vector<store::TreeEntry>&(const StepSpec&)> files;
-  /// Returns advice for a step that failed because of a file that is in the root but not in its
-  /// code.
+  /// Returns advice for a step that failed because of a file that is in the pipeline's folder but
+  /// not in the step's code. @param output the last lines that the step has printed
   std::function<std::optional<std::string>(const StepSpec&, std::string_view output)> missing_file;
 };
 
@@ -42,7 +42,8 @@ struct Services {
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;
   const CodeProvider& code;
-  lockfile::LockFile* lock = nullptr;  ///< Has data without a digest; null: there can be none.
+  /// Pins data at addresses without a digest; null: the pipeline can have no such data.
+  lockfile::LockFile* lock = nullptr;
   /// Settings for reaching buckets with data; null: those of the environment.
   const settings::RemoteStoreSettings* remote_store = nullptr;
 };

@@ -32,7 +32,7 @@ struct RunSummary {
   bool environment_failed = false;
 };
 
-/// A step's key, and the named parts that it digests.
+/// A step's key: the digest over named parts.
 struct StepKey {
   std::string key;
   std::vector<store::KeyPart> parts;
@@ -58,7 +58,7 @@ struct AttemptOutcome {
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
   std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.
-  std::string stored = {};                       ///< As in AttemptRecord.
+  std::string stored = {};                       ///< How outputs were stored, as in AttemptRecord.
   store::AttemptRecord record;                   ///< Record of the attempt's end.
   std::vector<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
@@ -67,7 +67,7 @@ struct AttemptOutcome {
   std::shared_ptr<const void> key_lock;    ///< Held until the end is recorded (equal_steps.hpp).
 };
 
-/// The content of an input differs from what its step has made.
+/// Thrown if the content of an input differs from what its step has made.
 class DamagedInput : public core::EnvironmentError {
  public:
   DamagedInput(const std::string& message, std::vector<std::string> advice, std::string producer)
@@ -82,7 +82,7 @@ class DamagedInput : public core::EnvironmentError {
 /// The next attempt after a failed one.
 struct Retry {
   std::chrono::milliseconds delay;
-  std::optional<Bytes> memory = {};  ///< Its limit, if it is higher than the failed attempt's.
+  std::optional<Bytes> memory = {};  ///< Its memory limit, if higher than the failed attempt's.
 };
 
 /// When a step began, and how often it was tried.
@@ -93,7 +93,7 @@ struct AttemptCounts {
   unsigned failures = 0;       ///< Number of attempts that failed because of the step.
   unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
   std::string image = {};      ///< The image of the last attempt, if it has ended.
-  /// Nodes and UUIDs of GPUs of the failed attempts, where the step's retries avoid them.
+  /// Nodes and UUIDs of GPUs of the failed attempts, if the step's retries avoid them.
   std::set<std::string> avoided_nodes = {}, avoided_gpus = {};
 
   /// Adds the node and the GPUs of a failed attempt.
@@ -108,7 +108,7 @@ struct ResumePoint {
   AttemptCounts counts;
   bool is_open = false;              ///< The last attempt has no recorded end.
   std::string key;                   ///< Key of the step at that time.
-  std::optional<Bytes> memory = {};  ///< The last attempt's limit.
+  std::optional<Bytes> memory = {};  ///< The last attempt's memory limit.
   bool is_out_of_memory = false;     ///< The last attempt was ended by that limit.
 };
 

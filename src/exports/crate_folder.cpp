@@ -12,8 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes the pipeline's file, or its recorded steps if the file is gone, or is outside of the
-/// project: the record of a run that somebody else has made may name any file. Returns the name.
+/// Writes the pipeline's file into the crate and returns its name. If the file is gone, or is
+/// outside of the project, writes the recorded steps instead: the record of a run that somebody
+/// else has made may name any file.
 std::string write_workflow(store::RunStore& store, const store::RunRecord& run,
                            const CrateFolder& folder) {
   const fs::path file = run.file;

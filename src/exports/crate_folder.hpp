@@ -16,7 +16,7 @@ namespace pipeline::exports {
 struct CrateFolder {
   std::filesystem::path path;  ///< Must not exist.
   std::string license;         ///< An SPDX identifier; empty: not stated.
-  /// Gets a line for each thing that the crate lacks, with the reason.
+  /// Called with a line for each file that the crate lacks, with the reason.
   std::function<void(std::string_view)> note;
 };
 

@@ -33,6 +33,7 @@ class EventWriter {
   }
 
  private:
+  /// Returns the type of the event for the end; null if there is no end yet.
   static const char* end_of(RunStatus status) {
     return status == RunStatus::succeeded     ? "COMPLETE"
            : status == RunStatus::failed      ? "FAIL"
@@ -84,7 +85,7 @@ class EventWriter {
             {facets, json::object()}};
   }
 
-  /// Data from outside has its address, or the name of its file, beside its digest.
+  /// Returns an input. Data from outside of pipelines is named by its address or file.
   json input_of(const TakenArtifact& artifact) const {
     auto dataset = dataset_of(artifact.maker, artifact.digest, "inputFacets");
     if (artifact.source.empty() || !artifact.maker.empty()) return dataset;

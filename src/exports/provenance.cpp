@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the digest, for a folder under pipe's own algorithm: the digest of its tree.
+/// Returns the digest with the name of its algorithm. A folder has the digest of its tree, by an
+/// algorithm of pipe's own.
 json digest_of(const core::Digest& digest, bool is_folder = false) {
   return {{is_folder ? "pipeTreeSha256" : "sha256", digest.hex()}};
 }
@@ -27,6 +28,7 @@ std::string uri_of(const TakenArtifact& artifact) {
   return "file:" + net::url_encode(artifact.source, "/");
 }
 
+/// Returns what the artifact was made from: code, inputs, image and repository.
 json materials_of(const RunFacts& made, const StepFacts& step) {
   auto materials = json::array();
   for (const auto& [file, digest] : step.code)

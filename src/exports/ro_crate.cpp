@@ -27,7 +27,7 @@ constexpr CrateProfile crate_profiles[] = {process_run, workflow_run, workflow_c
 
 json reference(const std::string& id) { return {{"@id", id}}; }
 
-/// Adds a value: a single value is stored as itself, several as a list.
+/// Adds a value to the key's values. A single value is stored as itself, several as a list.
 void add_value(json& entity, const char* key, json value) {
   auto& present = entity[key];
   if (present.is_null())
@@ -202,7 +202,8 @@ class CrateWriter {
     graph_.push_back(std::move(action));
   }
 
-  /// Returns the entity of an input: a file of the crate, or the digest of content outside.
+  /// Returns the identifier of an input's entity: a file of the crate, or the digest of content
+  /// that is not in the crate.
   std::string object_of(const TakenArtifact& artifact) {
     const auto hex = artifact.digest.hex();
     if (const auto found = paths_.find(hex); found != paths_.end()) return found->second;
@@ -221,8 +222,8 @@ class CrateWriter {
   const CrateOptions& options_;
   json root_, workflow_, graph_ = json::array();
   std::map<std::string, std::string> paths_;  ///< First path in the crate, by digest.
-  std::vector<std::string> results_;
-  std::set<std::string> outside_;
+  std::vector<std::string> results_;          ///< Paths of all outputs in the crate.
+  std::set<std::string> outside_;  ///< Digests that have an entity, of content not in the crate.
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace pipeline::exports {
 namespace {
 
-/// Finds the makers of artifacts: steps of the run itself first.
+/// Finds the steps that made artifacts; prefers steps of the run itself.
 class Makers {
  public:
   Makers(store::RunStore& store, const std::vector<store::StepRecord>& steps) : store_(store) {
@@ -37,20 +37,22 @@ class Makers {
   std::map<std::pair<core::Digest, std::string>, TakenArtifact> known_;
 };
 
-/// Returns the source of data without the folders of this machine.
+/// Returns the name of the data for others: for a file, without its folder on this machine.
 std::string public_name_of(const store::DataOrigin& data) {
   if (data.kind != "file" && data.kind != "folder") return data.source;
   return std::filesystem::path(data.source).filename().string();
 }
 
+/// Returns the facts of a step, from its record and the parts of its key.
 StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& makers) {
+  constexpr std::string_view code_prefix = "code ", input_prefix = "input ";  // Of key parts.
   StepFacts facts;
   if (!record.key.empty())
     for (const auto& part : store.cache().key_parts(record.key)) {
       const auto digest = store::artifact_of(part);
       if (part.name == "command") facts.command = part.value;
-      if (part.name.starts_with("code ") && digest)
-        facts.code.emplace_back(part.name.substr(5), *digest);
+      if (part.name.starts_with(code_prefix) && digest)
+        facts.code.emplace_back(part.name.substr(code_prefix.size()), *digest);
       if (const auto data = store::data_input(part)) {
         InputFact input{data->first, {}};
         if (data->second.digest) {
@@ -59,8 +61,8 @@ StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& m
         }
         facts.inputs.push_back(std::move(input));
       }
-      if (!part.name.starts_with("input ")) continue;
-      InputFact input{part.name.substr(6), {}};
+      if (!part.name.starts_with(input_prefix)) continue;
+      InputFact input{part.name.substr(input_prefix.size()), {}};
       if (digest) {
         for (const auto& [artifact, maker] : store.lineage().gathered(*digest))
           input.artifacts.push_back(makers.of(artifact, maker));
@@ -92,13 +94,14 @@ RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::stri
 }
 
 std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
+                                       const std::string& step, const std::string& run,
                                        std::string version) {
-  auto step = store.lineage().producer(artifact);
-  const auto run = step ? store.runs().find(step->run) : std::nullopt;
-  if (!run) return std::nullopt;
-  RunFacts facts{*run, {}, std::move(version)};
-  Makers makers(store, store.runs().steps(run->id));
-  facts.steps.push_back(step_facts(store, std::move(*step), makers));
+  auto maker = store.lineage().producer(artifact, std::nullopt, step, run);
+  const auto its_run = maker ? store.runs().find(maker->run) : std::nullopt;
+  if (!its_run) return std::nullopt;
+  RunFacts facts{*its_run, {}, std::move(version)};
+  Makers makers(store, store.runs().steps(its_run->id));
+  facts.steps.push_back(step_facts(store, std::move(*maker), makers));
   return facts;
 }
 

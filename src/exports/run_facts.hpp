@@ -16,8 +16,8 @@ struct TakenArtifact {
   core::Digest digest;
   std::string maker;        ///< `STEP.OUTPUT`; empty for data from outside of pipelines.
   std::string run;          ///< The run of the maker.
-  std::string source = {};  ///< Of data from outside: its file's name, its address, or its
-                            ///< published name.
+  std::string source = {};  ///< For data from outside of pipelines: the name of its file, its
+                            ///< address, or its published name.
 };
 
 struct InputFact {
@@ -27,8 +27,9 @@ struct InputFact {
 
 struct StepFacts {
   store::StepRecord record;
-  std::string command;                                     ///< The command in the step's key.
-  std::vector<std::pair<std::string, core::Digest>> code;  ///< Files, or their folders.
+  std::string command;  ///< The command in the step's key.
+  /// Code files or, for a step with very many, their folders, each with its digest.
+  std::vector<std::pair<std::string, core::Digest>> code;
   std::vector<InputFact> inputs;
 };
 
@@ -38,11 +39,13 @@ struct RunFacts {
   std::string version;  ///< Version of the program that writes the export.
 };
 
+/// Returns the facts of a run. @param version version of the program that writes the export
 RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version);
 
 /// Returns the facts of the step that made the artifact, and of that step's run; nothing if no step
-/// made the artifact.
+/// made the artifact. @param step,run the step that is meant, if several made an equal artifact
 std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
+                                       const std::string& step, const std::string& run,
                                        std::string version);
 
 /// Formats the time by RFC 3339; empty for the zero time.

@@ -42,7 +42,8 @@ std::optional<sockaddr_storage> address_in(const std::string& host) {
   return storage;
 }
 
-/// Returns true for names of this machine and of clouds, and for addresses at which these answer.
+/// Returns true for names of this machine and of cloud services such as `metadata`, and for
+/// addresses at which these answer.
 bool is_local_host(std::string_view authority) {
   auto host = core::lower(
       authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':')));
@@ -108,19 +109,20 @@ std::string redirected(const std::string& url, const std::string& location) {
     target = url.substr(0, path) + location;
   target.resize(std::min(target.size(), target.find('#')));
   const auto host = authority_of(target);
-  // A login, or a disguised name, is refused.
+  // A login, and a name in percent encoding, are refused.
   if (host.find_first_of("@%") != host.npos || host.empty()) return {};
   if (std::ranges::any_of(target, [](char c) { return c <= 0x20 || c >= 0x7f; })) return {};
   return is_local_host(host) && !is_local_host(authority_of(url)) ? std::string() : target;
 }
 
 bool is_safe_path(const std::string& path) {
-  if (path.empty() || path.size() > 1024 || !core::is_utf8(path)) return false;
+  constexpr std::size_t max_key = 1024, max_name = 255;  // Of S3, and of file systems.
+  if (path.empty() || path.size() > max_key || !core::is_utf8(path)) return false;
   if (std::ranges::any_of(path,
                           [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
     return false;
   return std::ranges::all_of(core::split(path, '/'), [](std::string_view part) {
-    return !part.empty() && part != "." && part != ".." && part.size() <= 255;
+    return !part.empty() && part != "." && part != ".." && part.size() <= max_name;
   });
 }
 

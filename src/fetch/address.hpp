@@ -1,5 +1,6 @@
 /// @file
-/// Addresses of data: `https://...`, `http://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`. Pure.
+/// Addresses of data: `https://...`, `http://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`. Only
+/// texts are examined here; no server is asked.
 #pragma once
 
 #include <string>
@@ -18,21 +19,26 @@ struct DataAddress {
   std::string server() const;
 };
 
+/// Takes the URL apart. @param version version id of an object; may be empty
 DataAddress address_of(const std::string& url, const std::string& version);
 
+/// Returns true if both URLs have the same host and port.
 bool has_same_host(const std::string& one, const std::string& other);
 
 /// Returns a URL's host, without the brackets of IPv6, and its port, by default that of the scheme.
 std::pair<std::string, std::string> host_and_port(const std::string& url);
 
-/// Returns true for a URL at this machine or at a link-local address.
+/// Returns true for a URL whose host is this machine, a link-local address, or a name of cloud
+/// services.
 bool is_local(const std::string& url);
 
 /// Returns the URL for messages: without its query, which may hold a signature.
 std::string shown(const std::string& url);
 
-/// Returns the target of a redirection; empty if it is not followed: from https to http, with a
-/// login, or from another host to this machine or a link-local address.
+/// Returns the target of a redirection. Returns an empty text for a redirection that must not be
+/// followed: from https to http, to an address with a login, from another host to this machine or a
+/// link-local address, and to a path that does not begin with `/`.
+/// @param location the header Location of the response
 std::string redirected(const std::string& url, const std::string& location);
 
 /// Returns true if the key of an object is a path that can be made in a folder.

@@ -11,7 +11,8 @@
 namespace pipeline::fetch {
 
 struct ContentRange {
-  std::uint64_t begin, end, total;  ///< `end` is one past the last byte.
+  /// Bytes. `end` is one past the last byte, `total` is the size of the whole content.
+  std::uint64_t begin, end, total;
 };
 
 /// Parses the header Content-Range, `bytes 0-9/100`. Returns nothing for any other text.

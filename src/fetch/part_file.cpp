@@ -23,10 +23,13 @@ constexpr std::uint64_t min_part = std::uint64_t{8} << 20;
 constexpr std::uint64_t max_parts = 1024;
 /// Progress of a part is written after this many bytes.
 constexpr std::uint64_t bytes_between_saves = std::uint64_t{256} << 10;
+/// Begins the first line of the second file, `pipe parts 1 TOTAL BOOT`. Each further line has the
+/// received bytes of a part.
 constexpr std::string_view header = "pipe parts 1 ";
-constexpr std::size_t line_size = 21;  // A number and the line's end.
+constexpr std::size_t line_size = 21;  // The largest number, and the line's end.
 constexpr std::uint64_t max_progress_bytes = 64 << 10;
 
+/// Returns a line of fixed size, so that it can be replaced in place.
 std::string line_of(std::uint64_t number) {
   auto text = std::to_string(number);
   text.insert(0, line_size - 1 - text.size(), '0');

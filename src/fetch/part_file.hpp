@@ -24,9 +24,10 @@ class PartFile {
   /// trusted
   PartFile(std::filesystem::path path, bool is_verified);
 
-  /// Takes the lock that keeps other processes from writing to the file. Call it first.
+  /// Takes the lock that keeps other processes from writing to the file. Returns false while
+  /// another process has it. Must be called first.
   bool try_lock();
-  /// Reads the state that an earlier process has left; call it with the lock.
+  /// Reads the state that an earlier process has left. Called while the lock is held.
   void load();
 
   bool is_planned() const { return total_.has_value(); }
@@ -59,14 +60,16 @@ class PartFile {
   void write(std::size_t part, std::string_view bytes);
   /// Writes the next bytes of a file that is not planned.
   void append(std::string_view bytes);
+  /// Returns the number of parts.
   std::size_t parts() const { return parts_.size(); }
   /// Returns the part with this byte.
   std::size_t part_of(std::uint64_t byte) const { return byte / part_size_; }
 
  private:
   struct Part {
-    std::uint64_t done = 0, saved = 0;
-    bool is_taken = false;
+    std::uint64_t done = 0;   ///< Bytes that were received.
+    std::uint64_t saved = 0;  ///< Bytes that the second file records.
+    bool is_taken = false;    ///< take() has returned the part.
   };
   std::uint64_t begin_of(std::size_t part) const { return part * part_size_; }
   std::uint64_t size_of(std::size_t part) const;
@@ -79,8 +82,8 @@ class PartFile {
   bool is_verified_;
   core::Descriptor file_, progress_;
   std::uint64_t size_ = 0, part_size_ = 0;
-  std::size_t first_line_ = 0;  ///< Length of the first line of the second file.
-  std::optional<std::uint64_t> total_;
+  std::size_t first_line_ = 0;          ///< Length of the first line of the second file.
+  std::optional<std::uint64_t> total_;  ///< Size of the content; set by plan().
   std::vector<Part> parts_;
 };
 

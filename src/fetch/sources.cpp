@@ -23,7 +23,8 @@ constexpr unsigned max_redirects = 5;
 constexpr std::size_t max_objects = 1'000'000;
 /// Time after which a silent connection is given up.
 constexpr std::chrono::seconds max_silence{60};
-constexpr std::size_t min_received = 60 << 10;  // In the time of max_silence.
+/// Bytes. A connection on which fewer arrive in the time of max_silence counts as silent.
+constexpr std::size_t min_received = 60 << 10;
 constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
                                           std::chrono::milliseconds(5'000), 6};
 
@@ -31,6 +32,7 @@ bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+/// Returns what the headers of a response say about the content.
 ContentState state_in(const net::Response& response) {
   ContentState state{.size = number_in(response.header("content-length")),
                      .etag = response.header("etag"),
@@ -67,6 +69,7 @@ s3::Bucket& Sources::bucket(const std::string& name) {
   return *found;
 }
 
+/// Returns the request to send. @param url for HTTP: the address itself, or a redirection's target
 async::Task<net::Request> Sources::request(const DataAddress& from, const std::string& url,
                                            const Reading& reading) {
   if (from.is_s3()) {
@@ -83,14 +86,16 @@ async::Task<net::Request> Sources::request(const DataAddress& from, const std::s
   co_return request;
 }
 
-/// Behind a proxy, the proxy resolves names.
+/// Returns true if the user's environment names a proxy, which then resolves names.
 static bool has_proxy() {
   return std::ranges::any_of(
       std::array{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"},
       [](const char* name) { return !core::variable(name).empty(); });
 }
 
-/// The name of a redirection's target is resolved once, and what it leads to is connected to.
+/// Resolves the host of a redirection's target once. Returns the address to connect to, so that a
+/// second look-up cannot give another one; empty for an unknown name. Throws EnvironmentError for a
+/// local address.
 static async::Task<std::string> public_address(const DataAddress& from, const std::string& url) {
   const auto [host, port] = host_and_port(url);
   asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
@@ -116,7 +121,7 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
-    // A name may lead anywhere; what the user has named may be on this machine.
+    // Only an address that the user has written may lead to this machine, not a redirection.
     const bool is_elsewhere = !from.is_s3() && !is_local(from.url) && !has_same_host(url, from.url);
     if (is_elsewhere && !has_proxy()) to_send.address = co_await public_address(from, url);
     async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
@@ -178,6 +183,7 @@ core::EnvironmentError Sources::refused(const DataAddress& from, const net::Resp
            : "look at the URL with `curl -I`"});
 }
 
+/// Returns the state of a folder in a bucket.
 async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSource& stop) {
   ContentState state;
   auto objects = co_await bucket(from.bucket).objects(from.key, max_objects, &stop);
@@ -203,7 +209,8 @@ async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSou
   co_return state;
 }
 
-/// Asks for the state once. @param busy receives the response of a server that may answer later
+/// Asks for the state once. Returns nothing if the server may answer later.
+/// @param busy receives the response of such a server
 async::Task<std::optional<ContentState>> Sources::ask(const DataAddress& from,
                                                       core::CancelSource& stop,
                                                       std::optional<net::Response>& busy) {

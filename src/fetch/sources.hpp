@@ -32,13 +32,13 @@ struct ContentState {
   std::vector<Object> objects;  ///< Objects of a folder; keys are paths in the folder, sorted.
 };
 
-/// The server cannot be reached, or cannot answer now.
+/// Thrown if the server cannot be reached, or cannot answer now.
 class Unreachable : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
 };
 
-/// Callbacks and headers of a request.
+/// A request for content: its method, headers and callbacks.
 struct Reading {
   std::string method = "GET";
   std::map<std::string, std::string> headers;                 ///< Names in lower case.
@@ -82,9 +82,9 @@ class Sources {
   net::HttpClient client_;
 };
 
-/// Returns true if the request may succeed later.
+/// Returns true if a request that was answered with this status may succeed later.
 bool is_temporary(long status);
-/// Returns the range of a response; nothing if it has none.
+/// Returns the range that a response contains; nothing if the response names none.
 std::optional<ContentRange> range_of(const net::Response& response);
 /// Returns true if no retry can help.
 bool is_permanent(const net::TransportError& error);

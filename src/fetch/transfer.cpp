@@ -14,7 +14,7 @@ namespace {
 
 /// Maximum number of connections for a file.
 constexpr std::size_t max_connections = 4;
-/// The first request finds out the total size, and whether the server has ranges.
+/// Bytes of the first request, which finds out the total size and whether the server has ranges.
 using blobs::first_range;
 constexpr async::RetryPolicy part_retries{.max_tries = 6};
 
@@ -49,7 +49,7 @@ void DataTransfer::throw_changed(const std::string& how) const {
                                        : "run again once it does not change any more"});
 }
 
-/// Checks that a response with content belongs to the expected one.
+/// Checks that the content of a response is the expected one. Throws Changed if it is not.
 /// @param size size of the whole content, if the response states it
 void DataTransfer::accept(const net::Response& response, std::optional<std::uint64_t> size) {
   if (size && expected_.size && *size != *expected_.size) {
@@ -85,7 +85,8 @@ async::Task<DataTransfer::Outcome> DataTransfer::send(
   try {
     const auto response = co_await sources_.read(from_, reading, stop);
     if (is_judged) co_return outcome;
-    if (response.status == 416) co_return judge(response);
+    constexpr long beyond_end = 416;  // The content has no byte in the range.
+    if (response.status == beyond_end) co_return judge(response);
     outcome.problem = "the server answered " + std::to_string(response.status);
     outcome.pause = net::wanted_pause(response);
     if (is_temporary(response.status)) co_return outcome;
@@ -110,14 +111,15 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
     reading.headers["range"] = range_text(have, (have / first_range + 1) * first_range);
   const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
     const auto range = range_of(head);
-    // Some S3 servers answer a range with 200.
+    // The status is not compared with 206, because some S3 servers answer a range with 200.
     if (range && range->begin == have) {
       accept(head, range->total);
       into_.plan(range->total);
       part = into_.part_of(have);
       return Outcome{true, {}, {}};
     }
-    if (head.status != 200 || range) {  // Another range; or all is here, or more than there is.
+    // The server sent another range, or the file already has all bytes, or too many.
+    if (head.status != 200 || range) {
       if (head.header("content-range") == "bytes */" + std::to_string(have) && have > 0) {
         into_.plan(have);
         return Outcome{true, {}, {}};
@@ -149,6 +151,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
   co_return outcome;
 }
 
+/// Reads the missing bytes of a part by one request.
 async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
                                                            core::CancelSource& stop) {
   const auto missing = into_.missing(part);
@@ -167,8 +170,8 @@ async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
   co_return outcome;
 }
 
-/// Reads incomplete parts, one after the other.
-async::Task<> DataTransfer::work(core::CancelSource& stop) {
+/// Reads parts that no other connection reads, one after the other.
+async::Task<> DataTransfer::read_free_parts(core::CancelSource& stop) {
   while (const auto part = into_.take()) {
     async::Backoff backoff(part_retries);
     core::TransferAdvance advance;
@@ -185,13 +188,14 @@ async::Task<> DataTransfer::work(core::CancelSource& stop) {
   }
 }
 
+/// Reads all missing parts, by several connections at a time.
 async::Task<> DataTransfer::read_parts() {
   core::CancelSource stop;
   const core::CancelSource::Listener outer(stop_, [&](core::StopLevel level) { stop.stop(level); });
   const std::function<async::Task<>(std::size_t)> worker = [&](std::size_t) -> async::Task<> {
     std::exception_ptr error;
     try {
-      co_await work(stop);
+      co_await read_free_parts(stop);
     } catch (...) {
       error = std::current_exception();
     }
@@ -231,8 +235,8 @@ async::Task<> DataTransfer::run() {
       into_.clear();
       has_ranges_ = false;
     }
-    if (into_.is_planned() && (outcome.is_done || into_.is_complete())) continue;
-    if (into_.is_planned() && outcome.problem.empty()) continue;
+    const bool has_no_problem = outcome.is_done || into_.is_complete() || outcome.problem.empty();
+    if (into_.is_planned() && has_no_problem) continue;
     if (stop_.level() != core::StopLevel::none) throw stopped();
     if (advance.is_made(into_.received())) backoff.reset();
     if (lost_ranges) continue;

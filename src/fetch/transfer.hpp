@@ -22,7 +22,7 @@ struct Expected {
 
 class DataTransfer {
  public:
-  /// All arguments must outlive this object. `into` is locked and loaded.
+  /// All arguments must outlive this object. `into` must be locked and loaded.
   DataTransfer(Sources& sources, const DataAddress& from, const Expected& expected, PartFile& into,
                core::CancelSource& stop)
       : sources_(sources), from_(from), expected_(expected), into_(into), stop_(stop) {}
@@ -35,13 +35,13 @@ class DataTransfer {
   /// The result of a request.
   struct Outcome {
     bool is_done = false;
-    std::string problem;  ///< Reason of a failure that may be retried.
-    std::optional<std::chrono::seconds> pause;
+    std::string problem;                        ///< Reason of a failure that may be retried.
+    std::optional<std::chrono::seconds> pause;  ///< The server wants this pause before a retry.
   };
   async::Task<Outcome> begin();
   async::Task<Outcome> read_part(std::size_t part, core::CancelSource& stop);
   async::Task<> read_parts();
-  async::Task<> work(core::CancelSource& stop);
+  async::Task<> read_free_parts(core::CancelSource& stop);
   async::Task<Outcome> send(Reading& reading, core::CancelSource& stop,
                             const std::function<Outcome(const net::Response&)>& judge);
   void accept(const net::Response& response, std::optional<std::uint64_t> size);
@@ -53,7 +53,7 @@ class DataTransfer {
   const Expected& expected_;
   PartFile& into_;
   core::CancelSource& stop_;
-  bool has_ranges_ = true;
+  bool has_ranges_ = true;  ///< The server has not refused a range yet.
 };
 
 }  // namespace pipeline::fetch

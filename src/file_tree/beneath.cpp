@@ -42,10 +42,10 @@ core::Descriptor open_beneath(int folder, const std::string& path, int flags) {
   for (int tries = 0; tries < max_tries; ++tries) {
     core::Descriptor found(
         static_cast<int>(::syscall(SYS_openat2, folder, text.c_str(), &how, sizeof how)));
-    if (found || (errno != EAGAIN && errno != EINTR && errno != ENOSYS && errno != EPERM))
-      return found;
-    if (errno == ENOSYS || errno == EPERM)
-      break;  // The kernel is older than 5.6, or a system call filter does not know openat2.
+    // The kernel is older than 5.6, or a system call filter does not know openat2.
+    const bool is_unsupported = !found && (errno == ENOSYS || errno == EPERM);
+    if (is_unsupported) break;
+    if (found || (errno != EAGAIN && errno != EINTR)) return found;
   }
   return open_by_components(folder, text, flags);
 }

@@ -99,14 +99,15 @@ void Content::add(std::string text) {
 std::size_t Content::read(std::uint64_t offset, std::span<char> into) const {
   std::size_t done = 0;
   while (done < into.size() && offset + done < size_) {
-    const auto place = offset + done;
-    const auto next = std::ranges::upper_bound(pieces_, place, {}, &Piece::begin);
+    const auto position = offset + done;
+    const auto next = std::ranges::upper_bound(pieces_, position, {}, &Piece::begin);
     const auto& piece = *std::prev(next);
     const auto end = next == pieces_.end() ? size_ : next->begin;
-    const auto part = into.subspan(done, std::min<std::uint64_t>(into.size() - done, end - place));
+    const auto part =
+        into.subspan(done, std::min<std::uint64_t>(into.size() - done, end - position));
     if (piece.file.empty())
-      std::memcpy(part.data(), piece.text.data() + (place - piece.begin), part.size());
-    else if (read_file(piece, place - piece.begin, part) != part.size())
+      std::memcpy(part.data(), piece.text.data() + (position - piece.begin), part.size());
+    else if (read_file(piece, position - piece.begin, part) != part.size())
       throw core::EnvironmentError("cannot read " + piece.file.string() +
                                    ": it became shorter meanwhile");
     done += part.size();

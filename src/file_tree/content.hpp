@@ -19,17 +19,19 @@ namespace pipeline::file_tree {
 
 class Content {
  public:
-  /// The content of a file or of a folder. The tar's names begin with `./`; it has no owners and
-  /// times, so that equal folders give equal bytes.
-  /// @param nodes the folder's content, as scan_tree() returns it
+  /// The content of a file.
   explicit Content(const std::filesystem::path& file);
+  /// The content of a folder, as a tar. Names in the tar begin with `./`; there are no owners and
+  /// times in it, so that equal folders give equal bytes.
+  /// @param nodes the folder's content, as scan_tree() returns it
   Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes);
   Content(Content&& other) noexcept;
   ~Content();
 
   std::uint64_t size() const { return size_; }
-  /// Fills `into` from the offset; reads less than the span's size only at the end. Throws
-  /// EnvironmentError for a file that cannot be read or became shorter.
+  /// Fills `into` with the bytes from the offset on, and returns their number, which is less than
+  /// the span's size only at the end. Throws EnvironmentError for a file that cannot be read or
+  /// became shorter.
   std::size_t read(std::uint64_t offset, std::span<char> into) const;
   /// Returns the offsets in the tar at which the folder's files begin, in the order of their nodes;
   /// none for empty files.
@@ -53,7 +55,7 @@ class Content {
 /// Fills the digests of a folder's files while its tar is read for another purpose.
 class FileDigests {
  public:
-  /// @param nodes those of the content; they must outlive this object
+  /// @param nodes the nodes of `content`, which receive the digests; must outlive this object
   FileDigests(const Content& content, std::vector<TreeNode>& nodes);
   /// Adds the next bytes of the tar.
   void update(std::string_view tar);

@@ -7,11 +7,13 @@
 namespace pipeline::file_tree {
 namespace {
 
+/// Offsets and sizes of a header's fields are those of POSIX's ustar format.
 constexpr std::size_t header_size = 512;
 constexpr std::uint64_t max_text = 1u << 20;
-constexpr std::uint64_t max_padding =
-    1u << 20;  // Limit for padding after the end: programs pad to a record of some KiB.
+/// Limit for padding after the end: programs pad to a record of some KiB.
+constexpr std::uint64_t max_padding = 1u << 20;
 
+/// Returns the text of a field, which ends at a zero byte or with the field.
 std::string_view field(std::string_view header, std::size_t offset, std::size_t size) {
   const auto text = header.substr(offset, size);
   return text.substr(0, text.find('\0'));
@@ -36,7 +38,8 @@ std::uint64_t number(std::string_view header, std::size_t offset, std::size_t si
   return value;
 }
 
-/// Parses octal digits, or decimal ones with a fraction, of a time; 0 for all else.
+/// Returns the whole seconds of a time in octal digits, or in decimal ones with a fraction; 0 for
+/// any other text.
 std::int64_t time_of(std::string_view text, int base) {
   const auto digits = text.substr(std::min(text.find_first_not_of(' '), text.size()));
   std::int64_t value = 0;
@@ -60,12 +63,14 @@ void check_sum(std::string_view header, bool requires_exact_form) {
     refuse("the sum of a header is damaged");
 }
 
+/// Returns true for an entry whose content describes the next entry: pax records or a long name.
 bool describes_the_next(char type) {
   return type == 'x' || type == 'L' || type == 'K' || type == 'g';
 }
 
 }  // namespace
 
+/// Begins the entry whose header was read, or notes the end of the archive.
 void TarReader::begin_entry() {
   const auto header = std::exchange(header_, {});
   if (header.find_first_not_of('\0') == header.npos) {
@@ -139,6 +144,7 @@ void TarReader::read_records(std::string_view text) {
   }
 }
 
+/// Ends the content of an entry, and keeps what it says about the next entry.
 void TarReader::end_body() {
   const auto text = std::exchange(text_, {});
   switch (std::exchange(kind_, 0)) {

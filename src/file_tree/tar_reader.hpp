@@ -22,8 +22,8 @@ class ArchiveError : public core::EnvironmentError {
 };
 
 /// Throws ArchiveError, whose message has the reason.
-[[noreturn]] inline void refuse(const std::string& why) {
-  throw ArchiveError("cannot unpack the archive: " + why);
+[[noreturn]] inline void refuse(const std::string& reason) {
+  throw ArchiveError("cannot unpack the archive: " + reason);
 }
 
 /// Bounds of an archive, and how exact its form has to be.

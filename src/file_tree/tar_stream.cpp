@@ -13,7 +13,8 @@
 namespace pipeline::file_tree {
 namespace {
 
-constexpr std::size_t piece_size = 64 * 1024;  // Whole blocks.
+/// Bytes; a multiple of tar's block size, so that only the last piece of a file needs padding.
+constexpr std::size_t piece_size = 64 * 1024;
 
 /// Writes the header of one entry or one piece of its content each time the reader asks for more.
 class TarStream {
@@ -57,7 +58,7 @@ class TarStream {
       pending_ += *file.content + tar_padding(header.size);
   }
 
-  /// Returns the file's size.
+  /// Opens the file, and returns its size.
   std::uint64_t open(const std::filesystem::path& file) {
     content_ = std::ifstream(file, std::ios::binary);
     std::error_code error;

@@ -29,9 +29,9 @@ struct ContextFile {
 /// Fills the buffer and returns the number of bytes written; 0 at the end.
 using TarSource = std::function<std::size_t(std::span<char>)>;
 
-/// Returns a reproducible tar of the files: owner root, times 0. Each file is read
-/// when its entry is sent. A file that became shorter meanwhile is padded with zeros; a file that
-/// cannot be read throws EnvironmentError.
+/// Returns a reproducible tar of the files: owner root, times 0. Each file is read when its entry
+/// is sent. A file that became shorter meanwhile is padded with zeros. For a file that cannot be
+/// read, the source throws EnvironmentError.
 TarSource tar_stream(std::vector<ContextFile> files);
 
 }  // namespace pipeline::file_tree

@@ -15,7 +15,7 @@ std::string octal(std::uint64_t value, int digits) {
   return text;
 }
 
-/// Returns a header whose values fit.
+/// Returns the block of a header whose values fit into its fields.
 std::string ustar_header(const TarHeader& header) {
   std::string block(tar_block, '\0');
   const auto put = [&](std::size_t offset, std::string_view text) {
@@ -38,7 +38,7 @@ std::string ustar_header(const TarHeader& header) {
   return block;
 }
 
-/// Returns `LENGTH KEY=VALUE\n`; the length includes itself.
+/// Returns a pax record, `LENGTH KEY=VALUE\n`. The length includes its own digits.
 std::string record(const std::string& key, const std::string& value) {
   const auto rest = key.size() + value.size() + 3;
   auto length = rest + std::to_string(rest).size();

@@ -24,8 +24,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t buffer_size = 1 << 20;
-/// Components of the paths that a link leads through by way of other links.
+/// Maximum number of path components that are followed if a link leads through other links.
 constexpr std::size_t max_chain_steps = 250;
+constexpr int max_links = 40;  // As Linux has it.
 
 [[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
                               const std::string& advice) {
@@ -40,7 +41,8 @@ void add_components(std::deque<std::string>& components, const std::string& path
 
 enum class LinkEnd { inside, outside, loop };
 
-/// @param last the target of the last link on the way
+/// Returns where a link ends.
+/// @param last receives the target of the last link on the way
 LinkEnd follow(const fs::path& root, const std::string& link, const FolderNames& names,
                std::string& last) {
   // Resolves the path as the kernel does and checks at each component that it is below `root`. The
@@ -66,13 +68,14 @@ LinkEnd follow(const fs::path& root, const std::string& link, const FolderNames&
     } else {
       last = relative_target((place / component).string(), target.string(), names);
       if (last.starts_with('/')) return LinkEnd::outside;
-      if (++links > 40) return LinkEnd::loop;
+      if (++links > max_links) return LinkEnd::loop;
       add_components(rest, last);
     }
   }
   return LinkEnd::inside;
 }
 
+/// Throws ContentError for a link that leaves the folder, or leads back to itself.
 void check_link(const fs::path& root, const TreeNode& node, const FolderNames& names) {
   std::string last;
   const auto end = follow(root, node.path, names, last);
@@ -120,11 +123,11 @@ std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
   if (!open) throw core::system_error("cannot read " + file.string(), errno);
   std::uint64_t holes = 0;
   for (off_t at = 0; at < status.st_size;) {
-    const auto placeholder = ::lseek(open.get(), at, SEEK_HOLE);
-    if (placeholder < 0 || placeholder >= status.st_size) break;
-    const auto data = ::lseek(open.get(), placeholder, SEEK_DATA);
-    const auto end = data < 0 ? status.st_size : data;  // ENXIO: a hole extends to the end.
-    holes += static_cast<std::uint64_t>(end - placeholder);
+    const auto hole = ::lseek(open.get(), at, SEEK_HOLE);
+    if (hole < 0 || hole >= status.st_size) break;
+    const auto data = ::lseek(open.get(), hole, SEEK_DATA);
+    const auto end = data < 0 ? status.st_size : data;  // ENXIO: the hole extends to the end.
+    holes += static_cast<std::uint64_t>(end - hole);
     at = end;
   }
   return holes;
@@ -170,7 +173,7 @@ std::vector<TreeNode> scan_tree(const fs::path& root, const FolderNames& names) 
         check_link(root, node, names);
       } else {
         refuse_node(entries->path(), "it is a socket, a pipe or a device",
-                    "write files, folders and links only");
+                    "remove it: only files, folders and links can be kept");
       }
       nodes.push_back(std::move(node));
     }
@@ -186,7 +189,7 @@ void rewrite_links(const fs::path& root, const std::vector<TreeNode>& nodes) {
   for (const auto& node : nodes) {
     const auto link = root / node.path;
     if (node.kind != TreeNode::Kind::link || fs::read_symlink(link) == node.target) continue;
-    ::chmod(link.parent_path().c_str(), 0755);  // The step may have taken away its own right.
+    ::chmod(link.parent_path().c_str(), 0755);  // The step may have removed write permission.
     if (::unlink(link.c_str()) != 0 || ::symlink(node.target.c_str(), link.c_str()) != 0)
       throw core::system_error("cannot make the link " + link.string(), errno);
   }
@@ -239,9 +242,9 @@ void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::pat
 
 namespace {
 
-/// Makes the empty file `to` share the blocks of `from`, and returns its size; nothing for a small
-/// file, and if the file system cannot do that. A copy by the kernel would not be faster than one
-/// that is hashed on its way.
+/// Makes the empty file `to` share the blocks of `from`, and returns its size. Returns nothing for
+/// a small file, and if the file system cannot share blocks. A copy by the kernel would not be
+/// faster than a copy that is hashed on its way.
 std::optional<std::uint64_t> share_blocks(int from, int to) {
   constexpr off_t min_bytes = 64 << 10;
   struct stat status {};
@@ -272,10 +275,10 @@ core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned 
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw core::system_error("cannot read " + source.string(), errno);
     if (count == 0) break;
-    const std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
-    hasher.update(rest);
-    total += rest.size();
-    core::write_fully(to.get(), rest, target);
+    const std::string_view chunk(buffer.get(), static_cast<std::size_t>(count));
+    hasher.update(chunk);
+    total += chunk.size();
+    core::write_fully(to.get(), chunk, target);
   }
   if (bytes) *bytes = total;
   if (copied) *copied += total;

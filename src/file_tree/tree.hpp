@@ -40,8 +40,9 @@ void check_holes(const std::filesystem::path& path, std::uint64_t holes);
 /// The absolute paths that a folder has, or had for the step that wrote it.
 using FolderNames = std::vector<std::filesystem::path>;
 
-/// Returns the target of a link below a folder; one that begins with a name of the folder becomes
-/// relative.
+/// Returns the target of a link below a folder. A target that begins with a name of the folder
+/// becomes relative to the link.
+/// @param link path of the link, relative to the folder
 std::string relative_target(const std::string& link, const std::string& target,
                             const FolderNames& names);
 
@@ -55,7 +56,7 @@ bool stays_inside(const std::filesystem::path& root, const std::string& link,
 /// @param names a link's absolute target below one of them is returned as a relative one
 std::vector<TreeNode> scan_tree(const std::filesystem::path& root, const FolderNames& names = {});
 
-/// Makes the links below `root` what scan_tree() has returned.
+/// Gives the links below `root` the targets that scan_tree() has returned.
 void rewrite_links(const std::filesystem::path& root, const std::vector<TreeNode>& nodes);
 
 /// Returns the digest of a folder with these contents, sorted by path. It never equals the digest
@@ -67,13 +68,15 @@ void hash_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes);
 
 /// Copies the nodes from `root` into the empty folder `target` and fills their digests with those
 /// of the copied bytes.
-/// @param copied is raised by the bytes that were copied, because the files share no blocks
+/// @param copied increased by the bytes of files that had to be copied, because the file system
+/// cannot let files share blocks
 void copy_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes,
                const std::filesystem::path& target, std::uint64_t* copied = nullptr);
 
 /// Copies a file and returns the digest of the copied bytes. The target must not exist.
 /// @param mode mode of the new file, less the umask
-/// @param copied same as for copy_tree()
+/// @param bytes  receives the size of the file
+/// @param copied as for copy_tree()
 core::Digest copy_file(const std::filesystem::path& source, const std::filesystem::path& target,
                        unsigned mode, std::uint64_t* bytes = nullptr,
                        std::uint64_t* copied = nullptr);

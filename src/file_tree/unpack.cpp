@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t max_winding_links = 1'000;
 
-/// Quotes an archive's name for messages: it can be long or contain control characters.
+/// Quotes a name of the archive for messages: the name can be long or contain control characters.
 std::string in_quotes(std::string_view name) {
   constexpr std::size_t max_shown = 200;
   return "'" + core::printable(std::string(name.substr(0, max_shown))) +
@@ -34,14 +34,15 @@ std::string in_quotes(std::string_view name) {
 /// Returns the path below the target, without the first component; empty for the target itself.
 std::string path_of(const std::string& name, const std::filesystem::path& target) {
   std::string path;
-  bool first = true;
+  bool is_first = true;
   for (std::size_t begin = 0; begin <= name.size();) {
     const auto end = std::min(name.find('/', begin), name.size());
     const auto part = std::string_view(name).substr(begin, end - begin);
     if (part == ".." || (begin == 0 && part.empty()))
       refuse("the name " + in_quotes(name) + " leaves the folder that it should be in");
-    if (!part.empty() && part != "." && !first) path.append(path.empty() ? "" : "/").append(part);
-    first = false;
+    if (!part.empty() && part != "." && !is_first)
+      path.append(path.empty() ? "" : "/").append(part);
+    is_first = false;
     begin = end + 1;
   }
   if (target.native().size() + 1 + path.size() >= PATH_MAX)
@@ -52,12 +53,14 @@ std::string path_of(const std::string& name, const std::filesystem::path& target
 struct Split {
   std::string folder, name;
 };
+/// Splits a path into its folder, which may be empty, and its last component.
 Split split(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == path.npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+/// Where a link leads. winding: its text does not show that, because of a `..` after a name.
 enum class Way { inside, outside, winding };
 
 /// Classifies a link's target by its text. All folders above the link are real, so leading `..` can
@@ -124,7 +127,7 @@ void Unpacker::begin(const TarReader::Entry& entry) {
 }
 
 void Unpacker::make_folder(const std::string& path, unsigned mode) {
-  // The owner, the user of this process, must be able to read, write and remove it.
+  // The owner, the user of this process, must be able to read, write and remove the folder.
   if (::mkdirat(parent_of(path), split(path).name.c_str(), (mode & 0777) | 0700) != 0)
     throw core::system_error("cannot make the folder " + in_quotes(path), errno);
 }

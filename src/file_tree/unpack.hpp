@@ -21,13 +21,13 @@ namespace pipeline::file_tree {
 /// folders.
 class Unpacker final : private TarReader::Sink {
  public:
-  /// @param target an empty folder; the first component of each name in the tar stands for it
   /// Throws EnvironmentError if the target cannot be opened.
+  /// @param target an empty folder; the first component of each name in the tar stands for it
   /// @param name the absolute path that the folder had where the tar was made; empty: not known
   explicit Unpacker(std::filesystem::path target, TarLimits limits = {},
                     const std::filesystem::path& name = {});
   /// Unpacks the next bytes. Throws ArchiveError for input that is not a tar, exceeds the limits or
-  /// must not be unpacked; EnvironmentError for a full disk and the like.
+  /// must not be unpacked, and EnvironmentError for failures of the disk.
   void feed(std::string_view bytes) { reader_.feed(bytes); }
   /// Ends the stream. Throws as feed() does, also if the tar was truncated.
   void finish();
@@ -50,7 +50,7 @@ class Unpacker final : private TarReader::Sink {
   core::Descriptor parent_;  ///< The folder of the last entry.
   std::string parent_path_;  ///< Path of `parent_` below the target.
   core::Descriptor file_;    ///< The file whose content is arriving.
-  std::string file_name_;
+  std::string file_name_;    ///< Path of `file_` below the target.
   std::vector<std::string>
       winding_links_;  ///< Links that can be checked only when the whole folder is unpacked.
 };

@@ -71,9 +71,9 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
                                          const std::vector<Unit>& units) {
   std::vector<const Unit*> found;
   for (const auto& unit : units) {
-    const bool same = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
-                                   : unit.uuid.starts_with(wanted.uuid);
-    if (same) found.push_back(&unit);
+    const bool is_named = wanted.index ? unit.index == *wanted.index && unit.slice == wanted.mig
+                                       : unit.uuid.starts_with(wanted.uuid);
+    if (is_named) found.push_back(&unit);
     if (unit.uuid == wanted.uuid) return &unit;
   }
   if (found.size() == 1) return found[0];
@@ -83,9 +83,9 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
                     "asks for " + text + ", which is the beginning of more than one GPU's UUID",
                     {"they are: " + core::joined(found, ", ", &Unit::uuid)},
                     "write more characters of the UUID"};
-  const auto device = std::ranges::find_if(inventory.devices, [&](const Device& one) {
-    return wanted.index ? one.index == *wanted.index
-                        : !one.uuid.empty() && one.uuid.starts_with(wanted.uuid);
+  const auto device = std::ranges::find_if(inventory.devices, [&](const Device& each) {
+    return wanted.index ? each.index == *wanted.index
+                        : !each.uuid.empty() && each.uuid.starts_with(wanted.uuid);
   });
   if (device != inventory.devices.end() && device->mig && !wanted.mig && !device->slices.empty()) {
     const auto first =
@@ -99,11 +99,11 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
         "name a slice, as `" + first + "`"};
   }
   const auto* kind = !wanted.index ? "the GPU with the UUID " : wanted.mig ? "MIG device " : "GPU ";
-  const bool there = device != inventory.devices.end() && !(wanted.mig && device->mig);
-  const auto* why = there                        ? "cannot be used"
-                    : inventory.machines.empty() ? "this machine does not have"
-                                                 : "none of the machines has";
-  return Shortage{"gpu-unknown", "asks for " + (kind + text) + ", which " + why,
+  const bool exists = device != inventory.devices.end() && !(wanted.mig && device->mig);
+  const auto* reason = exists                       ? "cannot be used"
+                       : inventory.machines.empty() ? "this machine does not have"
+                                                    : "none of the machines has";
+  return Shortage{"gpu-unknown", "asks for " + (kind + text) + ", which " + reason,
                   listed(inventory, units), ""};
 }
 

@@ -41,10 +41,11 @@ struct Shortage {
   std::string message;
   std::vector<std::string> notes;
   std::string suggestion;
-  bool of_machine =
-      false;  ///< The machine has no driver or no GPU; the user's file can be correct.
+  /// The machine has no driver or no GPU; the user's file can be correct.
+  bool of_machine = false;
 };
 
+/// Returns the units that a step with this request may get, and how many of them it needs.
 std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,
                                          const Inventory& inventory);
 

@@ -27,6 +27,8 @@ std::optional<Version> cuda_of_driver(const Version& driver) {
   return cuda;
 }
 
+/// Returns the table's row for a compute capability, or for the nearest lower one of the same major
+/// version; null if there is none.
 const tables::Architecture* architecture_of(const settings::ComputeCapability& capability) {
   const tables::Architecture* best = nullptr;
   for (const auto& row : tables::architecture_table)
@@ -47,7 +49,7 @@ class Check {
   }
 
  private:
-  void find(core::Severity severity, std::string code, std::string message, std::string advice) {
+  void report(core::Severity severity, std::string code, std::string message, std::string advice) {
     findings_.push_back({severity, std::move(code), std::move(message), std::move(advice)});
   }
 
@@ -63,37 +65,37 @@ class Check {
     const Wheel *carries = of_kind(Wheel::Kind::carries), *needs = of_kind(Wheel::Kind::needs);
     for (const Wheel& cpu : facts_.wheels) {
       if (cpu.kind != Wheel::Kind::cpu || carries || (needs && image_has_cuda())) continue;
-      // A package without GPU code beside one that has some is not a mistake. A CPU build of a
-      // package that usually has GPU code is one.
-      if (image_has_cuda() && cpu.package != "torch" && cpu.package != "jax" &&
-          cpu.package != "tensorflow-cpu")
-        continue;
-      const bool by_index = cpu.because.starts_with("the index");
-      find(core::Severity::warning, "cuda-missing",
-           "`" + cpu.requirement + "` is without CUDA (" + cpu.because +
-               "): the step has a GPU and will not see any boost from it",
-           cpu.instead.empty() ? "install a build with CUDA"
-           : by_index          ? "remove that index, or take one of CUDA such as "
-                                 "https://download.pytorch.org/whl/cu121"
-                               : "require `" + cpu.instead + "`");
+      // If the image has CUDA, a package without GPU code is not a mistake, unless it is the CPU
+      // build of a package that usually has GPU code.
+      const bool is_cpu_build =
+          cpu.package == "torch" || cpu.package == "jax" || cpu.package == "tensorflow-cpu";
+      if (image_has_cuda() && !is_cpu_build) continue;
+      const bool is_of_index = cpu.because.starts_with("the index");
+      report(core::Severity::warning, "cuda-missing",
+             "`" + cpu.requirement + "` is without CUDA (" + cpu.because +
+                 "): the step has a GPU and will not see any boost from it",
+             cpu.instead.empty() ? "install a build with CUDA"
+             : is_of_index       ? "remove that index, or take one of CUDA such as "
+                                   "https://download.pytorch.org/whl/cu121"
+                                 : "require `" + cpu.instead + "`");
       return;
     }
-    if (carries || !facts_.cuda || facts_.cuda->has != ImageCuda::Has::no || facts_.may_bring_cuda)
-      return;
+    const bool lacks_cuda = facts_.cuda && facts_.cuda->has == ImageCuda::Has::no;
+    if (carries || !lacks_cuda || facts_.may_bring_cuda) return;
     if (needs)
-      return find(
+      return report(
           core::Severity::warning, "cuda-missing",
           "`" + needs->requirement + "` needs CUDA's libraries, but the image " + facts_.image +
               " has none: the step has a GPU and will not see any boost from it",
           (needs->instead.empty() ? std::string() : "require `" + needs->instead + "`, or ") +
               "set `parent_image` to " + suggested_image(needs->cuda));
-    find(core::Severity::warning, "cuda-missing",
-         "the image " + facts_.image +
-             " has no CUDA, and no requirement installs it: the step has a GPU and will "
-             "not see any boost from it",
-         "set `parent_image` to one with CUDA, such as "
-         "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or " +
-             suggested_image({}) + ", or require `torch`");
+    report(core::Severity::warning, "cuda-missing",
+           "the image " + facts_.image +
+               " has no CUDA, and no requirement installs it: the step has a GPU and will "
+               "not see any boost from it",
+           "set `parent_image` to one with CUDA, such as "
+           "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or " +
+               suggested_image({}) + ", or require `torch`");
   }
 
   static std::string suggested_image(const std::optional<Version>& cuda) {
@@ -114,11 +116,12 @@ class Check {
     if (!image.require.empty()) {
       const auto verdict = check_require_cuda(image.require, driver_facts());
       if (verdict.kind == RequireVerdict::Kind::unsatisfied)
-        find(core::Severity::error, "cuda-driver",
-             name + " would not start here: its NVIDIA_REQUIRE_CUDA demands `" + verdict.condition +
-                 "`" + (host_.driver ? ", and the driver is " + host_.driver->text() : ""),
-             "update the driver, take an image of an older CUDA, or set NVIDIA_DISABLE_REQUIRE=1 "
-             "in `runtime_environment` if you know that it works");
+        report(core::Severity::error, "cuda-driver",
+               name + " would not start here: its NVIDIA_REQUIRE_CUDA demands `" +
+                   verdict.condition + "`" +
+                   (host_.driver ? ", and the driver is " + host_.driver->text() : ""),
+               "update the driver, take an image of an older CUDA, or set NVIDIA_DISABLE_REQUIRE=1 "
+               "in `runtime_environment` if you know that it works");
       if (verdict.kind == RequireVerdict::Kind::satisfied && image.version)
         check_gpu(name, *image.version, core::Severity::warning);
       if (verdict.kind == RequireVerdict::Kind::satisfied ||
@@ -138,20 +141,19 @@ class Check {
             name, *wheel.cuda, "take a build for CUDA",
             wheel.package == "torch" ? std::optional<core::Severity>() : core::Severity::warning);
     }
-    if (!wheel.cuda || !image_has_cuda() || !facts_.cuda->version ||
-        wheel.cuda->major() == facts_.cuda->version->major())
-      return;
+    const bool are_known = wheel.cuda && image_has_cuda() && facts_.cuda->version;
+    if (!are_known || wheel.cuda->major() == facts_.cuda->version->major()) return;
     const std::string drift = name + " is built for CUDA " + wheel.cuda->text() +
                               ", and the image " + facts_.image + " has " +
                               facts_.cuda->version->text();
     if (wheel.kind == Wheel::Kind::needs)
-      find(core::Severity::warning, "cuda-mismatch", drift + ": its libraries will not be found",
-           "set `parent_image` to an image of CUDA " + wheel.cuda->first(2).text());
+      report(core::Severity::warning, "cuda-mismatch", drift + ": its libraries will not be found",
+             "set `parent_image` to an image of CUDA " + wheel.cuda->first(2).text());
     else if (facts_.cuda->is_development)
-      find(core::Severity::warning, "cuda-mismatch",
-           drift + ": extensions that the image's compiler builds will not fit",
-           "set `parent_image` to an image of CUDA " + wheel.cuda->first(2).text() +
-               ", or take a build for CUDA " + facts_.cuda->version->first(2).text());
+      report(core::Severity::warning, "cuda-mismatch",
+             drift + ": extensions that the image's compiler builds will not fit",
+             "set `parent_image` to an image of CUDA " + wheel.cuda->first(2).text() +
+                 ", or take a build for CUDA " + facts_.cuda->version->first(2).text());
   }
 
   DriverFacts driver_facts() const {
@@ -167,21 +169,21 @@ class Check {
                   std::optional<core::Severity> gpu_severity) {
     const tables::Toolkit* toolkit = toolkit_of(cuda);
     if (host_.driver && toolkit) {
-      const std::string has = what + " has CUDA " + cuda.text() + ", which needs driver ",
+      const std::string need = what + " has CUDA " + cuda.text() + ", which needs driver ",
                         driver = host_.driver->text();
       const auto supported = cuda_of_driver(*host_.driver);
       std::string advice = "update the driver to " + std::string(toolkit->own_driver) + " or newer";
       if (supported) advice += ", or " + alternative + " " + supported->text() + " or older";
       if (*host_.driver < version(toolkit->minimum_driver))
-        return find(core::Severity::error, "cuda-driver",
-                    has + toolkit->minimum_driver + " or newer; this machine's is " + driver,
-                    std::move(advice));
+        return report(core::Severity::error, "cuda-driver",
+                      need + toolkit->minimum_driver + " or newer; this machine's is " + driver,
+                      std::move(advice));
       if (*host_.driver < version(toolkit->own_driver) && cuda.parts.size() > 1)
-        find(core::Severity::warning, "cuda-driver",
-             what + " has CUDA " + cuda.text() + ", which came with driver " + toolkit->own_driver +
-                 "; this machine's is " + driver +
-                 ": code that is compiled at its start (PTX), and newer functions, will fail",
-             std::move(advice));
+        report(core::Severity::warning, "cuda-driver",
+               what + " has CUDA " + cuda.text() + ", which came with driver " +
+                   toolkit->own_driver + "; this machine's is " + driver +
+                   ": code that is compiled at its start (PTX), and newer functions, will fail",
+               std::move(advice));
     } else if (host_.driver && cuda.major() > version(tables::toolkit_table.back().cuda).major()) {
       return;  // Newer than this table.
     }
@@ -197,12 +199,12 @@ class Check {
           "GPUs of compute capability " + capability.text() + " (" + architecture->name + ")";
       if (cuda.parts.size() > 1 &&
           cuda < version(architecture->first_cuda).first(cuda.parts.size()))
-        return find(
+        return report(
             severity, "cuda-gpu",
             what + " has CUDA " + cuda.text() + ", which has no code for the machine's " + gpu,
             "take one of CUDA " + std::string(architecture->first_cuda) + " or newer");
       if (architecture->dropped_in && cuda.major() >= architecture->dropped_in)
-        return find(
+        return report(
             severity, "cuda-gpu",
             what + " has CUDA " + cuda.text() + ", which no longer supports the machine's " + gpu,
             "take one of CUDA " + std::to_string(architecture->dropped_in - 1) + " or older");
@@ -214,20 +216,20 @@ class Check {
       const tables::TorchFloor* floor = nullptr;
       for (const auto& row : tables::torch_floors)
         if (row.major <= capability.major) floor = &row;
-      const bool too_old = floor && wheel.version && *wheel.version < version(floor->torch);
-      const bool wrong_cuda =
+      const bool is_too_old = floor && wheel.version && *wheel.version < version(floor->torch);
+      const bool has_old_cuda =
           floor && wheel.cuda && wheel.cuda->parts.size() > 1 && *wheel.cuda < version(floor->cuda);
-      if (too_old || wrong_cuda) {
+      if (is_too_old || has_old_cuda) {
         const std::string cuda = version(floor->cuda).text();
         std::string tag = cuda;
         std::erase(tag, '.');
-        return find(core::Severity::error, "cuda-gpu",
-                    "`" + wheel.requirement + "`" +
-                        (wheel.cuda ? " (CUDA " + wheel.cuda->text() + ")" : "") +
-                        " has no code for the machine's GPUs of compute capability " +
-                        capability.text(),
-                    "take torch " + std::string(floor->torch) + " or newer with CUDA " + cuda +
-                        " or newer, as from https://download.pytorch.org/whl/cu" + tag);
+        return report(core::Severity::error, "cuda-gpu",
+                      "`" + wheel.requirement + "`" +
+                          (wheel.cuda ? " (CUDA " + wheel.cuda->text() + ")" : "") +
+                          " has no code for the machine's GPUs of compute capability " +
+                          capability.text(),
+                      "take torch " + std::string(floor->torch) + " or newer with CUDA " + cuda +
+                          " or newer, as from https://download.pytorch.org/whl/cu" + tag);
       }
       if (wheel.cuda) {
         const std::size_t before = findings_.size();

@@ -24,6 +24,7 @@ struct GpuHost {
       capabilities;  ///< Compute capabilities of the GPUs that the step may get.
 };
 
+/// What a step brings along: its image and Python packages.
 struct CudaFacts {
   std::string image;  ///< Name of the image for messages; empty if the step runs without an image.
   std::optional<ImageCuda> cuda;  ///< Unset if there is no image or its CUDA is unknown.
@@ -40,6 +41,7 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
+/// Returns what does not fit together; nothing is reported about facts that are unknown.
 std::vector<Finding> check_compatibility(const CudaFacts& facts, const GpuHost& host);
 
 /// Returns the CUDA versions that run on the host, for messages; empty if its driver is unknown.

@@ -277,6 +277,7 @@ std::string captured(std::string_view text, const std::string& lowered, std::str
   return found;
 }
 
+/// Returns the explanation of the first row that matches. @param lowered `text` in lower case
 template <std::size_t size>
 std::optional<GpuTrouble> look_up(const std::array<Row, size>& rows, std::string_view text,
                                   const std::string& lowered) {

@@ -14,11 +14,16 @@
 namespace pipeline::gpu {
 
 struct GpuSums {
-  double time = 0, used = 0;  ///< Bytes are multiplied by their time.
-  double load_time = 0, load = 0, peak_load = 0;
-  std::uint64_t peak_used = 0, memory = 0;
+  double time = 0;       ///< Sum of the samples' weights.
+  double used = 0;       ///< Sum of used bytes times weight.
+  double load_time = 0;  ///< Sum of the weights of samples with a load.
+  double load = 0;       ///< Sum of load times weight.
+  double peak_load = 0;
+  std::uint64_t peak_used = 0, memory = 0;  ///< Bytes; `memory` is the GPU's size.
 
+  /// Adds a sample.
   /// @param weight time for which the sample stands
+  /// @param share the GPU's load, 0 to 1; unset if not known
   void add(double weight, std::optional<double> share, std::uint64_t memory_used,
            std::uint64_t memory_of_all) {
     time += weight;
@@ -38,6 +43,7 @@ struct GpuSums {
   }
 };
 
+/// Returns the means and peaks of the samples.
 inline core::GpuUsage usage_of(std::string uuid, const GpuSums& sums) {
   const auto mean = sums.mean_load();
   return {.uuid = std::move(uuid),

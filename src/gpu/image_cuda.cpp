@@ -31,6 +31,7 @@ std::optional<Version> cuda_within(std::string_view text) {
     if (!version) continue;
     const unsigned number = version->parts.front();
     if (version->parts.size() > 1) return version;
+    // `cu118` is 11.8, and `cu80` is 8.0, the oldest version that is known here; `cuda12` is 12.
     if (number >= 80 && number < 1000) return Version{{number / 10, number % 10}, {}};
     if (number < 80 && number >= 8) return Version{{number}, {}};
   }
@@ -41,6 +42,7 @@ struct Name {
   std::string repository, tag;
 };
 
+/// Splits a reference into repository and tag; a digest is dropped.
 Name split(std::string_view reference) {
   reference = reference.substr(0, reference.find('@'));
   const auto colon = reference.rfind(':');
@@ -49,11 +51,13 @@ Name split(std::string_view reference) {
   return {std::string(reference.substr(0, colon)), std::string(reference.substr(colon + 1))};
 }
 
+/// Returns true if the repository has this name, on any registry.
 bool is_repository(const std::string& repository, std::string_view name) {
   return repository == name || (repository.size() > name.size() && repository.ends_with(name) &&
                                 repository[repository.size() - name.size() - 1] == '/');
 }
 
+/// Fills in what the image's name and tag tell.
 void read_name(std::string_view reference, ImageCuda& image) {
   const auto [repository, tag] = split(reference);
   image.is_development = tag.find("devel") != std::string::npos;
@@ -88,6 +92,7 @@ void read_name(std::string_view reference, ImageCuda& image) {
     image.has = ImageCuda::Has::no;
 }
 
+/// Fills in what the image's variables and labels tell, which take precedence.
 void read_config(const ImageConfig& config, ImageCuda& image) {
   const auto value = [](const StringMap& map, const std::string& key) {
     const auto found = map.find(key);
@@ -102,17 +107,19 @@ void read_config(const ImageConfig& config, ImageCuda& image) {
     image.source = source;
     return true;
   };
-  const bool known =
+  const bool is_known =
       take(value(config.environment, "CUDA_VERSION"), "CUDA_VERSION") ||
       take(value(config.labels, "com.nvidia.cuda.version"), "com.nvidia.cuda.version") ||
       take(value(config.environment, "NV_CUDA_CUDART_VERSION"), "NV_CUDA_CUDART_VERSION");
-  const bool traces =
+  const bool has_traces =
       !image.require.empty() ||
       value(config.environment, "PATH").find("/cuda") != std::string::npos ||
       value(config.environment, "LD_LIBRARY_PATH").find("/cuda") != std::string::npos ||
       config.environment.contains("NVIDIA_VISIBLE_DEVICES");
-  if (known || traces) image.has = ImageCuda::Has::yes;
-  if (!known && !traces && image.has == ImageCuda::Has::unknown) image.has = ImageCuda::Has::no;
+  if (is_known || has_traces)
+    image.has = ImageCuda::Has::yes;
+  else if (image.has == ImageCuda::Has::unknown)
+    image.has = ImageCuda::Has::no;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct ImageConfig {
 };
 
 struct ImageCuda {
-  enum class Has { yes, no, unknown };
+  enum class Has { yes, no, unknown };  ///< Whether the image has CUDA's libraries.
   Has has = Has::unknown;
   std::optional<Version> version;
   std::string source;   ///< Origin of the version: `its tag`, `CUDA_VERSION`, a label's name.
@@ -36,6 +36,7 @@ struct ImageCuda {
 /// Returns true if these variables disable the images' driver requirements.
 bool disables_require(const StringMap& environment);
 
+/// Returns what is known about CUDA in the image.
 /// @param config unset if the image is not available locally
 ImageCuda image_cuda(std::string_view reference, const std::optional<ImageConfig>& config);
 

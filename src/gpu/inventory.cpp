@@ -70,7 +70,7 @@ struct Machine::Nvml {
     return nullptr;
   }
 
-  std::string words(Return code) const {
+  std::string error_text(Return code) const {
     auto* function = find<const char*(Return)>({"nvmlErrorString"});
     const char* text = function ? function(code) : nullptr;
     return text ? text : "NVML error " + std::to_string(code);
@@ -118,18 +118,19 @@ struct Machine::Nvml {
 
   std::vector<Process> processes(Handle device) const {
     std::vector<Process> found;
-    const auto all = [&](const std::string& base, bool graphics) {
+    const auto add = [&](const std::string& base, bool graphics) {
       for (const auto* suffix : {"_v3", "_v2"})
         if (::dlsym(library, (base + suffix).c_str()))
           return processes<ProcessV2>((base + suffix).c_str(), device, graphics, found);
       processes<ProcessV1>(base.c_str(), device, graphics, found);
     };
-    all("nvmlDeviceGetComputeRunningProcesses", false);
-    all("nvmlDeviceGetGraphicsRunningProcesses", true);
+    add("nvmlDeviceGetComputeRunningProcesses", false);
+    add("nvmlDeviceGetGraphicsRunningProcesses", true);
     return found;
   }
 
-  /// Counts as nvidia-smi does, without memory that the driver reserves (0.6 GiB on an H200).
+  /// Returns the device's memory as nvidia-smi counts it: without memory that the driver reserves
+  /// (0.6 GiB on an H200).
   Bytes memory(Handle device, Bytes* used = nullptr) const {
     MemoryV2 info{.version = memory_version};
     auto* function = find<Return(Handle, MemoryV2*)>({"nvmlDeviceGetMemoryInfo_v2"});
@@ -138,7 +139,7 @@ struct Machine::Nvml {
     if (used) *used = info.total - std::min(info.total, info.free + info.reserved);
     return info.total;
   }
-  /// Memory by the function that drivers before 510 have.
+  /// Returns the device's memory by the function that drivers before 510 have.
   Bytes memory_v1(Handle device, Bytes* used) const {
     Memory info{};
     auto* function = find<Return(Handle, Memory*)>({"nvmlDeviceGetMemoryInfo"});
@@ -179,7 +180,7 @@ struct Machine::Nvml {
         {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
     const auto code = handle_of ? handle_of(index, &handle) : function_not_found;
     if (code != success) {
-      device.trouble = words(code);
+      device.trouble = error_text(code);
       return device;
     }
     device.uuid = text("nvmlDeviceGetUUID", handle);
@@ -194,9 +195,8 @@ struct Machine::Nvml {
     if (auto* function = find<Return(Handle, int*, int*)>({"nvmlDeviceGetCudaComputeCapability"});
         function && function(handle, &major, &minor) == success)
       device.capability = {static_cast<unsigned>(major), static_cast<unsigned>(minor)};
-    const unsigned mode = number("nvmlDeviceGetComputeMode",
-                                 // Value 1, exclusive to a thread, was removed in CUDA 8.
-                                 handle);
+    // The value 1, exclusive to a thread, was removed in CUDA 8.
+    const unsigned mode = number("nvmlDeviceGetComputeMode", handle);
     device.mode = mode == 2 ? ComputeMode::prohibited
                   : mode    ? ComputeMode::exclusive
                             : ComputeMode::shared;
@@ -240,7 +240,7 @@ Machine::Machine() {
     nvml_ = std::move(nvml);
     return;
   }
-  const auto words = "NVIDIA's driver does not answer: " + nvml->words(code);
+  const auto words = "NVIDIA's driver does not answer: " + nvml->error_text(code);
   switch (code) {
     case driver_not_loaded:
       unavailable_ =
@@ -286,7 +286,7 @@ Inventory Machine::read() {
   auto* counted = nvml_->find<Return(unsigned*)>({"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"});
   if (const auto code = counted ? counted(&count) : function_not_found; code != success) {
     inventory.unavailable =
-        Unavailable{"NVIDIA's driver does not list its GPUs: " + nvml_->words(code),
+        Unavailable{"NVIDIA's driver does not list its GPUs: " + nvml_->error_text(code),
                     {"`nvidia-smi` may say more"}};
     return inventory;
   }

@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_lock_file = 4 << 20;  // Every user may write into the files.
 constexpr mode_t for_all = 0666, sticky_for_all = 01777;
 
+/// Returns true for a folder in which every user can create files, but remove only their own.
 bool is_for_all(const fs::path& folder) {
   struct stat info {};
   return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
@@ -58,6 +59,7 @@ void write_all(int file, const std::string& text, const fs::path& path) {
     throw core::system_error("cannot write " + path.string(), errno);
 }
 
+/// Returns a write lock on the whole file, for fcntl().
 struct flock whole_file() {
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -73,14 +75,14 @@ bool is_locked(int file) {
   return ::fcntl(file, F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
 }
 
-/// MIG devices of drivers before 470 are called `MIG-GPU-UUID/1/0`.
+/// Replaces slashes: MIG devices of drivers before 470 are called `MIG-GPU-UUID/1/0`.
 std::string file_name_of(std::string uuid) {
   std::ranges::replace(uuid, '/', '_');
   return uuid;
 }
 
 /// Returns true for a process that a signal has stopped (Ctrl-Z), which does not take the GPUs that
-/// it is granted. False where no process has this number, as for a process in another PID
+/// it is granted. Returns false if no process has this number here, as for a process in another PID
 /// namespace.
 bool is_stopped(pid_t pid) {
   const auto fields = core::process_fields(pid);
@@ -142,12 +144,12 @@ std::pair<std::uint64_t, std::string_view> order_of(const LockEntry& entry) {
 }
 
 std::string to_string(const HolderInfo& holder) {
-  const std::string whose = "step '" + holder.step + "' of run " + holder.run;
+  const std::string step_text = "step '" + holder.step + "' of run " + holder.run;
   const std::string user = holder.user.empty() ? "" : ", user " + holder.user;
   if (holder.gone)
-    return "a process that " + whose + " has left behind (its driver, pid " +
+    return "a process that " + step_text + " has left behind (its driver, pid " +
            std::to_string(holder.pid) + user + ", is dead)";
-  return whose + " (pid " + std::to_string(holder.pid) + user + ")";
+  return step_text + " (pid " + std::to_string(holder.pid) + user + ")";
 }
 
 fs::path LockFolder::place() {
@@ -159,11 +161,11 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
   const std::vector<std::string> advice{
       "it has to be a folder with the mode 1777; PIPE_GPU_LOCKS names another one, the same for "
       "all who share the GPUs"};
-  const auto what = "cannot keep GPU reservations in " + path_.string();
+  const auto failure = "cannot keep GPU reservations in " + path_.string();
   if (::mkdir(path_.c_str(), 0700) == 0) {
-    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw core::system_error(what, errno);
+    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw core::system_error(failure, errno);
   } else if (errno != EEXIST) {
-    throw core::system_error(what, errno);
+    throw core::system_error(failure, errno);
   }
   for (int tries = 0;; ++tries) {  // Another user's driver may be creating it at this moment.
     folder_ =
@@ -174,15 +176,14 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
         ((info.st_mode & sticky_for_all) == sticky_for_all || info.st_uid == ::geteuid()))
       break;
     if (tries == 10)
-      throw core::EnvironmentError(what + (folder_ ? ": it belongs to another user alone"
-                                                   : std::string(": ") + ::strerror(error)),
+      throw core::EnvironmentError(failure + (folder_ ? ": it belongs to another user alone"
+                                                      : std::string(": ") + ::strerror(error)),
                                    advice);
     ::usleep(1000);
   }
-  ::flock(folder_.get(),
-          LOCK_SH | LOCK_NB);             // systemd-tmpfiles does not clean a locked folder.
-  mutex_ = open_file("mutex", O_RDONLY);  // Opened read-only, because closing a file that was not
-                                          // writable wakes no watcher.
+  ::flock(folder_.get(), LOCK_SH | LOCK_NB);  // systemd-tmpfiles does not clean a locked folder.
+  // Read-only, because closing a file that was not writable wakes no watcher.
+  mutex_ = open_file("mutex", O_RDONLY);
 }
 
 std::optional<LockFolder> LockFolder::existing() {
@@ -203,9 +204,8 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
                                        mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
       if (file) ::fchmod(file.get(), for_all);
     }
-    if (!file &&
-        (errno == EEXIST || errno == EACCES)) {  // Another process is creating it at this moment.
-      ::usleep(100);
+    if (!file && (errno == EEXIST || errno == EACCES)) {
+      ::usleep(100);  // Another process is creating the file at this moment.
       continue;
     }
     if (!file) break;

@@ -9,7 +9,7 @@
 ///             the processes that inherit that descriptor; contains the holder, as JSON
 ///
 /// A file is created once and never removed, because in a sticky folder only its owner could remove
-/// it. Closing one of the files wakes the processes that watch the folder.
+/// it. Closing a file that was open for writing wakes the processes that watch the folder.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@
 
 namespace pipeline::gpu {
 
-/// The holder of a GPU or a waiting request, for messages.
+/// The step that holds a GPU, or that has made a waiting request, for messages.
 struct HolderInfo {
   std::int64_t pid = 0;  ///< Process id of the driver.
   std::string user, run, step;
@@ -39,8 +39,9 @@ struct HolderInfo {
 /// `step 'train' of run 20261121-8f3a (pid 4242, user ana)`
 std::string to_string(const HolderInfo& holder);
 
+/// A waiting request of any driver on the machine.
 struct LockEntry {
-  std::string driver;  ///< The driver's token.
+  std::string driver;  ///< The token that the driver got from LockFolder::sign_in().
   Waiting waiting;
   HolderInfo holder;
 };
@@ -69,19 +70,20 @@ class LockFolder {
 
     std::vector<LockEntry> queue()
         const;  ///< The entries of living drivers, ordered by their numbers.
-    /// Writes only changes, because each write wakes all waiting drivers.
+    /// Writes the queue unless it has these entries already: each write wakes all waiting drivers.
     void put_queue(const std::vector<LockEntry>& entries);
     bool is_held(const std::string& uuid) const;
     /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;
-    /// Reserves a free GPU until all copies of this descriptor and of the one for processes are
-    /// closed.
+    /// Reserves a free GPU until all copies of the returned descriptor and of the descriptor for
+    /// processes are closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
-    /// Returns a lock on a taken GPU of its own kind, for processes that inherit it: what they do
-    /// to it does not reach the driver's.
+    /// Returns a second lock on a taken GPU, for processes that inherit the descriptor. It is a
+    /// lock of another kind (fcntl), so that processes which release it do not release the
+    /// driver's lock (flock).
     core::Descriptor share(const std::string& uuid);
-    /// Takes units of a named limit, which are released with the descriptors. Returns none unless
-    /// so many of its `limit` units are free.
+    /// Takes `count` of the `limit` units of a named limit, which are released with the
+    /// descriptors. Takes none if fewer are free.
     std::vector<core::Descriptor> take_units(const std::string& name, unsigned count,
                                              unsigned limit);
 
@@ -101,6 +103,7 @@ class LockFolder {
   /// Returns a descriptor that becomes readable when a reservation or the queue changes; -1 if the
   /// system has no descriptor for it.
   int watch();
+  /// Makes the descriptor of watch() unreadable until the next change.
   void forget_changes();
 
  private:

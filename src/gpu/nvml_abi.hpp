@@ -38,7 +38,7 @@ struct ProcessV1 {
   unsigned pid;
   unsigned long long memory;
 };
-/// Used by those functions with `_v2` and `_v3`.
+/// Used by the functions with the suffixes `_v2` and `_v3`.
 struct ProcessV2 {
   unsigned pid;
   unsigned long long memory;

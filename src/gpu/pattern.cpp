@@ -45,7 +45,8 @@ class PatternCompiler {
     program.insert(program.end(), more.begin(), more.end());
   }
 
-  /// Returns a program that runs this one, and then jumps, or skips both.
+  /// Returns a program that runs the given program or skips it; with `is_repeated`, runs it any
+  /// number of times.
   static Program optional(const Program& program, bool is_repeated) {
     const auto size = static_cast<int>(program.size());
     Program made{{Kind::split, {}, 1, size + (is_repeated ? 2 : 1)}};
@@ -142,8 +143,9 @@ class PatternCompiler {
   Pattern::Bytes read_class() {
     Pattern::Bytes bytes;
     const auto open = at_++;
-    const bool negated = take('^');
-    for (bool first = true; !error_ && !at_end() && (first || peek() != ']'); first = false) {
+    const bool is_negated = take('^');
+    for (bool is_first = true; !error_ && !at_end() && (is_first || peek() != ']');
+         is_first = false) {
       if (peek() == '\\') {
         bytes |= read_escape();
         continue;
@@ -169,7 +171,7 @@ class PatternCompiler {
       at_ = open;
       fail("a `[` without its `]`");
     }
-    return negated ? ~bytes : bytes;
+    return is_negated ? ~bytes : bytes;
   }
 
   std::optional<unsigned> read_number() {
@@ -191,10 +193,10 @@ class PatternCompiler {
       } else if (take('{')) {
         minimum = read_number();
         maximum = take(',') ? read_number() : minimum;
-        const bool wrong =
+        const bool is_wrong =
             (!minimum && !maximum) || !take('}') || minimum.value_or(0) > max_repetitions ||
             maximum.value_or(0) > max_repetitions || (maximum && *maximum < minimum.value_or(0));
-        if (wrong) {
+        if (is_wrong) {
           at_ = begin;
           fail("a repetition must be `{2}`, `{2,}` or `{2,5}`, up to 255");
         }

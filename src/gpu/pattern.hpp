@@ -1,9 +1,11 @@
 /// @file
 /// Regular expressions with bounded cost: matching takes time proportional to pattern times text
 /// (Thompson's construction, no backtracking). Supports literals, `.`, classes, `\d \w \s` and
-/// their negations, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. RE2 would replace
-/// only the last forty lines: the parser refuses what Java's language, which is ECS's, means
-/// otherwise, and names the place of an error. Since 2023 RE2 also depends on Abseil.
+/// their negations, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references.
+///
+/// RE2 is not used, because it would replace only matches(), forty lines: ECS has Java's patterns,
+/// and the parser has to refuse what these mean otherwise, and to name the position of an error.
+/// Since 2023 RE2 also depends on Abseil.
 #pragma once
 
 #include <bitset>
@@ -22,6 +24,7 @@ struct TextError {
 
 class Pattern {
  public:
+  /// Returns the pattern, or the first error in its text.
   static std::variant<Pattern, TextError> compile(std::string_view text);
   /// Returns true if the pattern matches the whole text.
   bool matches(std::string_view text) const;
@@ -36,7 +39,7 @@ class Pattern {
     int jump, other = 0;  ///< Distances to the next instruction; `split` continues at both.
   };
   using Program = std::vector<Instruction>;
-  Program program_;  ///< A text matches if its end leads to the program's end.
+  Program program_;  ///< A text matches if the program's end can be reached with its last byte.
 };
 
 }  // namespace pipeline::gpu

@@ -90,6 +90,7 @@ class Parser {
          std::move(suggestion));
   }
 
+  /// Reads the next token.
   void advance() {
     if (error_) return;
     last_end_ = token_.end;
@@ -153,6 +154,7 @@ class Parser {
     return placement;
   }
 
+  /// Reads operands joined by `or`.
   Placement read_any(std::size_t depth) {
     const std::size_t begin = token_.begin;
     std::vector<Placement> operands;
@@ -161,6 +163,7 @@ class Parser {
     return joined(Placement::Kind::any_of, std::move(operands), begin);
   }
 
+  /// Reads operands joined by `and`.
   Placement read_all(std::size_t depth) {
     const std::size_t begin = token_.begin;
     std::vector<Placement> operands;
@@ -210,10 +213,10 @@ class Parser {
   }
 
   void read_subject(Placement& placement) {
-    constexpr std::string_view prefix_text = "attribute:";
+    constexpr std::string_view prefix = "attribute:";
     std::string subject = token_.value;
-    if (subject.starts_with(prefix_text)) {
-      placement.attribute = subject.substr(prefix_text.size());
+    if (subject.starts_with(prefix)) {
+      placement.attribute = subject.substr(prefix.size());
       if (placement.attribute.empty())
         return fail(token_.end, "an attribute's name expected after `attribute:`");
     } else {
@@ -276,7 +279,7 @@ class Parser {
     const Token value = token_;
     read_value(placement);
     if (error_ || !is_pattern) return;
-    // In an expression without quotes, a pattern ends where the next keyword begins.
+    // A pattern without quotes is a word, which ends before the first bracket or `|`.
     if (value.kind == Token::Kind::word && value.end < text_.size() &&
         std::string_view("([|").find(text_[value.end]) != std::string_view::npos)
       return fail(value.begin, "a pattern with brackets or `|` has to stand in quotes",
@@ -300,7 +303,7 @@ class Parser {
 
   std::string_view text_;
   Token token_;
-  std::size_t last_end_ = 0;
+  std::size_t last_end_ = 0;  ///< End of the token before `token_`.
   std::optional<PlacementError> error_;
 };
 
@@ -318,6 +321,8 @@ int compare(const std::string& a, const std::string& b) {
   return a.compare(b);
 }
 
+/// Returns true if the host satisfies the comparison.
+/// @param value the host's value of the attribute; null if the host does not have the attribute
 bool holds(const Placement& comparison, const std::string* value) {
   switch (comparison.op) {
     case Placement::Operator::exists: return value != nullptr;
@@ -344,18 +349,19 @@ bool holds(const Placement& comparison, const std::string* value) {
   }
 }
 
-std::string here(const Placement& comparison, const HostAttributes& host) {
+/// Returns the value of the attribute on this host, in words.
+std::string attribute_text(const Placement& comparison, const HostAttributes& host) {
   const auto found = host.find(comparison.attribute);
   return found == host.end() ? "this host has no attribute '" + comparison.attribute + "'"
                              : comparison.attribute + " is '" + found->second + "' here";
 }
 
-/// Lists the attributes of the comparisons below, for a negation that fails as a whole.
+/// Adds the attributes of all comparisons in the expression, for a negation that fails as a whole.
 void describe(const Placement& placement, const HostAttributes& host,
               std::vector<std::string>& texts) {
   if (placement.kind != Placement::Kind::comparison) {
     for (const Placement& operand : placement.operands) describe(operand, host, texts);
-  } else if (std::string text = here(placement, host);
+  } else if (std::string text = attribute_text(placement, host);
              std::find(texts.begin(), texts.end(), text) == texts.end()) {
     texts.push_back(std::move(text));
   }
@@ -373,7 +379,7 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
     case Placement::Kind::comparison: {
       const auto found = host.find(placement.attribute);
       if (!holds(placement, found == host.end() ? nullptr : &found->second))
-        reasons.push_back("`" + placement.text + "`: " + here(placement, host));
+        reasons.push_back("`" + placement.text + "`: " + attribute_text(placement, host));
       break;
     }
     case Placement::Kind::all_of:

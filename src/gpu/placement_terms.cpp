@@ -9,12 +9,13 @@ namespace {
 
 using Terms = std::vector<NodeTerm>;
 
-constexpr std::size_t max_terms = 64;
+constexpr std::size_t max_terms = 64;  ///< More would make the Job's document very large.
 
 struct NotExpressible : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+/// Returns the node label that has the attribute's value.
 std::string label_of(const std::string& attribute) {
   // kubernetes.io/docs/reference/labels-annotations-taints
   static const std::map<std::string, std::string> labels{
@@ -26,6 +27,7 @@ std::string label_of(const std::string& attribute) {
   return found == labels.end() ? attribute : found->second;
 }
 
+/// Returns the values as Kubernetes writes them.
 std::vector<std::string> values_of(const Placement& comparison) {
   auto values = comparison.values;
   if (comparison.attribute == "ecs.cpu-architecture")
@@ -51,7 +53,8 @@ Placement::Operator opposite(Placement::Operator op) {
   return op;
 }
 
-/// Kubernetes' Gt and Lt accept whole numbers only, and are strict.
+/// Returns the requirement for an order. Kubernetes' Gt and Lt accept whole numbers only, and
+/// exclude the bound itself.
 NodeRequirement ordered(const std::string& key, Placement::Operator op,
                         const Placement& comparison) {
   const std::string& text = comparison.values.front();
@@ -90,10 +93,12 @@ Terms terms_of_comparison(const Placement& comparison, bool negated) {
   return terms;
 }
 
+/// Returns the terms of the expression or, if `negated`, of its negation.
 Terms terms_of(const Placement& placement, bool negated) {
   if (placement.kind == Placement::Kind::comparison) return terms_of_comparison(placement, negated);
   if (placement.kind == Placement::Kind::negation)
     return terms_of(placement.operands.front(), !negated);
+  // A negated `and` is an `or` of the negated operands, and the reverse.
   const bool is_any = (placement.kind == Placement::Kind::any_of) != negated;
   Terms terms = is_any ? Terms{} : Terms{{}};
   for (const Placement& operand : placement.operands) {

@@ -19,7 +19,8 @@ std::vector<std::string> usable(const Demand& demand, const std::vector<const De
   return idle;
 }
 
-/// Leaves as many devices of each machine as whole nodes there can use, in the machines' order.
+/// Reduces `found` to the devices that whole nodes can use, in the machines' order.
+/// @param each number of devices of a node
 void keep_whole_nodes(unsigned each, const std::vector<DeviceState>& devices,
                       std::vector<std::string>& found) {
   std::map<unsigned, std::vector<std::string>> by_machine;
@@ -45,14 +46,14 @@ std::vector<Grant> grants(const std::vector<Waiting>& waiting,
     if (request.paused) continue;
     auto found = usable(request.demand, free);
     if (request.demand.each > 0) keep_whole_nodes(request.demand.each, devices, found);
-    const bool enough = found.size() >= request.demand.count;
-    if (!enough && request.overtaken < max_overtakes) continue;
-    if (enough) found.resize(request.demand.count);
-    // The device is granted, or kept until there are enough.
+    const bool is_enough = found.size() >= request.demand.count;
+    if (!is_enough && request.overtaken < max_overtakes) continue;
+    if (is_enough) found.resize(request.demand.count);
+    // The devices are granted, or kept for the request until there are enough.
     std::erase_if(free, [&](const DeviceState* device) {
       return std::ranges::find(found, device->uuid) != found.end();
     });
-    if (enough) result.push_back({i, std::move(found)});
+    if (is_enough) result.push_back({i, std::move(found)});
   }
   return result;
 }

@@ -1,7 +1,7 @@
 /// @file
 /// Decides which request gets GPUs next: first come, first served, except that a later request may
-/// take devices that an earlier one cannot use yet, a bounded number of times. Pure: every driver
-/// on the machine computes the same result from the same state.
+/// take devices that an earlier request cannot use yet, a bounded number of times. Pure: every
+/// driver on the machine computes the same result from the same state.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@ struct Demand {
   unsigned count = 0;                   ///< 0: none; the step starts at once.
   std::vector<std::string> candidates;  ///< UUIDs, the preferred ones first.
   bool idle = false;                    ///< Only devices that no process occupies.
-  /// So many are of one machine, and so many more of one: the step has nodes on several machines.
-  /// 0: all devices are of the same machine.
+  /// Number of devices of each node, where there are several machines: a node's devices must be on
+  /// one machine. 0: there is only one machine.
   unsigned each = 0;
   bool operator==(const Demand&) const = default;
 };
 
+/// A request in the queue.
 struct Waiting {
   std::uint64_t number = 0;  ///< Sequence number of the request, unique on the machine.
   Demand demand;
@@ -38,9 +39,10 @@ struct DeviceState {
   unsigned machine = 0;   ///< As Unit::machine.
 };
 
+/// A reservation that can be made now.
 struct Grant {
-  std::size_t index;  ///< Index of the request in `waiting`.
-  std::vector<std::string> uuids;
+  std::size_t index;               ///< Index of the request in the queue.
+  std::vector<std::string> uuids;  ///< The devices that it gets.
 };
 
 /// After this many overtakes, free GPUs are kept for a request until its demand is satisfied.
@@ -50,8 +52,9 @@ constexpr unsigned max_overtakes = 4;
 std::vector<Grant> grants(const std::vector<Waiting>& waiting,
                           const std::vector<DeviceState>& devices);
 
-/// Increments `overtaken` of earlier requests that are not `granted` anything themselves. Call it
-/// once `taken` has been reserved.
+/// Increments `overtaken` of the requests before `taken` that could have used its devices and are
+/// not granted any themselves. Called once the devices of `taken` are reserved.
+/// @param granted what grants() has returned
 void count_overtaking(std::vector<Waiting>& waiting, const std::vector<Grant>& granted,
                       const Grant& taken);
 

@@ -6,8 +6,8 @@
 namespace pipeline::gpu {
 namespace {
 
-/// Returns nothing for an unknown operator.
-std::optional<bool> compare(std::string_view op, std::strong_ordering order) {
+/// Returns true if the order satisfies the operator.
+bool compare(std::string_view op, std::strong_ordering order) {
   if (op == "=" || op == "==") return order == 0;
   if (op == "!=") return order != 0;
   if (op == ">=") return order >= 0;
@@ -37,7 +37,7 @@ std::optional<Version> version_of(const settings::ComputeCapability& capability)
   return Version{{capability.major, capability.minor}, {}};
 }
 
-/// @return malformed, or whether the requirement holds
+/// Returns whether the condition holds.
 RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   const auto condition = parse_condition(text);
   if (!condition) return RequireVerdict::Kind::malformed;
@@ -63,10 +63,10 @@ RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
   if (!known) return RequireVerdict::Kind::unknown;
   // `driver>=470` compares only as many parts as are written: 470.57.02 counts as 470.
   const Version comparable = known->first(std::max<std::size_t>(wanted->parts.size(), 1));
-  return *compare(condition->op,
-                  (condition->op == "=" || condition->op == "==" || condition->op == "!=")
-                      ? comparable <=> *wanted
-                      : *known <=> *wanted)
+  return compare(condition->op,
+                 (condition->op == "=" || condition->op == "==" || condition->op == "!=")
+                     ? comparable <=> *wanted
+                     : *known <=> *wanted)
              ? RequireVerdict::Kind::satisfied
              : RequireVerdict::Kind::unsatisfied;
 }
@@ -75,13 +75,13 @@ RequireVerdict::Kind evaluate(std::string_view text, const DriverFacts& facts) {
 
 RequireVerdict check_require_cuda(std::string_view text, const DriverFacts& facts) {
   RequireVerdict verdict{RequireVerdict::Kind::unsatisfied, ""};
-  bool any = false, unknown = false;
+  bool has_group = false, has_unknown = false;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find(' ', at), text.size());
     std::string_view group = text.substr(at, end - at);
     at = end + 1;
     if (group.empty()) continue;
-    any = true;
+    has_group = true;
     RequireVerdict::Kind all = RequireVerdict::Kind::satisfied;
     while (!group.empty()) {
       const auto comma = std::min(group.find(','), group.size());
@@ -97,10 +97,10 @@ RequireVerdict check_require_cuda(std::string_view text, const DriverFacts& fact
         all = kind;
     }
     if (all == RequireVerdict::Kind::satisfied) return {RequireVerdict::Kind::satisfied, ""};
-    if (all == RequireVerdict::Kind::unknown) unknown = true;
+    if (all == RequireVerdict::Kind::unknown) has_unknown = true;
   }
-  if (!any) return {RequireVerdict::Kind::satisfied, ""};
-  if (unknown) return {RequireVerdict::Kind::unknown, ""};
+  if (!has_group) return {RequireVerdict::Kind::satisfied, ""};
+  if (has_unknown) return {RequireVerdict::Kind::unknown, ""};
   return verdict;
 }
 

@@ -31,6 +31,8 @@ struct RequireVerdict {
                           ///< notation. If malformed: the invalid part.
 };
 
+/// Returns whether the requirements hold.
+/// @param text value of the variable
 RequireVerdict check_require_cuda(std::string_view text, const DriverFacts& facts);
 
 }  // namespace pipeline::gpu

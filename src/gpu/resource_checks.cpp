@@ -9,7 +9,7 @@
 namespace pipeline::gpu {
 namespace {
 
-/// Returns the value at the end of the keys, or null.
+/// Returns the value that the keys lead to, one map in the other; null if there is none.
 const core::Value* find(const core::Value& map, std::initializer_list<std::string_view> keys) {
   const core::Value* value = &map;
   for (const auto key : keys)
@@ -17,6 +17,7 @@ const core::Value* find(const core::Value& map, std::initializer_list<std::strin
   return value;
 }
 
+/// Reports an error in a placement expression at its position.
 void check_expression(const core::Value& value, settings::Diagnostics& diagnostics) {
   if (value.kind != core::Value::Kind::scalar || !settings::formats::word.accepts(value.scalar))
     return;
@@ -24,7 +25,8 @@ void check_expression(const core::Value& value, settings::Diagnostics& diagnosti
   const auto* error = std::get_if<PlacementError>(&parsed);
   if (!error) return;
   core::Span span = value.span;
-  // Text and document differ if there are escapes or lines; the whole value is then the position.
+  // If the document has escapes or several lines, offsets in the text are not columns of it: then
+  // the error is at the whole value.
   const std::size_t quotes = value.quoted ? 2 : 0;
   if (span.length == value.scalar.size() + quotes) {
     span.column += static_cast<unsigned>(std::min(error->offset, value.scalar.size()) + quotes / 2);

@@ -54,8 +54,8 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
   inventory.devices.push_back(std::move(device));
 }
 
-/// Returns the index of the first device of this UUID. Not a pointer, because devices may be
-/// read while it is kept.
+/// Returns the index of the first device with this UUID. An index stays valid when further devices
+/// are read; a pointer would not.
 std::optional<std::size_t> find(const Inventory& inventory, std::string_view uuid) {
   const auto& devices = inventory.devices;
   const auto found = std::ranges::find(devices, uuid, &Device::uuid);
@@ -90,7 +90,7 @@ nvidia-smi)sh";
 
 Inventory read_smi(std::string_view printed) {
   Inventory inventory;
-  std::optional<std::size_t> listed;  // the device whose slices are named next
+  std::optional<std::size_t> listed;  // The device to which the next slices belong.
   for (const auto printed_line : core::split(printed, '\n')) {
     const auto line = core::trimmed(printed_line);
     const auto columns = columns_of(line);

@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint64_t mebibyte = 1 << 20, max_memory = std::uint64_t{1} << 24;  // In MiB.
 
-/// Takes the text before the next comma, and the comma with its blank.
+/// Removes the first field from `rest`, with its comma and the blanks behind, and returns the
+/// field.
 std::string_view take_field(std::string_view& rest) {
   const auto comma = rest.find(',');
   const std::string_view field(rest.data(), comma == rest.npos ? rest.size() : comma);
@@ -46,10 +47,10 @@ std::optional<SmiSample> read_smi_sample(std::string_view line) {
   sample.model = take_field(line);
   const auto percent = number_in(take_field(line));
   const auto used = number_in(take_field(line)), all = number_in(take_field(line));
-  if (!index || *index > max_index || !is_plain_field(sample.uuid) ||
-      !is_plain_field(sample.model) || !used || !all || *used > max_memory || *all > max_memory ||
-      !line.empty())
-    return std::nullopt;
+  const bool has_index = index && *index <= max_index;
+  const bool has_names = is_plain_field(sample.uuid) && is_plain_field(sample.model);
+  const bool has_memory = used && all && *used <= max_memory && *all <= max_memory;
+  if (!has_index || !has_names || !has_memory || !line.empty()) return std::nullopt;
   sample.index = static_cast<unsigned>(*index);
   if (percent && *percent <= max_percent)
     sample.share = static_cast<double>(*percent) / max_percent;

@@ -31,7 +31,8 @@ struct SmiSample {
   std::uint64_t memory_used = 0, memory = 0;  ///< Bytes.
 };
 
-/// Reads a line of `smi_command`; nothing for any other line, and for a GPU without a memory size.
+/// Returns the sample in a line of `smi_command`; nothing for any other line, and for a GPU without
+/// a memory size.
 std::optional<SmiSample> read_smi_sample(std::string_view line);
 
 /// Adds up what `smi_command` prints. The samples are taken at equal intervals, so each counts the
@@ -46,8 +47,9 @@ class SmiSamples {
     GpuSums sums;
   };
 
+  /// Reads output of `smi_command`, which may be cut anywhere.
   void feed(std::string_view bytes);
-  /// At most `max_gpus`.
+  /// Returns the sums of the first `max_gpus` GPUs.
   std::span<const Gpu> gpus() const { return {gpus_.data(), count_}; }
 
  private:

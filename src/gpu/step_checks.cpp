@@ -19,6 +19,8 @@
 namespace pipeline::gpu {
 namespace {
 
+/// Returns true if the image that is built for the step may get CUDA in a way that is not
+/// inspected.
 bool brings_unknown(const DockerSettings& docker) {
   if (docker.dockerfile || docker.pyproject_path || docker.local_project_install_command ||
       docker.replicate_local_python_environment.value_or(false))
@@ -29,6 +31,7 @@ bool brings_unknown(const DockerSettings& docker) {
   });
 }
 
+/// Returns what the step brings along for CUDA.
 CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   const DockerSettings& docker = step.settings->docker;
   CudaFacts facts;
@@ -69,6 +72,7 @@ GpuHost host_of(const StepSpec& step, const settings::GpuRequest& request,
   return host;
 }
 
+/// Returns why this machine may not run the step: its placement constraints and instance type.
 std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& context) {
   const HostAttributes& host = *context.attributes;
   std::vector<Finding> findings;
@@ -135,9 +139,9 @@ GpuHost host_for(const settings::GpuRequest& request, const Inventory& inventory
                                                           : device.uuid.starts_with(each.uuid) ||
                                                                 each.uuid.starts_with("MIG-");
                                       });
-    const auto place = static_cast<std::size_t>(&device - inventory.devices.data());
+    const auto position = static_cast<std::size_t>(&device - inventory.devices.data());
     const bool is_first =
-        request.selection != settings::GpuRequest::Selection::first || place < request.count;
+        request.selection != settings::GpuRequest::Selection::first || position < request.count;
     const bool is_right =
         (!request.model || model_matches(*request.model, device.model)) &&
         device.memory >= min_reported_memory(request.min_memory.value_or(0)) &&

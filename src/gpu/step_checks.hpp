@@ -28,7 +28,7 @@ struct StepCheckContext {
       image_config;  ///< Returns the engine's configuration of an image, if it has the image.
 };
 
-/// Returns the diagnostics; one that several steps share is reported once for all of them.
+/// Returns the diagnostics; a diagnostic that several steps share is reported once for all of them.
 std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& steps,
                                           const StepCheckContext& context);
 

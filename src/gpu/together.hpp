@@ -1,6 +1,6 @@
 /// @file
-/// The GPUs that the containers of one task hold at the same time. All containers run together,
-/// except that a container may wait for another one's end.
+/// The GPUs that the containers of one ECS task hold at the same time. All containers run together,
+/// except that a container may wait for the end of another.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace pipeline::gpu {
 /// Maximum number of containers in a task: a quota of ECS.
 inline constexpr std::size_t max_containers = 10;
 
-/// A container.
+/// A container of the task.
 struct TogetherMember {
   std::string name;
   unsigned gpus = 0;

@@ -17,7 +17,8 @@ struct Variant {
   std::string because;
 };
 
-/// `cu118` is 11.8, `cuda12` is 12.
+/// Returns the variant that the word names: `cu118` and `cu92` are CUDA 11.8 and 9.2, `cuda12` is
+/// CUDA 12, `cpu` has none.
 std::optional<Variant> variant_of(std::string_view word, std::string because) {
   if (word == "cpu" || word.starts_with("cpu.")) return Variant{"cpu", {}, std::move(because)};
   std::string_view digits = word;
@@ -80,8 +81,8 @@ std::string normalized(std::string_view name) {
   return text;
 }
 
-/// Returns true if the marker selects another system than Linux.
-bool is_elsewhere(std::string_view marker) {
+/// Returns true if a requirement with this marker is not installed on Linux.
+bool excludes_linux(std::string_view marker) {
   if (marker.find("platform") == std::string_view::npos &&
       marker.find("os_name") == std::string_view::npos)
     return false;
@@ -93,17 +94,18 @@ bool is_elsewhere(std::string_view marker) {
          marker.find(" or ") == std::string_view::npos;
 }
 
+/// Returns the requirement in a line; nothing if it is not for Linux.
 std::optional<Requirement> parse_requirement(const std::string& line) {
   Requirement requirement;
   requirement.text = line;
   std::string_view text = line;
   if (const auto marker = text.find(" ;"); marker != std::string_view::npos) {
-    if (is_elsewhere(text.substr(marker))) return std::nullopt;
+    if (excludes_linux(text.substr(marker))) return std::nullopt;
     text = text.substr(0, marker);
-  } else if (const auto close = text.find(';');
-             close != std::string_view::npos && text.find("://") == std::string_view::npos) {
-    if (is_elsewhere(text.substr(close))) return std::nullopt;
-    text = text.substr(0, close);
+  } else if (const auto semicolon = text.find(';');
+             semicolon != std::string_view::npos && text.find("://") == std::string_view::npos) {
+    if (excludes_linux(text.substr(semicolon))) return std::nullopt;
+    text = text.substr(0, semicolon);
   }
   const auto name_end = std::min(text.find_first_of(" [<>=!~@"), text.size());
   requirement.package = normalized(text.substr(0, name_end));
@@ -137,7 +139,8 @@ std::optional<Requirement> parse_requirement(const std::string& line) {
   return requirement;
 }
 
-/// Returns the CUDA of the package index's wheel of this version; nothing if unknown.
+/// Returns the CUDA version of the wheel that the package index has for this version of the
+/// package; nothing if it is not known.
 std::optional<Version> default_cuda(std::string_view package,
                                     const std::optional<Version>& version) {
   if (!version) return std::nullopt;
@@ -148,8 +151,10 @@ std::optional<Version> default_cuda(std::string_view package,
   return cuda;
 }
 
+/// Classifies single requirements.
 class Reader {
  public:
+  /// @param index the variant that the package index has, if its address names one
   Reader(std::optional<Variant> index, bool is_x86) : index_(std::move(index)), is_x86_(is_x86) {}
 
   std::optional<Wheel> read(const Requirement& requirement) const {
@@ -287,12 +292,12 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
   std::vector<Wheel> wheels;
   for (const auto& requirement : parsed)
     if (auto wheel = reader.read(requirement)) wheels.push_back(std::move(*wheel));
-  // torch itself is more specific than a package that depends on it. A package that another one of
-  // the same list overrides is ignored (`jax` beside `jaxlib+cuda12`, a plugin).
-  const auto names = [&](auto accepts) {
+  // torch itself is more specific than a package that depends on it. A package that another package
+  // of the list overrides is ignored (`jax` beside `jaxlib+cuda12`, a plugin).
+  const auto has_wheel = [&](auto accepts) {
     return std::any_of(wheels.begin(), wheels.end(), accepts);
   };
-  if (names([](const Wheel& each) { return each.package == "torch"; }))
+  if (has_wheel([](const Wheel& each) { return each.package == "torch"; }))
     std::erase_if(wheels, [](const Wheel& each) {
       return each.package != "torch" &&
              std::find(tables::need_torch.begin(), tables::need_torch.end(), each.package) !=
@@ -302,7 +307,7 @@ std::vector<Wheel> wheels_of(std::span<const std::string> requirements,
       std::any_of(parsed.begin(), parsed.end(),
                   [](const Requirement& each) { return each.package.starts_with("jax-cuda"); });
   const bool has_jax_cuda =
-      has_jax_plugin || names([](const Wheel& each) {
+      has_jax_plugin || has_wheel([](const Wheel& each) {
         return each.package.starts_with("jax") && each.kind != Wheel::Kind::cpu;
       });
   if (has_jax_cuda)

@@ -73,7 +73,7 @@ class Layering {
     return order;
   }
 
-  /// Each node comes below those that it depends on. A layer has a limited number of nodes, so that
+  /// Puts each node below those that it depends on. A layer has a limited number of nodes, so that
   /// a thousand steps beside each other do not become one long line.
   void assign_layers(const std::vector<std::size_t>& order) {
     const auto max_in_layer = std::max<std::size_t>(
@@ -94,7 +94,7 @@ class Layering {
     for (const auto node : order) layers_[items_[node].layer].push_back(node);
   }
 
-  /// Long edges get a bend in each layer that they cross. Those of one node share them.
+  /// Gives long edges a bend in each layer that they cross. Edges that leave one node share bends.
   void bend() {
     std::size_t needed = 0;
     for (std::size_t i = 0; i < edges_.size(); ++i)
@@ -141,7 +141,8 @@ class Layering {
     }
   }
 
-  /// Returns the mean position of what the item is connected with; its own if there is nothing.
+  /// Returns the mean position of the items that this item is connected with above or below; its
+  /// own position if there are none.
   double wanted(std::size_t index, bool looks_up) const {
     const auto& item = items_[index];
     const auto& others = looks_up ? item.above : item.below;

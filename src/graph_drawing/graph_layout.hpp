@@ -24,9 +24,9 @@ struct GraphLayout {
   GraphSize size;
 };
 
-/// Deterministic. Takes seconds for no graph of 10,000 nodes.
-/// @param nodes the sizes of the nodes @param edges from and to, as indices of nodes; those that
-/// close a circle are left empty
+/// Returns the layout. Equal graphs have equal layouts; even 10,000 nodes do not take seconds.
+/// @param nodes the sizes of the nodes
+/// @param edges from and to, as indices of nodes; an edge that closes a circle gets no points
 GraphLayout layout_graph(const std::vector<GraphSize>& nodes,
                          const std::vector<std::pair<std::size_t, std::size_t>>& edges);
 

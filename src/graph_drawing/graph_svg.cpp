@@ -95,7 +95,7 @@ std::string path(const std::string& curve, const Line& line, const std::string& 
          "</title></path>\n";
 }
 
-/// From side to side it bends, along a node that it passes it is straight.
+/// Returns the path of an edge: curved between two layers, straight along the nodes that it passes.
 std::string curve_through(const std::vector<GraphPoint>& points) {
   auto curve = "M" + pair_of(points[0].x, points[0].y);
   for (std::size_t i = 1; i < points.size(); ++i) {
@@ -110,7 +110,8 @@ std::string curve_through(const std::vector<GraphPoint>& points) {
   return curve;
 }
 
-/// Leads back to an earlier node, or to the same one, on the right.
+/// Returns the path of an edge that leads back to an earlier node, or to the same one, on the right
+/// side of both.
 std::string curve_back(GraphPoint from, GraphSize from_size, GraphPoint to, GraphSize to_size) {
   const double begin = from.x + from_size.width / 2, end = to.x + to_size.width / 2;
   const double outside = std::max(begin, end) + 34, apart = from.y == to.y ? 8 : 0;

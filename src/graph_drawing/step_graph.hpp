@@ -12,14 +12,14 @@ namespace pipeline::graph_drawing {
 struct GraphNode {
   std::string name;
   std::size_t instances = 0;  ///< 0: the step has no matrix.
-  unsigned rounds = 0;        ///< The most that it runs in; 0: it is not repeated.
+  unsigned rounds = 0;        ///< Maximum number of rounds; 0: the step is not repeated.
   bool is_conditional = false;
   std::string run_on;  ///< Empty: success.
 };
 
 struct GraphEdge {
   std::string from, to;
-  std::string label;     ///< The output; `when`; empty for `after`.
+  std::string label;     ///< The output's name, or `when`; empty for an `after`.
   bool is_data = false;  ///< The step reads the output.
   bool is_next = false;  ///< From one round to the next, against the direction of the others.
   auto operator<=>(const GraphEdge&) const = default;
@@ -33,9 +33,9 @@ struct StepGraph {
 
 StepGraph graph_of(const PipelineSpec& pipeline);
 
-/// Returns what is to be said of a node besides its name: `3 instances, run_on: always`.
+/// Returns the text below a node's name: `3 instances, run_on: always`; may be empty.
 std::string node_details(const GraphNode& node);
-/// Returns both: `train (3 instances), run_on: always`.
+/// Returns the node's name with its details: `train (3 instances), run_on: always`.
 std::string node_label(const GraphNode& node);
 
 }  // namespace pipeline::graph_drawing

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A cluster's database refuses objects of more than 1.5 MiB.
+/// Maximum size of an event, bytes: a cluster's database refuses objects of more than 1.5 MiB.
 constexpr std::size_t max_event = std::size_t{4} << 20;
 
 /// Drops managedFields, which are not needed and make up half of an object.

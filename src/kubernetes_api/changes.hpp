@@ -27,18 +27,18 @@ struct Change {
 
 class Changes {
  public:
-  /// @param path      of the collection, for messages
+  /// @param path the path of the collection, for messages
   /// @param on_change must not throw
   Changes(std::string path, std::function<void(const Change&)> on_change)
       : path_(std::move(path)), on_change_(std::move(on_change)) {}
 
-  /// Takes a whole list, page by page. Objects that are on none of the pages were deleted.
+  /// These three take a whole list, page by page. Objects that are on no page were deleted.
   void begin_list() { listed_.clear(); }
   void take_page(nlohmann::json& page);
   void end_list();
 
   /// Takes a line of the stream. After an error of the server, further lines are ignored.
-  /// @return false if it is no event
+  /// @return false if the line is not a complete event
   bool take_line(std::string_view line);
   /// Returns the error that the server sent within the stream.
   const std::optional<ApiError>& error() const { return error_; }

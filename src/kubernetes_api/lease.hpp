@@ -61,7 +61,7 @@ class Lease {
 
 /// Leaves a message for the current or next holder of the Lease, which reads it with its next
 /// renewal. Creates a Lease without holder if there is none.
-/// @param owners see Lease
+/// @param owners as Lease::owners, for a Lease that is created
 async::Task<> leave_message(Client& client, std::string name, std::string message,
                             nlohmann::json owners = {});
 

@@ -31,20 +31,22 @@ void PodLogFrames::take_line(std::string_view line) {
   const bool is_new = !last_ || *time > *last_;
   if (is_new) last_ = time;
   const auto rest = line.substr(space + 1);
-  if (!begins_as_frame(rest)) {
+  if (!agent::begins_as_frame(rest)) {
     if (is_new && reported_ == 0)
       on_bytes_(
           true,
           std::string(rest) +
               "\n");  // Later it is the rest of a frame whose beginning was in a deleted file.
-  } else if (const auto frame = frame_of(rest); frame && frame->place >= reported_) {
+  } else if (const auto frame = agent::frame_of(rest); frame && frame->place >= reported_) {
     fetch_until(frame->place);
     report(*frame, rest.size() + 1);
   }
 }
 
-/// Reports a frame whose offset is the current one. @param size bytes of its line
-void PodLogFrames::report(const Frame& frame, std::size_t size) {
+/// Reports a frame whose offset is the current one. The kinds are those of agent/frames.hpp: `.`
+/// ends the log, `u` has the usage, `w` has the waits, others have output. @param size bytes of the
+/// frame's line
+void PodLogFrames::report(const agent::Frame& frame, std::size_t size) {
   reported_ += size;
   if (frame.kind == '.') {
     ended_ = true;
@@ -56,8 +58,8 @@ void PodLogFrames::report(const Frame& frame, std::size_t size) {
     return;
   }
   waits_.clear();
-  progressed_ = SteadyClock::now() - age_of(frame);
-  pass_output(frame, on_bytes_);
+  progressed_ = SteadyClock::now() - agent::age_of(frame);
+  agent::pass_output(frame, on_bytes_);
 }
 
 void PodLogFrames::fetch_until(std::uint64_t place) {
@@ -70,7 +72,7 @@ void PodLogFrames::fetch_until(std::uint64_t place) {
     if (bytes.empty() || from - reported_ > max_fetch) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {
-      const auto frame = frame_of(line);
+      const auto frame = agent::frame_of(line);
       if (frame && frame->place == reported_) report(*frame, line.size() + 1);
     });
   }

@@ -1,9 +1,9 @@
 /// @file
 /// Separates a pod's log, as the server sends it with timestamps, into the step's two streams. A
-/// cluster keeps one stream of lines; the agent in the pod writes one frame a line
-/// (agent/frames.hpp), with offset and size, so that lines that are read twice after an
-/// interruption are reported once, and missing lines are detected: a node deletes the older part of
-/// a growing log, whether or not it has been read.
+/// cluster keeps one stream of lines. The agent in the pod writes one frame a line
+/// (agent/frames.hpp), with its offset and size. Lines that are read twice after an interruption
+/// are therefore reported once, and missing lines are detected: a node deletes the older part of a
+/// growing log, whether or not it has been read.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class PodLogFrames {
   /// Returns at most `size` bytes of the agent's own copy of the log from this offset on; empty at
   /// the end or without a copy.
   using ReadCopy = std::function<std::string(std::uint64_t place, std::size_t size)>;
-  /// @param on_bytes (is stderr, bytes)
+  /// @param on_bytes receives whether the bytes are of stderr, and the bytes
   explicit PodLogFrames(std::function<void(bool, std::string_view)> on_bytes, ReadCopy copy = {})
       : on_bytes_(std::move(on_bytes)), copy_(std::move(copy)) {}
 
@@ -54,7 +54,7 @@ class PodLogFrames {
 
  private:
   void take_line(std::string_view line);
-  void report(const Frame& frame, std::size_t size);
+  void report(const agent::Frame& frame, std::size_t size);
   void fetch_until(std::uint64_t place);
 
   std::function<void(bool, std::string_view)> on_bytes_;

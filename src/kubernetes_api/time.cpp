@@ -7,8 +7,8 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-/// Removes `digits` digits from the text's beginning and returns their number; -1 if the text
-/// begins otherwise.
+/// Removes `digits` digits from the text's beginning and returns their value; -1 if the text does
+/// not begin with so many digits.
 int take_number(std::string_view& text, std::size_t digits) {
   int number = 0;
   if (text.size() < digits || text.substr(0, digits).find_first_not_of("0123456789") != text.npos)

@@ -45,11 +45,12 @@ Platform platform_of(std::string_view text) {
   return platform;
 }
 
-/// Returns true if the machine has the files' version of the C library or a later one.
+/// Returns true if files for one platform run on the machine's platform: its C library has the same
+/// version or a later one.
 bool runs_on(std::string_view files, std::string_view machine) {
-  const auto has = platform_of(files), wants = platform_of(machine);
-  return has.family == wants.family && has.machine == wants.machine &&
-         std::pair(has.major, has.minor) <= std::pair(wants.major, wants.minor);
+  const auto needed = platform_of(files), actual = platform_of(machine);
+  return needed.family == actual.family && needed.machine == actual.machine &&
+         std::pair(needed.major, needed.minor) <= std::pair(actual.major, actual.minor);
 }
 
 /// Returns true if a new lock for the request replaces the environment: the same packages on the
@@ -64,12 +65,14 @@ bool is_for(const LockedEnvironment& environment, const LockRequest& request) {
          platform_of(environment.platform).machine == platform_of(request.platform).machine;
 }
 
+/// Returns true if the environment can be installed as it is for the request.
 bool fits(const LockedEnvironment& environment, const LockRequest& request) {
   if (!is_for(environment, request)) return false;
   return environment.parent == local_parent ? runs_on(environment.platform, request.platform)
                                             : environment.parent_digest == request.parent_digest;
 }
 
+/// Returns the number of lines that both lists have.
 std::size_t shared(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   return static_cast<std::size_t>(std::ranges::count_if(
       one, [&](const auto& line) { return std::ranges::find(other, line) != other.end(); }));

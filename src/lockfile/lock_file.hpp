@@ -110,7 +110,9 @@ class LockFile {
   bool read_sides();
   void add_names(const LockedEnvironment& environment);
   std::string write();
+  /// Returns the environment that can be installed as it is for the request; null if none can.
   const LockedEnvironment* exact(const LockRequest& request) const;
+  /// Returns the environment that has most in common with the request; null if none has anything.
   static const LockedEnvironment* nearest(const LockRequest& request,
                                           const std::vector<LockedEnvironment>& environments);
   std::string text() const;

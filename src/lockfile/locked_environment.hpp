@@ -42,7 +42,7 @@ struct LockedEnvironment {
   std::vector<std::string> requirements;  ///< The users' notation, options first; no credentials.
   std::string apt_snapshot;  ///< settings::snapshot_id() of the archives; empty: the newest.
   std::vector<std::string> apt_packages;  ///< `name=version`, as installed; sorted.
-  std::vector<LockedPackage> packages;    ///< Those beyond the parent's, sorted by name.
+  std::vector<LockedPackage> packages;    ///< Packages that the parent lacks, sorted by name.
   bool operator==(const LockedEnvironment&) const = default;
 };
 

@@ -36,7 +36,8 @@ const Names package_keys{"name",   "version", "file", "size",
 const Names data_keys{"address", "sha256", "size", "files", "etag", "modified", "version"};
 const Names origins{"index", "url", "repository", "path"};
 
-std::string without_name(const char* advice, const std::string& file) {
+/// Returns the advice with the file's name in place of FILE.
+std::string with_file_name(const char* advice, const std::string& file) {
   std::string text = advice;
   const auto at = text.find("FILE");
   if (at != text.npos) text.replace(at, 4, file);
@@ -278,7 +279,7 @@ LockContent parse(std::string_view text, const std::string& file) {
   }
   if (diagnostics.empty()) return content;
   for (auto& diagnostic : diagnostics)
-    if (diagnostic.suggestion.empty()) diagnostic.suggestion = without_name(write_again, file);
+    if (diagnostic.suggestion.empty()) diagnostic.suggestion = with_file_name(write_again, file);
   throw core::InputError(std::move(diagnostics), file, std::string(text));
 }
 

@@ -10,7 +10,7 @@ namespace pipeline::model {
 
 struct Elsewhere {
   bool is_directory = false;
-  bool is_executable = false;  ///< For a file.
+  bool is_executable = false;  ///< Set for files only.
   std::uint64_t bytes = 0;     ///< The size of the file, or of the folder's files.
   std::string store;  ///< The remote store, as the text of settings::to_json(); has no secret.
 };

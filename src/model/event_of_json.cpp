@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the value with this name. Throws json::exception if there is none.
+/// Returns the enumerator with this name. Throws json::exception if there is none.
+/// @param last the last enumerator of the enumeration
 template <class Enumeration>
 Enumeration value_named(const json& name, Enumeration last) {
   const auto& wanted = name.get_ref<const std::string&>();

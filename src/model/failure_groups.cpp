@@ -9,7 +9,7 @@
 namespace pipeline::model {
 namespace {
 
-/// Returns the text without the step's name, which paths have, and with `#` for each number.
+/// Returns the text with `#` for each number, and without the step's name, which is part of paths.
 std::string without_numbers(std::string text, const std::string& step) {
   text = core::replaced(std::move(text), step, "");
   std::string general;
@@ -24,7 +24,7 @@ std::string without_numbers(std::string text, const std::string& step) {
   return general;
 }
 
-/// Returns a text that is the same for equal failures.
+/// Returns a text that is the same for equal failures; empty for a failure that is not grouped.
 std::string reason_of(const StepFailure& failed) {
   const auto& [kind, message, hints, details] = failed.failure;
   if (is_of_environment(kind)) {
@@ -35,7 +35,7 @@ std::string reason_of(const StepFailure& failed) {
   const std::string base(base_name(failed.step));
   if (base == failed.step) return "";
   const bool has_code = kind == FailureKind::exit_code || kind == FailureKind::signal;
-  // The shell's prelude adds a line that names the command, whatever its reason.
+  // core/shell_prelude.hpp prints `pipe: line N ended with ...`, which says nothing of the reason.
   const auto last = std::find_if(details.rbegin(), details.rend(), [](const auto& line) {
     return !core::trimmed(line).empty() && !line.starts_with("pipe: line ");
   });

@@ -1,5 +1,5 @@
 /// @file
-/// Failures of several steps that are the same one.
+/// Groups equal failures of several steps, so that each is reported once.
 #pragma once
 
 #include <string>
@@ -18,18 +18,19 @@ struct StepFailure {
 /// matrix that failed in the same way.
 struct FailureGroup {
   std::vector<std::string> steps;  ///< In the order of the failures.
-  Failure failure;                 ///< That of the first step.
-  std::string matrix = {};         ///< The step with the matrix; empty: they are not instances.
+  Failure failure;                 ///< The failure of the first step.
+  std::string matrix = {};  ///< The step with the matrix; empty if the steps are not instances.
 };
 
 /// Returns true for failures of a build or a machine, which the step itself did not print.
 bool is_of_environment(FailureKind kind);
 
-/// Groups equal failures, in the order in which they came. Failures of instances are equal if their
-/// messages and the last lines that they printed are, apart from numbers and their own names.
+/// Groups equal failures, in the order of `failures`. Failures of instances are equal if their
+/// messages and the last lines that they printed differ only in numbers and the instances' names.
 std::vector<FailureGroup> group_failures(std::vector<StepFailure> failures);
 
-/// Returns at most three names: `train.c-1, train.c-2, train.c-3 and 37 more steps (40 instances)`.
+/// Returns at most three names, and the number of the others: `train.c-1, train.c-2, train.c-3 and
+/// 37 more steps (40 instances)`.
 std::string names_of(const FailureGroup& group);
 
 }  // namespace pipeline::model

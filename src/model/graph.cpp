@@ -175,7 +175,7 @@ void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>
     }
     if (missing_[step] == 0) make_ready(step);
   }
-  arrive(barrier);  // Without new steps it is ready.
+  count_ended_dependency(barrier);  // Undoes the 1 above; without new steps the barrier is ready.
 }
 
 /// Calls `use` with each step that depends on this one.
@@ -187,7 +187,7 @@ void Scheduler::for_each_dependent(StepIndex step, Use use) {
     for (const auto next : further_[step]) use(next);
 }
 
-void Scheduler::leave(StepIndex step) {
+void Scheduler::mark_gone(StepIndex step) {
   if (state_[step] == State::ready) --ready_count_;
   if (state_[step] == State::running) --running_;
   state_[step] = State::gone;
@@ -196,24 +196,24 @@ void Scheduler::leave(StepIndex step) {
 
 void Scheduler::succeeded(StepIndex step) {
   if (state_[step] == State::gone) return;
-  leave(step);
-  for_each_dependent(step, [&](StepIndex next) { arrive(next); });
+  mark_gone(step);
+  for_each_dependent(step, [&](StepIndex next) { count_ended_dependency(next); });
 }
 
 /// Counts a dependency of the step that has ended.
-void Scheduler::arrive(StepIndex step) {
+void Scheduler::count_ended_dependency(StepIndex step) {
   if (--missing_[step] == 0 && state_[step] == State::waiting) make_ready(step);
 }
 
 std::vector<StepIndex> Scheduler::failed(StepIndex step) {
   if (state_[step] == State::gone) return {};
-  leave(step);
+  mark_gone(step);
   std::vector<StepIndex> lost;
   const auto lose_dependents = [&](StepIndex of) {
     for_each_dependent(of, [&](StepIndex next) {
       if (state_[next] == State::gone) return;
-      if (waits_for_ends_[next]) return arrive(next);
-      leave(next);
+      if (waits_for_ends_[next]) return count_ended_dependency(next);
+      mark_gone(next);
       lost.push_back(next);
     });
   };

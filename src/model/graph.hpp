@@ -40,16 +40,17 @@ class Graph {
 class Scheduler {
  public:
   /// Keeps a reference to the graph. Throws std::invalid_argument if the graph has a cycle.
-  /// @param waits_for_ends for each step, whether it becomes ready when its dependencies have
-  /// ended, however; empty: none does
+  /// @param waits_for_ends for each step, whether it becomes ready once its dependencies have
+  /// ended, failed ones included; empty: no step does
   explicit Scheduler(const Graph& graph, std::vector<bool> waits_for_ends = {});
   /// Removes and returns the most urgent ready step, or nothing.
   std::optional<StepIndex> take();
   bool has_ready() const { return ready_count_ > 0; }
-  /// Adds steps behind those that there are; each is a dependency of `barrier`, which is no longer
-  /// ready before all of them have ended, however. It may have been taken, but not have ended.
-  /// @param needs for each new step, its dependencies; those that are gone do not keep it waiting
-  /// @param waits_for_ends as of the constructor, for the new steps
+  /// Adds steps, with the indices that follow the last step. Each becomes a dependency of
+  /// `barrier`, which becomes ready once all of them have ended, failed ones included. `barrier`
+  /// may have been taken, but must not be gone.
+  /// @param needs for each new step, its dependencies; a step does not wait for those that are gone
+  /// @param waits_for_ends for each new step, as in the constructor
   void grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs,
             const std::vector<bool>& waits_for_ends = {});
   /// Returns true if the step has succeeded, failed, or can no longer run.
@@ -62,15 +63,15 @@ class Scheduler {
   /// Returns true if no step is ready, running or waiting.
   bool done() const { return remaining_ == 0; }
   std::size_t running() const { return running_; }
-  /// Rank of the step among all, the most urgent first; for other resources that are allocated in
-  /// the same order.
+  /// Returns the step's rank among all steps, 0 for the most urgent; for other resources that are
+  /// allocated in the same order.
   std::uint32_t urgency(StepIndex step) const { return urgency_[step]; }
 
  private:
   enum class State : std::uint8_t { waiting, ready, running, gone };
   void make_ready(StepIndex step);
-  void arrive(StepIndex step);
-  void leave(StepIndex step);
+  void count_ended_dependency(StepIndex step);
+  void mark_gone(StepIndex step);
   template <class Use>
   void for_each_dependent(StepIndex step, Use use);
 
@@ -78,8 +79,8 @@ class Scheduler {
   std::vector<std::vector<StepIndex>> further_;  ///< Dependents that the graph does not have.
   std::vector<bool> waits_for_ends_;
   std::vector<std::uint32_t> urgency_;   ///< For each step, its rank by the chain of steps behind
-                                         ///< it, then by index; smaller goes first. Steps that were
-                                         ///< added have that of their barrier.
+                                         ///< it, then by index; smaller goes first. A step that
+                                         ///< grow() added has the rank of its barrier.
   std::vector<std::uint32_t> position_;  ///< For each step, its position in topological order.
   std::vector<std::uint32_t>
       missing_;  ///< For each step, the number of dependencies that it waits for.

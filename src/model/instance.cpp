@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ranges>
+#include <set>
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
@@ -131,10 +132,11 @@ std::vector<std::size_t> pick(std::string_view text, std::size_t count,
 std::string suggest_step(std::string_view text, const std::vector<std::string>& steps) {
   constexpr std::size_t max_shown = 8;
   const auto wanted = text.substr(0, text.find('['));
+  std::set<std::string_view> seen;
   std::vector<std::string> bases, instances;
   for (const auto& step : steps) {
     const auto base = base_name(step);
-    if (bases.empty() || bases.back() != base) bases.emplace_back(base);
+    if (seen.insert(base).second) bases.emplace_back(base);
     if (base == wanted && step != wanted) instances.push_back(step);
   }
   // Names of instances are not suggested: they are too many and too long for a typing error.

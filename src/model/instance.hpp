@@ -25,7 +25,7 @@ std::string axis_text(const nlohmann::json& value);
 /// Maximum length of the name of a step with a matrix; its instances' names are longer.
 constexpr std::size_t max_base = 96;
 
-/// Larger matrices are treated as a mistake.
+/// Maximum number of a matrix's instances; a larger matrix is treated as a mistake.
 constexpr std::size_t most_instances = 100'000;
 
 /// Makes the names of a step's instances, such as `train.c-0.1.kernel-rbf`. Each is a valid name
@@ -46,9 +46,9 @@ class InstanceNames {
 /// steps their own name.
 std::string_view base_name(std::string_view step);
 
-/// Returns the name of what a repeated step is in a round, counted from 0: `fit.round-2`.
+/// Returns the name that a repeated step has in a round, counted from 0: `fit.round-2`.
 std::string round_name(const std::string& step, unsigned round);
-/// Returns the round if `name` is what the repeated step `step` is in one.
+/// Returns the round, counted from 0, if `name` is a name that round_name() gives to `step`.
 std::optional<unsigned> round_of(std::string_view name, std::string_view step);
 
 /// A user's choice of steps: `STEP`, `STEP[*]`, `STEP[2]` (from 0), `STEP[=]`, or
@@ -79,8 +79,8 @@ struct Candidate {
 std::vector<std::size_t> pick(std::string_view text, std::size_t count,
                               const std::function<Candidate(std::size_t)>& candidate);
 
-/// Returns what to say to a user whose text picks none of these steps: the likely name, or those
-/// that there are.
+/// Returns the hint for a user whose text picks none of these steps: the likely name, or the names
+/// of the steps.
 std::string suggest_step(std::string_view text, const std::vector<std::string>& steps);
 
 }  // namespace pipeline::model

@@ -13,7 +13,8 @@ namespace pipeline::model {
 
 class LastValues {
  public:
-  /// Takes a line of output that only reports a metric or progress; returns false for other lines.
+  /// Reads a line of output. Returns false for a line that is more than a report of a metric or of
+  /// progress.
   bool take(std::string_view line);
   bool empty() const { return values_.empty() && progress_.empty(); }
   /// Returns `50 %, loss 0.25, accuracy 0.93 (step 30)`.

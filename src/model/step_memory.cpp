@@ -8,7 +8,9 @@ namespace {
 /// Bytes that the allocator and a node of a map or list need besides their value.
 constexpr std::size_t node = 48;
 
+// The overloads of heap() return the bytes that a value takes outside of its own object.
 std::size_t heap(const std::string& text) {
+  // libstdc++ keeps texts of up to 15 bytes in the object.
   return text.capacity() > 15 ? text.size() + node / 2 : 0;
 }
 

@@ -1,6 +1,6 @@
 /// @file
-/// The memory that a copy of a step takes, by estimate: a few hundred bytes of a file become a
-/// hundred thousand steps, each with copies of all texts of the one that they are made of.
+/// The memory that a copy of a step takes, in bytes, by estimate. A few hundred bytes of a file can
+/// become a hundred thousand instances, each with copies of all texts of its step.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace pipeline::model {
 
-/// Maximum of all steps of a pipeline together.
+/// Maximum of all steps of a pipeline together, bytes.
 constexpr std::size_t max_step_memory = std::size_t{1} << 30;
 
 std::size_t memory_of(const std::map<std::string, Json>& parameters);
@@ -19,7 +19,7 @@ std::size_t memory_of(const StepEnvironment& environment);
 std::size_t memory_of(const std::vector<SecretSpec>& secrets);
 std::size_t memory_of(const std::vector<Json>& values);
 std::size_t memory_of(const nlohmann::json& value);
-/// Settings that are shared by the copies are not counted.
+/// Settings are not counted, because the copies of a step share them.
 std::size_t memory_of(const StepSpec& step);
 
 }  // namespace pipeline::model

@@ -10,8 +10,8 @@
 
 namespace pipeline::model {
 
-/// Calls `use` with each name of a step that this one names as the source of an input, in its
-/// conditions, in its matrix or as its predecessor, without inputs from the round before.
+/// Calls `use` with each name of a step that `step` names as the source of an input, in its
+/// conditions, in its matrix or in `after`. Inputs from the round before are left out.
 template <class Use>
 void for_each_need(const StepSpec& step, Use use) {
   for (const auto& input : step.inputs)

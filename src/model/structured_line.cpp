@@ -79,7 +79,7 @@ bool is_metric_name(std::string_view name) {
 std::optional<ReportedMetric> parse_metric(std::string_view line) {
   if (const auto usual = read_usual_metric(line); usual && is_metric_name(usual->name))
     return ReportedMetric{std::string(usual->name), usual->value, usual->step};
-  constexpr double max_step = 9e15;
+  constexpr double max_step = 9e15;  // Below 2^53: whole numbers up to there are exact in a double.
   if (!line.starts_with(structured_prefix) || line.find("\"metric\"") == line.npos)
     return std::nullopt;
   auto object = parse_structured(line);

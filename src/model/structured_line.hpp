@@ -29,8 +29,8 @@ struct ReportedMetric {
 std::optional<ReportedMetric> parse_metric(std::string_view line);
 /// Returns the text with Python's `NaN`, `Infinity` and `-Infinity` in quotes, as JSON needs.
 std::string with_quoted_numbers(std::string_view text);
-/// Returns the value as the value of a metric: a number, or one of the texts "nan",
-/// "inf" and "-inf"; nothing for others.
+/// Returns the number that a metric's JSON value stands for: a number, or one of the texts "nan",
+/// "inf" and "-inf"; nothing for other values.
 std::optional<double> metric_value(const nlohmann::json& value);
 /// Returns what is wrong with a line that begins with structured_prefix and cannot be read, as the
 /// end of a sentence; empty for any other line.

@@ -9,7 +9,7 @@ namespace {
 
 bool is_json_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The rest of a line.
+/// The rest of a line. Each take_ function removes what it returns from the start of the rest.
 class MetricReader {
  public:
   explicit MetricReader(std::string_view text) : text_(text) {}
@@ -23,7 +23,7 @@ class MetricReader {
     text_.remove_prefix(1);
     return true;
   }
-  /// A text in quotes, without characters that are written with a backslash.
+  /// Takes a text in quotes; nothing if the text is not ASCII or has a backslash.
   std::optional<std::string_view> take_text() {
     if (!take('"')) return std::nullopt;
     std::size_t length = 0;
@@ -33,7 +33,7 @@ class MetricReader {
     text_.remove_prefix(length + 1);
     return text;
   }
-  /// A number as JSON writes it; empty if there is none.
+  /// Takes a number as JSON writes it; empty if there is none.
   std::string_view take_number() {
     std::size_t length = text_.starts_with('-') ? 1 : 0;
     const auto digits = [&] {
@@ -83,6 +83,7 @@ bool read_member(std::string_view key, MetricReader& rest, UsualMetric& metric, 
   const auto number = rest.take_number();
   if (key == "value") {
     const auto value = number_of<double>(number);
+    // The JSON parser reads -0 as the whole number 0.
     if (!value || !metric.number.empty() || number == "-0") return false;
     metric.number = number;
     metric.value = *value;

@@ -63,7 +63,7 @@ struct Connection::Implementation {
   Request request;
   CURL* easy = nullptr;
   curl_slist* addresses = nullptr;
-  char words[CURL_ERROR_SIZE] = {};
+  char words[CURL_ERROR_SIZE] = {};  ///< curl's own message for an error.
   asio::posix::stream_descriptor socket;
 };
 

@@ -13,7 +13,7 @@ namespace pipeline::net {
 
 class Connection {
  public:
-  /// Connects; returns only then. Throws TransportError. Uses only the parts of the request that
+  /// Connects before it returns. Throws TransportError. Uses only the parts of the request that
   /// describe the server.
   Connection(asio::io_context& loop, Request request);
   ~Connection();
@@ -24,7 +24,7 @@ class Connection {
   async::Task<std::size_t> read_some(std::span<char> buffer);
   /// Writes everything. Throws TransportError. One writer at a time.
   async::Task<> write(std::string bytes);
-  /// Ends what the other side reads; its bytes can still be read.
+  /// Tells the other side that no more bytes come; its own bytes can still be read.
   void end_writing();
   /// Lets a read in progress return 0.
   void close();

@@ -38,9 +38,9 @@ namespace {
 /// Limits of collected bodies; larger bodies need a callback.
 constexpr std::size_t max_answer = std::size_t{64} << 20, max_error_answer = std::size_t{1} << 20;
 constexpr std::size_t max_head = std::size_t{1} << 20;
-constexpr long min_bytes_per_second = 1024;  // With Request::silence.
+constexpr long min_bytes_per_second = 1024;  // Fewer count as Request::silence.
 
-/// One exchange; lives in the frame of the coroutine that waits for it.
+/// A request and its response.
 class Exchange {
  public:
   Exchange(asio::io_context& loop, Request& request, std::function<void(std::string_view)>& on_body,
@@ -121,7 +121,7 @@ class Exchange {
   CURLcode code_ = CURLE_OK;
   long os_error_ = 0;
   bool headers_ended_ = false;
-  std::size_t head_bytes_ = 0;  ///< Also of interim responses, and of trailers.
+  std::size_t head_bytes_ = 0;  ///< Bytes of headers, of interim responses and of trailers.
   bool has_enough_ = false;     ///< The rest of the body is not read.
 };
 

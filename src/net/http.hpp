@@ -71,7 +71,7 @@ class TransportError : public core::EnvironmentError {
   int code_;
 };
 
-/// One client for each loop. Connections are kept and reused. Exchanges in progress at destruction
+/// A client on a loop. Connections are kept and reused. Exchanges in progress at destruction
 /// end with TransportError.
 class HttpClient {
  public:

@@ -14,6 +14,7 @@ using Bytes = std::array<std::uint8_t, 16>;
 
 bool is_local_ipv4(const std::uint8_t* bytes) {
   const auto first = bytes[0], second = bytes[1];
+  // Services of clouds that have no link-local address.
   constexpr std::array<std::uint8_t, 4> alibaba{100, 100, 100, 200}, azure{168, 63, 129, 16},
       oracle{192, 0, 0, 192};
   const auto is = [&](const auto& other) { return std::equal(other.begin(), other.end(), bytes); };

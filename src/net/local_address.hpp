@@ -1,15 +1,15 @@
 /// @file
-/// Addresses at which a machine, its link or its cloud answers: nothing that a server elsewhere may
-/// lead to.
+/// Addresses of this machine, its network link and its cloud's services, to which a server
+/// elsewhere must not lead this program.
 #pragma once
 
 #include <sys/socket.h>
 
 namespace pipeline::net {
 
-/// Returns true for this host, loopback, link-local and unique local addresses, the services of
-/// clouds, for IPv4 also within IPv6 (mapped, compatible, NAT64, 6to4), and for what is no address
-/// of IP.
+/// Returns true for this host, loopback, link-local and unique local addresses, and the services
+/// of clouds. That holds also for IPv4 within IPv6 (mapped, compatible, NAT64, 6to4). Returns true
+/// for addresses of other families than IP too.
 bool is_local_address(const sockaddr& address);
 
 }  // namespace pipeline::net

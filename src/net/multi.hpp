@@ -41,9 +41,12 @@ class Multi {
 
   static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* unused);
   static int on_timer(CURLM* multi, long milliseconds, void* self);
+  /// Notes the events of a socket that curl wants, `what`, and waits for them.
   void watch(curl_socket_t socket, int what);
+  /// Waits for the wanted events of a socket that are not being waited for.
   void arm(curl_socket_t socket, const SharedWatch& watch);
   void wait(curl_socket_t socket, const SharedWatch& watch, bool for_reading);
+  /// Tells curl about the events of a socket, or that its timeout is over.
   void drive(curl_socket_t socket, int events);
   void collect_done();
 

@@ -24,7 +24,7 @@ curl_slist* set_transport(CURL* easy, Request& request) {
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
-  // A request to the engine's socket needs none, and does not look for them.
+  // A request to the engine's socket needs no authorities, whose search takes time.
   const bool needs_authorities =
       request.url.starts_with("https://") && request.tls.ca_file.empty() && request.tls.ca.empty();
   set_pem(easy, request, CURLOPT_CAINFO,
@@ -37,7 +37,7 @@ curl_slist* set_transport(CURL* easy, Request& request) {
   set(CURLOPT_SSL_VERIFYPEER, request.tls.verify ? 1L : 0L);
   set(CURLOPT_SSL_VERIFYHOST, request.tls.verify ? 2L : 0L);
   if (!request.proxy.empty()) set(CURLOPT_PROXY, request.proxy.c_str());
-  // A stream can be silent for minutes; with keepalive, a dead peer is noticed after some.
+  // A stream can be silent for minutes; keepalive notices a dead peer meanwhile.
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 30L);
   set(CURLOPT_TCP_KEEPINTVL, 15L);

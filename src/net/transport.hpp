@@ -16,7 +16,8 @@ void set_option(CURL* easy, const Request& request, CURLoption option, Value val
                          request.method + " " + request.url + ": " + curl::easy_strerror(code));
 }
 
-/// @param request outlives the handle's use
+/// Sets the options of the handle that say how the request's server is reached.
+/// @param request must outlive the use of the handle
 /// @return a list that has to be freed after the handle; may be null
 curl_slist* set_transport(CURL* easy, Request& request);
 

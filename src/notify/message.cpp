@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Slack and Teams accept some ten thousand characters.
+/// Limits of a message, because Slack and Teams accept some ten thousand characters.
 constexpr std::size_t max_failed = 20, max_reason = 400, max_lines = 5, max_question = 2000;
 
 /// Returns the failures, equal ones once.
@@ -23,7 +23,7 @@ std::vector<model::FailureGroup> failed_of(const std::vector<store::StepRecord>&
   return failed;
 }
 
-/// Returns the last lines that the failed step printed, those of one that printed much cut.
+/// Returns the last lines that the failed step printed, each cut to max_reason bytes.
 std::vector<std::string> last_lines(const Failure& failure) {
   std::vector<std::string> lines;
   const auto& all = failure.details;

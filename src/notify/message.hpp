@@ -12,7 +12,7 @@
 namespace pipeline::notify {
 
 /// Returns the body as JSON text.
-/// @param steps   the run's, with their messages
+/// @param steps the run's steps, with their messages
 /// @param command shows more of the run: `pipe report RUN`
 std::string message(NotifyFormat format, const store::RunRecord& run,
                     const std::vector<store::StepRecord>& steps, const std::string& command);
@@ -21,8 +21,8 @@ std::string message(NotifyFormat format, const store::RunRecord& run,
 struct Asked {
   std::string run, pipeline, step;
   std::string question;
-  std::string command;  ///< Answers it: `pipe answer RUN STEP yes`.
-  std::string address;  ///< A page that answers it; a secret. Empty: there is none.
+  std::string command;  ///< Answers the question: `pipe answer RUN STEP yes`.
+  std::string address;  ///< Address of a page that answers the question, a secret; empty: no page.
 };
 
 /// Returns the body as JSON text.

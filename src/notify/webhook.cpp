@@ -10,7 +10,7 @@
 namespace pipeline::notify {
 namespace {
 
-/// Maximum answer of a service; usual is `ok`, and answers are not read.
+/// Maximum size of an answer, bytes. The usual answer is `ok`; it is not looked at.
 constexpr std::size_t max_answer = std::size_t{64} << 10;
 
 bool is_accepted(long status) { return status >= 200 && status < 300; }

@@ -59,7 +59,8 @@ std::string read_at(int file, std::uint64_t offset, std::size_t most, const fs::
   throw core::EnvironmentError(why, {"copy or save the archive again"});
 }
 
-/// Refuses archives that `docker load` unpacks itself.
+/// Refuses a compressed archive, which only `docker load` accepts: its contents cannot be read
+/// where they lie.
 void check_unpacked(std::string_view begin) {
   using namespace std::string_view_literals;
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kinds{
@@ -84,7 +85,7 @@ std::string read_slice(const Slice& slice, std::uint64_t begin, std::size_t most
   return bytes;
 }
 
-/// Reads the headers.
+/// Reads the headers of a tar and notes where each content lies.
 class ArchiveFiles::Headers final : public file_tree::TarReader::Sink {
  public:
   explicit Headers(ArchiveFiles& files) : files_(files) {}
@@ -96,7 +97,7 @@ class ArchiveFiles::Headers final : public file_tree::TarReader::Sink {
   void end() override {}
 
   ArchiveFiles& files_;
-  std::uint64_t position_ = 0;  ///< Of what follows the header.
+  std::uint64_t position_ = 0;  ///< Offset of the byte after the header.
   std::uint64_t left_ = 0;      ///< Bytes of content that follow, with their padding.
 };
 
@@ -137,6 +138,7 @@ void ArchiveFiles::Headers::begin(const file_tree::TarReader::Entry& entry) {
   const auto name = normal(entry.name);
   files_.files_.erase(name);
   files_.links_.erase(name);
+  // The types of a tar: 0 and 7 are files, 1 is a hard link, 2 is a symbolic link.
   if (entry.type == '0' || entry.type == '7')
     files_.files_[name] = Slice{files_.path_, position_, entry.size};
   if (entry.type == '1') files_.links_[name] = normal(entry.linked);

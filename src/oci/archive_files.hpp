@@ -17,14 +17,14 @@ struct Slice {
   std::uint64_t offset = 0, size = 0;
 };
 
-/// Returns the bytes from `begin` on, at most as many. Throws EnvironmentError, also if the file
-/// has become shorter.
+/// Returns at most `most` bytes of the slice, from its byte `begin` on. Throws EnvironmentError,
+/// also if the file has become shorter.
 std::string read_slice(const Slice& slice, std::uint64_t begin, std::size_t most);
 
 class ArchiveFiles {
  public:
-  /// Reads the headers of the tar, without the contents; of a folder nothing. Throws
-  /// EnvironmentError for what is not a whole tar.
+  /// Reads the headers of a tar, without the contents; reads nothing of a folder. Throws
+  /// EnvironmentError for a file that is not a whole tar.
   ArchiveFiles(std::filesystem::path path, bool is_folder);
 
   /// Returns the regular file of this name; links within the tar are followed.

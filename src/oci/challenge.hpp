@@ -1,6 +1,6 @@
 /// @file
-/// What a registry asks for before it answers (WWW-Authenticate: RFC 9110, distribution's token
-/// specification). Pure.
+/// The login that a registry asks for before it answers (WWW-Authenticate: RFC 9110, distribution's
+/// token specification). Pure.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 namespace pipeline::oci {
 
 struct Challenge {
-  bool is_bearer = false;             ///< Else Basic.
-  std::string realm, service, scope;  ///< Of Bearer; the realm is the address that gives tokens.
+  bool is_bearer = false;             ///< Whether the scheme is Bearer; otherwise it is Basic.
+  std::string realm, service, scope;  ///< For Bearer; the realm is the address that gives tokens.
 };
 
 /// Reads one value of the header; nothing for another scheme than Bearer and Basic.

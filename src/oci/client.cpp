@@ -41,7 +41,8 @@ bool is_loopback(std::string_view host) {
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
 }
 
-/// Authorities of a registry's own, where engines look for them, too.
+/// Returns the options for a registry: its own certificate authority, if a folder has it in which
+/// engines look for it, too.
 net::TlsOptions tls_of(const std::string& url) {
   net::TlsOptions tls;
   const auto host = url.substr(0, url.find('/', url.find("://") + 3)).substr(url.find("://") + 3);
@@ -84,7 +85,7 @@ core::EnvironmentError broken(const Repository& repository, const std::string& w
   return core::EnvironmentError("cannot pull " + name_of(repository) + ": " + why);
 }
 
-/// Calls a function that reads what was sent; its errors get the image's name.
+/// Calls a function that reads a response; its errors get the image's name.
 template <class Function>
 std::invoke_result_t<Function> read(const Repository& repository, Function function) {
   try {
@@ -193,7 +194,7 @@ async::Task<> Client::download(std::string reference, Blob blob, fs::path file,
                  repository.registry + " has sent another content than that of " + blob.digest);
 }
 
-/// Repeats what a server has not answered, or is too busy for.
+/// Requests a path of the repository; repeats the request if the server does not answer or is busy.
 async::Task<> Client::get(const Repository& repository, std::string path, std::string accept,
                           const Sink& sink, core::CancelSource& cancel) {
   async::Backoff backoff(retries_);

@@ -31,7 +31,7 @@ struct Image {
   std::vector<Blob> layers;    ///< The lowest first.
 };
 
-/// A part of a registry.
+/// A repository of a registry, with a tag or a digest in it.
 struct Repository {
   std::string registry;  ///< As by docker::registry_of().
   std::string name;      ///< `library/debian`.
@@ -47,22 +47,22 @@ class Client {
   explicit Client(asio::io_context& loop, async::RetryPolicy retries = default_retries)
       : http_(loop), retries_(retries) {}
 
-  /// Asks what the reference names. Throws EnvironmentError with advice.
+  /// Finds the image that the reference names. Throws EnvironmentError with advice.
   /// @param platform `OS/ARCHITECTURE[/VARIANT]`; empty: that of this machine
   async::Task<Image> find(std::string reference, std::string platform, core::CancelSource& cancel);
 
-  /// Downloads a layer, as packed as it is there, and compares it with its digest.
+  /// Downloads a layer, packed as in the registry, and compares it with its digest.
   async::Task<> download(std::string reference, Blob blob, std::filesystem::path file,
                          core::CancelSource& cancel);
 
-  /// Why logins could not be read.
+  /// Returns the reasons why logins could not be read.
   const std::set<std::string>& notices() const { return notices_; }
 
   static constexpr async::RetryPolicy default_retries{std::chrono::milliseconds(500),
                                                       std::chrono::milliseconds(10'000), 5};
 
  private:
-  /// Where a body goes; `begin` is called before each try.
+  /// The receiver of a body; `begin` is called before each try.
   struct Sink {
     std::function<void()> begin;
     std::function<void(std::string_view)> write;

@@ -137,7 +137,7 @@ std::string ArchiveReader::blob(const std::string& digest) const {
   return text;
 }
 
-/// Returns the image that is meant; names that lead to the same image are as one.
+/// Returns the image that is meant; several names of one image count as one.
 ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
   const auto& wanted = archive_.image;
   if (const auto number = number_of(wanted)) {
@@ -255,7 +255,8 @@ ArchivedImage ArchiveReader::read_saved() const {
   return image;
 }
 
-/// Such an archive does not say how a layer is packed.
+/// Adds a layer of an archive by `docker save`, which does not say how the layer is packed.
+/// @param unpacked digest of the unpacked layer
 void ArchiveReader::add_saved_layer(ArchivedImage& image, const std::string& path,
                                     const std::string& unpacked) const {
   using namespace std::string_view_literals;
@@ -276,7 +277,7 @@ void ArchiveReader::add_saved_layer(ArchivedImage& image, const std::string& pat
   image.contents.push_back(*found);
 }
 
-/// Texts and slices, one after the other.
+/// A tar, made of texts and slices of files, that is read piece by piece.
 class LoadableTar {
  public:
   void add_file(const std::string& name, std::string content) {

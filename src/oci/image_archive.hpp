@@ -22,7 +22,7 @@ struct ArchivedImage {
   nlohmann::json description;   ///< See describe().
   std::string config;           ///< The configuration's bytes.
   std::vector<Blob> layers;     ///< The lowest first; without a digest where the archive has none.
-  std::vector<Slice> contents;  ///< Of the layers.
+  std::vector<Slice> contents;  ///< The content of each layer, in the archive.
 };
 
 /// Finds the image and compares its manifest and its configuration with their digests. Throws
@@ -32,12 +32,12 @@ struct ArchivedImage {
 ArchivedImage read_archive(const settings::ImageArchive& archive, const std::filesystem::path& root,
                            const std::string& platform);
 
-/// Copies a layer, as packed as it is, and compares it with its digest, if it has one. Its unpacked
-/// content is compared by the caller.
+/// Copies a layer, packed as in the archive, and compares it with its digest, if it has one. The
+/// caller compares its unpacked content.
 void copy_layer(const ArchivedImage& image, std::size_t layer, const std::filesystem::path& to);
 
-/// Returns a tar for POST /images/load that gives the image this name and no other one: that of
-/// `docker save` before version 25, which all engines read.
+/// Returns a tar for POST /images/load that gives the image this name and no other one. The tar has
+/// the form of `docker save` before version 25, which all engines read.
 net::BodySource loadable_tar(const ArchivedImage& image, const std::string& name);
 
 }  // namespace pipeline::oci

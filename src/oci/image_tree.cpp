@@ -41,7 +41,7 @@ std::vector<std::string> parts_of(std::string_view path) {
   return parts;
 }
 
-/// Returns the names in an entry's path, which an engine takes as below the root, too.
+/// Returns the names in an entry's path. An absolute path is below the image's root, as in engines.
 std::vector<std::string> entry_parts(std::string_view path) {
   auto parts = parts_of(path);
   if (std::ranges::find(parts, "..") != parts.end()) refuse("a path has `..` in it");
@@ -58,16 +58,16 @@ core::Descriptor open_to_read(const fs::path& file) {
 
 /// A file, a link or a folder of the image.
 struct ImageTree::Node {
-  char type = '5';          ///< As in a tar: `0`, `2`, `5`.
-  std::uint32_t layer = 0;  ///< That wrote it last, counted from 1; 0: none.
+  char type = '5';          ///< As in a tar: `0` a file, `2` a symbolic link, `5` a folder.
+  std::uint32_t layer = 0;  ///< The layer that wrote it last, counted from 1; 0: none.
   unsigned mode = 0755;
   std::int64_t time = 0;
   std::uint64_t offset = 0, size = 0;  ///< A file's content in the layer's tar.
-  std::uint32_t source = 0;            ///< The layer with the content; as `layer`.
+  std::uint32_t source = 0;            ///< The layer with the content, counted as `layer` is.
   std::string link;
   std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 
-  /// Removes what layers below this one have written.
+  /// Removes everything in the folder that layers below `top` have written.
   void remove_lower(std::uint32_t top) {
     std::erase_if(children, [top](auto& child) {
       auto& node = *child.second;
@@ -98,7 +98,7 @@ class ImageTree::Layer final : public TarReader::Sink {
   const std::uint32_t number_;
   std::string piece_;  ///< The piece that is being read, and where it begins in the tar.
   std::uint64_t offset_ = 0;
-  Node* file_ = nullptr;  ///< Whose content is arriving.
+  Node* file_ = nullptr;  ///< The file whose content is arriving.
   bool has_offset_ = false;
 };
 
@@ -153,7 +153,7 @@ void ImageTree::Layer::begin(const TarReader::Entry& entry) {
       node.link = entry.linked;
       break;
     case '1': link_to(node, entry.linked); break;
-    case '3':
+    case '3':  // Devices and named pipes.
     case '4':
     case '6': folder.children.erase(name); break;
     default:
@@ -174,7 +174,7 @@ void ImageTree::Layer::hide(Node& folder, std::string_view name) {
     folder.children.erase(found);
 }
 
-/// Makes the node the same file as another one. mksquashfs keeps equal contents once.
+/// Makes the node a copy of a hard link's target; mksquashfs stores equal contents once.
 void ImageTree::Layer::link_to(Node& node, const std::string& target) {
   auto parts = entry_parts(target);
   if (parts.empty()) refuse("a hard link has no target");

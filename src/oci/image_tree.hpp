@@ -42,7 +42,7 @@ class ImageTree {
 
   std::unique_ptr<Node> root_;
   std::vector<std::filesystem::path> layers_;
-  std::uint64_t entries_ = 0;  ///< Of all layers.
+  std::uint64_t entries_ = 0;  ///< Number of entries of all layers.
 };
 
 }  // namespace pipeline::oci

@@ -1,7 +1,7 @@
 /// @file
 /// Manifests, indexes and configurations of images, of OCI and of Docker's second schema
-/// (github.com/opencontainers/image-spec). Pure. All functions throw EnvironmentError for what is
-/// none of these, and their texts name what is wrong, not the image.
+/// (github.com/opencontainers/image-spec). Pure. All functions throw EnvironmentError for other
+/// documents; its text names what is wrong, not the image.
 #pragma once
 
 #include <cstdint>

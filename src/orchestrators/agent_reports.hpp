@@ -1,5 +1,6 @@
 /// @file
-/// What the agents of running attempts have said, where this machine does not see the processes.
+/// The reports of the agents that started running attempts, where this machine does not see the
+/// attempts' processes.
 #pragma once
 
 #include <chrono>
@@ -12,20 +13,25 @@
 namespace pipeline::orchestrators {
 
 struct AgentReport {
-  std::string waits;  ///< Of a stalled step, for usage::read_agent_waits(); empty: none.
-  /// When the step has last printed something, or made progress in silence.
+  /// The calls in which processes of a stalled step wait, for usage::read_agent_waits(); empty if
+  /// the agent has not reported them.
+  std::string waits;
+  /// When the step last printed something, or used CPU time or read or wrote files.
   std::optional<std::chrono::steady_clock::time_point> progressed = {};
 };
 
 class AgentReports {
  public:
-  /// Returns the report of the attempt's agent, for its reader.
+  /// Returns the report of the attempt's agent; the code that reads the agent's messages fills it.
   AgentReport& of(const Attempt& attempt) { return reports_[&attempt]; }
+  /// Removes the report of an attempt that has ended.
   void forget(const Attempt& attempt) { reports_.erase(&attempt); }
 
-  /// Returns AgentReport::waits. The agent writes them at about the time when this is called, and
-  /// not if its processes make progress while those of other nodes do not.
+  /// Waits up to three seconds for AgentReport::waits, and returns them. The agent reports them
+  /// when it finds the step stalled, at about the time of this call. On a step with nodes, an agent
+  /// whose own processes make progress does not; an empty text is returned then.
   async::Task<std::string> waits_of(const Attempt& attempt) const;
+  /// Returns when the attempt last made progress; nothing if its agent has not reported that.
   std::optional<core::Activity> activity_of(const Attempt& attempt) const;
 
  private:

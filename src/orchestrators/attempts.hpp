@@ -23,17 +23,19 @@
 
 namespace pipeline::orchestrators {
 
-/// An artifact in a gathered input.
+/// An artifact in a gathered input, which is a folder of the outputs of several steps.
 struct AttemptPiece {
   std::string file;  ///< Its name in the input's folder.
-  std::string path;  ///< A text, because a path keeps each of its parts, too: some 500 bytes.
+  /// The artifact on this machine. A text, because std::filesystem::path also stores each component
+  /// of the path, which takes some 500 bytes for each of many pieces.
+  std::string path;
   std::string digest;
   std::optional<model::Elsewhere> elsewhere = {};  ///< See AttemptInput.
 };
-/// A file at an address.
+/// A file of RemoteContent.
 struct RemoteFile {
-  std::string path;  ///< In the folder; empty for content that is a file itself.
-  std::string url;   ///< Gives the content without a login, for some days; may be a secret.
+  std::string path;  ///< Relative to the content's folder; empty if the content is a file itself.
+  std::string url;   ///< Readable without a login for some days; may contain a secret.
 };
 /// Content at an address, for executors with Capabilities::fetches_addresses.
 struct RemoteContent {
@@ -42,9 +44,10 @@ struct RemoteContent {
   std::uint64_t size = 0;  ///< In bytes; 0: not known.
   bool is_folder = false;
   bool is_public = false;  ///< The server is on the Internet, not a bucket.
-  /// Returns a file, or all that the folder has. Throws EnvironmentError.
+  /// Returns the content's only file, or all files of its folder. Throws EnvironmentError.
   std::function<async::Task<std::vector<RemoteFile>>()> files = {};
-  /// Brings the content to AttemptInput::path, unless it is there. Throws EnvironmentError.
+  /// Downloads the content to AttemptInput::path, unless it is there already. Throws
+  /// EnvironmentError.
   std::function<async::Task<>(core::CancelSource&)> fetch = {};
 };
 
@@ -52,20 +55,19 @@ struct RemoteContent {
 struct AttemptInput {
   std::string name;
   std::string file_name;
-  std::filesystem::path path;  ///< The artifact on this machine, a read-only file or folder; see
-                               ///< `remote`.
+  std::filesystem::path path;  ///< The artifact on this machine, a read-only file or folder; absent
+                               ///< at first with `remote`, always with `elsewhere`.
   std::string digest = {};  ///< The artifact's digest in hex; empty for a gathered input, which is
-                            ///< no artifact itself.
-  std::vector<AttemptPiece> pieces =
-      {};  ///< The artifacts that a gathered input links to, and texts.
-  /// Where the content is, for an executor that fetches it: `path` may not be there yet.
+                            ///< not an artifact itself.
+  std::vector<AttemptPiece> pieces = {};  ///< The artifacts of a gathered input; otherwise empty.
+  /// The content's address, for an orchestrator that fetches it; `path` may not exist yet.
   std::optional<RemoteContent> remote = {};
   /// Set for an artifact that only the remote store has, for executors with
   /// Capabilities::takes_elsewhere: there is nothing at `path`.
   std::optional<model::Elsewhere> elsewhere = {};
 };
-/// An artifact among an attempt's inputs is damaged or missing where the executor takes it from,
-/// and this machine has it not.
+/// Thrown if an artifact among an attempt's inputs is damaged or missing in the remote store from
+/// which the attempt reads it, and this machine does not have the artifact either.
 class LostInput : public core::EnvironmentError {
  public:
   LostInput(const std::string& message, std::string digest)
@@ -78,8 +80,8 @@ class LostInput : public core::EnvironmentError {
 struct AttemptOutput {
   std::string name;
   std::string file_name;
-  bool from_all_nodes = false;
-  /// The executor may leave it elsewhere, see AttemptResult::elsewhere.
+  bool from_all_nodes = false;  ///< Each node writes its own part of the output.
+  /// The orchestrator may leave the content in a remote store, see AttemptResult::elsewhere.
   bool may_stay = false;
 };
 
@@ -108,50 +110,52 @@ struct ShellRequest {
   std::vector<std::string> words;  ///< At least one.
   bool has_terminal = false;       ///< Standard input and output of this process are a terminal.
   std::string id = {};             ///< Unique among all shells: a valid run identifier.
-  std::string image = {};  ///< Image of the container to have: identifier or reference; empty: the
-                           ///< step's.
-  unsigned node = 0;       ///< Number of the node whose shell it is, of a step with nodes.
+  std::string image = {};  ///< Identifier or reference of the image for the shell's container;
+                           ///< empty: the step's image.
+  unsigned node = 0;       ///< Number of the node that the shell is on, for a step with nodes.
 };
 
 /// A process of an attempt in progress, which another driver may have begun.
 struct RunningProcess {
   std::string run_id, step;
-  unsigned number = 1;                ///< Of the attempt.
-  std::optional<unsigned> rank = {};  ///< Of a step with nodes.
-  unsigned first_rank_of_node = 0;    ///< Of its node.
-  unsigned node = 0;                  ///< Number of its node.
+  unsigned number = 1;                ///< Number of the attempt, from 1.
+  std::optional<unsigned> rank = {};  ///< Set for a step with nodes.
+  unsigned first_rank_of_node = 0;    ///< The lowest rank on the process's node.
+  unsigned node = 0;                  ///< Number of its node, from 0.
 };
 
-/// Where the processes of an attempt with nodes reach one another.
+/// The addresses at which the processes of an attempt with nodes reach one another. A session is
+/// one run() of the port on behalf of such an attempt: it runs one process, or with an agent all
+/// processes of a node.
 struct NodeAddresses {
   std::vector<std::string> nodes;  ///< Names or IP addresses, by the node's number.
   /// The first of as many consecutive free ports as the attempt has processes.
   unsigned port = 0;
-  std::string network = {};  ///< Of the orchestrator's own, for its sessions; may be empty.
-  /// One session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
+  std::string network = {};  ///< Name of the network that the orchestrator made; may be empty.
+  /// A session runs a whole node: its agent starts the node's processes (agent/ranks.hpp).
   bool has_agents = false;
-  /// All nodes have one description: it has `node_mark` (nodes.hpp) in place of a node's number.
+  /// All nodes share one description, which has `node_mark` (nodes.hpp) in place of their numbers.
   bool are_alike = false;
-  /// A word that only the agents have, where other users of the machine see command lines and reach
-  /// the ports of agents; may be empty.
+  /// A password among the agents, for machines on which other users see command lines and reach the
+  /// agents' ports; empty: agents do not ask for one.
   std::string secret = {};
-  /// Free port for NCCL's state (NCCL_RAS_ADDR), where several attempts share a machine's; 0: its
-  /// own.
+  /// Free port for NCCL's state (NCCL_RAS_ADDR), where attempts share a machine, so that NCCL's
+  /// default port may be taken; 0: the default port.
   unsigned nccl_port = 0;
-  std::size_t gpus = 0;   ///< Of each node, if not the engine has reserved them.
-  unsigned restarts = 0;  ///< How often the processes have begun again in this attempt, without an
-                          ///< agent that restarts them.
-  unsigned tries = 0;     ///< How often the attempt has given everything back before.
-  /// Set by a session that cannot begin, because others have what its node needs: all of the
-  /// attempt's is to be given back, and tried again after a pause.
+  std::size_t gpus = 0;   ///< GPUs of each node, if the engine has not reserved any; otherwise 0.
+  unsigned restarts = 0;  ///< How often the gang has restarted all processes in this attempt;
+                          ///< restarts by agents do not count.
+  unsigned tries = 0;     ///< How often `gives_back` was set in this attempt before.
+  /// Set by a session that cannot start, because other jobs hold what its node needs. The gang then
+  /// releases everything that the attempt holds, and tries again after a pause.
   mutable bool gives_back = false;
 };
 
-/// One of the processes of an attempt with nodes, or with NodeAddresses::has_agents the first of
-/// its node: an attempt for the orchestrator, beside others with the same run, step and number.
+/// A process of an attempt with nodes, or with NodeAddresses::has_agents the first process of a
+/// node. The orchestrator runs it as an attempt, beside others with the same run, step and number.
 struct NodeProcess {
-  unsigned rank = 0, ranks = 1;  ///< Number among all processes, and how many they are.
-  unsigned node = 0, nodes = 1;
+  unsigned rank = 0, ranks = 1;              ///< Number among all processes, and how many they are.
+  unsigned node = 0, nodes = 1;              ///< Number of its node, and how many nodes there are.
   unsigned local_rank = 0, local_ranks = 1;  ///< Number among the processes of its node.
   std::size_t gpus_of_node = 0;              ///< GPUs that its node has.
   const NodeAddresses* addresses = nullptr;  ///< Never null.
@@ -175,8 +179,8 @@ struct AttemptSpec {
   /// Folder that keeps the step's progress until it succeeds; empty: the step has none. It may
   /// contain files of earlier attempts.
   std::filesystem::path checkpoint = {};
-  /// Names that folder for orchestrators that keep it elsewhere: the step's key. Empty: what is
-  /// written there is lost with the attempt.
+  /// The step's key, which names the checkpoint for orchestrators that keep it elsewhere. Empty:
+  /// these lose the checkpoint with the attempt.
   std::string checkpoint_key = {};
   StringMap environment;  ///< The step's declared environment, with values of the user's
                           ///< environment filled in.
@@ -198,7 +202,8 @@ struct AttemptIo {
   LogSink& log;
   core::CancelSource& cancel;  ///< Stopped by the user, fail_fast or the timeout.
   /// Called once the step's command is known to be running, by orchestrators with
-  /// Capabilities::reports_begin. It has been running for that time; later calls have no effect.
+  /// Capabilities::reports_begin. The argument is how long the command has been running; later
+  /// calls have no effect.
   std::function<void(std::chrono::milliseconds)> on_began = {};
   /// Makes the content of another folder on the same file system that of `checkpoint`, all at once.
   std::function<void(const std::filesystem::path&)> replace_checkpoint = {};
@@ -212,12 +217,12 @@ struct Attempt : AttemptSpec {
 struct ProcessEnd {
   unsigned rank = 0;
   unsigned node = 0;             ///< Number among the step's nodes.
-  std::string machine;           ///< As AttemptResult::node.
-  std::vector<unsigned> gpus;    ///< Indices of those that it takes.
-  std::optional<int> exit_code;  ///< 128 plus the number of the signal that ended it.
+  std::string machine;           ///< See AttemptResult::node.
+  std::vector<unsigned> gpus;    ///< Indices of the GPUs that the process uses.
+  std::optional<int> exit_code;  ///< 128 plus the signal's number if a signal ended it.
   core::Usage usage;
-  std::optional<std::chrono::milliseconds> running;  ///< Since the command of its node started.
-  bool has_failed_first = false;                     ///< Its failure is the attempt's.
+  std::optional<std::chrono::milliseconds> running;  ///< From the start of its node's command.
+  bool has_failed_first = false;                     ///< This failure is that of the attempt.
 };
 
 struct AttemptResult {
@@ -226,27 +231,29 @@ struct AttemptResult {
   std::string image;  ///< The image id or interpreter that the attempt ran in.
   core::Usage usage = {};
   std::string node = {};  ///< Name of the machine that the attempt ran on; empty: not known.
-  /// When the step's command was started and had ended, as far as it is known.
+  /// When the step's command started and ended; unset if not known.
   std::optional<std::chrono::steady_clock::time_point> began = {}, ended = {};
-  /// Parts of the time before `began` and after `ended` in which files went to where the step ran,
-  /// and came from there.
+  /// Parts of the time before `began` and after `ended` in which files were copied to the step's
+  /// machine, and from there.
   std::chrono::nanoseconds moved_in{}, moved_out{};
   /// For orchestrators whose attempts outlive drivers: call it once the attempt's outputs are
-  /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
-  /// removed once settle() has returned.
+  /// stored. Until then, a driver that resumes the run finds the attempt with its result. The call
+  /// begins to remove everything of the attempt; settle() waits for the removal.
   std::function<void()> cleanup;
   /// For orchestrators that keep the checkpoint elsewhere: call it after the step's success is
   /// stored.
   std::function<void()> remove_checkpoint = {};
-  /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
+  /// The GPUs that the attempt saw, where the orchestrator assigned them and not the engine.
   std::vector<event::Gpu> gpus;
-  /// Outputs of a success that are not in AttemptSpec::outputs, but elsewhere, by their digests.
+  /// Outputs of a successful attempt that are not in AttemptSpec::outputs, but in a remote store:
+  /// by the output's name, its digest in hex and the place.
   std::map<std::string, std::pair<std::string, model::Elsewhere>> elsewhere = {};
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
   /// The ends of an attempt with nodes, by rank.
   std::vector<ProcessEnd> processes = {};
-  /// An infrastructure failure is that a queue gave its place to another: it waits there again.
+  /// The failure is of kind infrastructure, because a queue preempted the attempt in favour of
+  /// another job. A retry waits in the queue again.
   bool was_preempted = false;
 };
 
@@ -266,8 +273,8 @@ class AttemptRunner {
     co_return std::vector<std::string>{};
   }
 
-  /// Returns what the processes of an attempt in progress have done; nothing if this machine cannot
-  /// see that.
+  /// Returns how much the processes of an attempt in progress have computed, read and written;
+  /// nothing if this machine cannot see that.
   virtual async::Task<std::optional<core::Activity>> activity_of(const Attempt& attempt) {
     (void)attempt;
     co_return std::nullopt;
@@ -280,8 +287,9 @@ class AttemptRunner {
     (void)process, (void)shell;
     co_return std::nullopt;
   }
-  /// The same without a terminal. Returns what the words print, of which the beginning is enough;
-  /// nothing if they cannot be run there. They end by themselves.
+  /// Runs the words beside the process as join() does, but without a terminal. Returns what they
+  /// print, of long output only the beginning; nothing if they cannot be run there. Nothing stops
+  /// the words, so they must end by themselves.
   virtual async::Task<std::optional<std::string>> ask(RunningProcess process,
                                                       std::vector<std::string> words) {
     (void)process, (void)words;
@@ -292,16 +300,17 @@ class AttemptRunner {
   /// first of them is run. The default: processes of this machine, on free ports.
   virtual async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                                    unsigned ranks);
-  /// Removes that, once the last of them has ended.
+  /// Removes what connect_nodes() has prepared; called after the last process has ended.
   virtual async::Task<> disconnect_nodes(const Attempt& attempt) {
     (void)attempt;
     co_return;
   }
 
-  /// Waits for removals that earlier run() calls have begun; call it before the destruction.
+  /// Waits for removals that earlier run() calls have begun; must be called before this object is
+  /// destroyed.
   virtual async::Task<> settle() { co_return; }
 
-  /// Removes an attempt that a dead driver has begun and this one does not join, with all its
+  /// Removes an attempt that a dead driver has begun and this driver does not join, with all its
   /// processes. For orchestrators whose attempts outlive drivers.
   virtual async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                         unsigned number) {
@@ -309,9 +318,10 @@ class AttemptRunner {
     co_return;
   }
 
-  /// Removes what earlier runs with dead drivers have left. @param is_alive returns true for a run
-  /// of this state folder that still has a driver, and false for runs of other state folders: what
-  /// those have started is recognized by its owner (owner_of()) and left alone
+  /// Removes what earlier runs with dead drivers have left.
+  /// @param is_alive returns true for a run of this state folder that still has a driver, and false
+  /// for runs of other state folders. Objects of those are recognized by their owner (owner_of())
+  /// and left alone.
   virtual async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) = 0;
 
   virtual ~AttemptRunner() = default;

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the folder of a caller without HOME, such as a service. It is among those of other
-/// users, who may have made it first; what is in it gets executed.
+/// Returns the folder for a user without HOME, such as that of a service. Other users can create
+/// this folder first, and programs in it are executed, so its owner and mode are checked.
 fs::path cache_without_home() {
   constexpr mode_t mine = 0700, writable_for_others = 022;
   auto folder = core::temporary_folder() / ("pipe-cache-" + std::to_string(geteuid()));

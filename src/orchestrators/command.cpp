@@ -21,7 +21,8 @@
 namespace pipeline::orchestrators {
 namespace {
 
-/// Returns the text that was written for the number at `path` of the parameter; null for others.
+/// Returns the text that the user wrote for the number at `path` (`KEY.0.KEY`) of the parameter,
+/// because JSON does not keep `1e3` or `0.10`; null for other values.
 const std::string* written_at(const Json& parameter, const std::string& path) {
   if (!parameter.written) return nullptr;
   const auto text = parameter.written->find(path);
@@ -50,7 +51,8 @@ std::string text_of(const Json& parameter, const nlohmann::json& member, const s
   return member.is_string() ? member.get<std::string>() : json_of(parameter, member, path);
 }
 
-/// Returns the text of `X`, or of `X.MEMBER.0` in a list or map; nothing if there is none.
+/// Returns the text of parameter `X`, or of `X.KEY.0` inside a list or map; nothing if the step has
+/// no such parameter.
 std::optional<std::string> parameter(const StepSpec& step, const std::string& name) {
   const auto names = core::split(name, '.');
   const auto found = step.parameters.find(std::string(names[0]));
@@ -60,6 +62,8 @@ std::optional<std::string> parameter(const StepSpec& step, const std::string& na
   return text_of(found->second, *value, name.substr(std::min(names[0].size() + 1, name.size())));
 }
 
+/// Returns the item with this name; throws EnvironmentError if there is none.
+/// @param what the kind of the items, for the message
 template <class Items>
 auto& named(const Items& items, const std::string& name, const AttemptSpec& attempt,
             const char* what) {
@@ -115,7 +119,7 @@ constexpr const char* set_pipefail = "(set -o pipefail) 2>/dev/null && set -o pi
 constexpr const char* warn_of_pipe =
     "(set -o pipefail) 2>/dev/null || echo 'pipe: there is no bash, and this sh has no pipefail: "
     "only the last command of a pipe can fail the step' >&2; ";
-/// $0: the line, $1: what stands before it for bash, $2: for sh.
+/// $0: the step's line; $1: the prelude that bash runs before the line; $2: the prelude for sh.
 constexpr const char* choose_shell =
     "command -v bash >/dev/null 2>&1 && exec bash -e -o pipefail -c \"$1$0\"; "
     "exec sh -e -c \"$2$0\"";
@@ -152,12 +156,14 @@ std::vector<bool> scripts_among(const std::vector<Template>& arguments) {
   return are_scripts;
 }
 
-/// Programs start a thread for each CPU of the machine unless a variable names a number.
+/// The variables that limit the threads of common libraries, which otherwise start a thread for
+/// each CPU of the machine.
 constexpr std::array thread_variables{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
                                       "MKL_NUM_THREADS", "RAYON_NUM_THREADS",
                                       "GOMAXPROCS",      "PYTHON_CPU_COUNT"};
 
-/// @param image variables that the image sets
+/// Adds the step's limits of memory and CPUs as variables.
+/// @param image variables that the image sets, which are not changed
 void add_limits(const ResourceSettings& resources, const StringMap& image, StringMap& variables) {
   if (resources.memory) variables["PIPE_MEMORY"] = std::to_string(*resources.memory);
   if (!resources.cpu_count) return;

@@ -9,7 +9,7 @@
 namespace pipeline::orchestrators {
 
 /// Returns the likely reason of a crash; empty for a signal that another process sends.
-inline std::string what_crashed(int signal) {
+inline std::string crash_reason(int signal) {
   switch (signal) {
     case SIGSEGV:
     case SIGBUS: return "a program or native library in it used memory that is not its own";

@@ -1,5 +1,5 @@
 /// @file
-/// The part of the port that says what steps run in, and makes it.
+/// The part of the port that describes the environments that steps run in, and makes them.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Environment {
                    ///< key. Empty if it is known only after prepare().
   std::string
       description;     ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
-  bool ready = false;  ///< Nothing has to be built or pulled.
+  bool ready = false;  ///< True if nothing has to be built or pulled.
   std::string reason;  ///< If not ready: what will be built, and why (`new`, `parent image
                        ///< missing`, `requirements changed`).
   std::string fingerprint;  ///< If ready: a one-line text with which matches() can later check
@@ -57,8 +57,8 @@ class EnvironmentProvider {
   virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                            core::CancelSource& cancel) = 0;
 
-  /// Resolves the step's Python requirements, if the lock file does not have them yet, and makes
-  /// nothing else but what that needs. Throws as prepare() does.
+  /// Resolves the step's Python requirements into the lock file, unless it has them already. Makes
+  /// only what the resolution needs. Throws as prepare() does.
   virtual async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) {
     (void)step, (void)events, (void)cancel;
     co_return;

@@ -23,10 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// Time in which the end of a process that lost its peer may be seen before that of the peer.
+/// A process that loses a failed peer fails, too, and its end may be seen first. Pause after the
+/// first end that is seen, in which that of the peer arrives.
 constexpr std::chrono::milliseconds time_to_fail{100};
 
-/// Returns whether the step has left the folder as it was: what is behind a link is not the step's.
+/// Returns whether the path is a folder itself. A step may have replaced its folder by a link, and
+/// files behind a link are not the step's.
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::symlink_status(path, error).type() == fs::file_type::directory;
@@ -59,7 +61,8 @@ void add(core::Usage& sum, const core::Usage& usage) {
   add(sum.memory_kills, usage.memory_kills);
 }
 
-/// Returns the indices of the GPUs that a process takes of those that it sees.
+/// Returns the indices of the GPUs that a process uses. If it sees one GPU for each process of its
+/// node, that is assumed to be the GPU of its local rank.
 std::vector<unsigned> taken_gpus(const AttemptSpec& spec, unsigned rank) {
   const auto& process = *spec.process;
   const bool has_one_of_many = spec.gpus.size() == process.local_ranks && spec.gpus.size() > 1;
@@ -78,7 +81,7 @@ std::string title_of(const AttemptSpec& spec, unsigned rank) {
   return title;
 }
 
-/// Takes the end of a process that is an orchestrator's session itself.
+/// Fills in the end of a process that is a session itself, without an agent.
 void add_end(const AttemptResult& result, ProcessEnd& end) {
   end.exit_code = result.signal > 0 ? 128 + result.signal : result.exit_code;
   end.usage = result.usage;
@@ -87,12 +90,14 @@ void add_end(const AttemptResult& result, ProcessEnd& end) {
         std::chrono::duration_cast<std::chrono::milliseconds>(*result.ended - *result.began);
 }
 
-/// Takes the end of a process as the agent of its node told it. @param began of the node's command
+/// Fills in the end of a process as the agent of its node reported it.
+/// @param began when the command of the node started
 void add_end(const RankEnd& told, std::optional<TimePoint> began, ProcessEnd& end) {
   end.exit_code = told.code;
   end.usage.user = told.cpu;
   end.usage.peak_memory = told.peak_memory;
-  const auto time = std::min(told.time, std::chrono::steady_clock::now());  // By another's clock.
+  // The node's clock may be ahead of this machine's.
+  const auto time = std::min(told.time, std::chrono::steady_clock::now());
   if (began && time > *began)
     end.running = std::chrono::duration_cast<std::chrono::milliseconds>(time - *began);
 }
@@ -148,8 +153,8 @@ async::Task<AttemptResult> Gang::run() {
   }
 }
 
-/// Removes what the try has left, and pauses: another gang may have given back at the same time, so
-/// that the pauses differ.
+/// Removes what the try has left, and pauses for a random time, because another gang may have
+/// released its nodes at the same moment to make room for this one.
 async::Task<> Gang::give_back(AttemptResult& result) {
   if (result.cleanup) result.cleanup();
   co_await runner_.settle();
@@ -162,7 +167,8 @@ async::Task<> Gang::give_back(AttemptResult& result) {
   co_await async::sleep(pause, &attempt_.io.cancel);
 }
 
-/// Agents restart their processes themselves: a failure that is seen here is their last.
+/// Returns whether all processes are to start again. Agents restart their processes themselves, so
+/// a failure that reaches the gang is final.
 bool Gang::begins_again(const AttemptResult& result) {
   const auto& failure = result.failure;
   const bool has_ended_itself =
@@ -218,7 +224,7 @@ async::Task<std::vector<std::string>> Gang::waits() const {
     const auto& process = *member.attempt.process;
     auto own = co_await runner_.waits_of(member.attempt);
     waits.emplace_back(process.rank, own);
-    // An agent tells of all processes of its node.
+    // An agent reports the waits of all processes of its node.
     const auto prefix = addresses_.has_agents && processes_ > 1
                             ? "node " + std::to_string(process.node) + ": "
                             : rank_prefix(process.rank);
@@ -314,7 +320,7 @@ async::Task<> Gang::run_members() {
   co_await watch.join();
 }
 
-/// Stops those that run once the attempt is over.
+/// Waits until the attempt is over, and then stops the processes that still run.
 async::Task<> Gang::stop_others() {
   while (over_.level() == core::StopLevel::none)
     co_await async::sleep(std::chrono::hours(24), &over_);
@@ -322,7 +328,8 @@ async::Task<> Gang::stop_others() {
   if (ended_.level() == core::StopLevel::none) stop(core::StopLevel::graceful);
 }
 
-/// An agent that tells a failure ends its own node, and then has the exit code of the failure.
+/// After a failure, the agent that reported it is not stopped: it ends the processes of its node
+/// itself, and then exits with the failure's exit code, which a signal would replace.
 void Gang::stop(core::StopLevel level) {
   const bool is_from_outside = attempt_.io.cancel.level() != core::StopLevel::none;
   for (auto& member : members_)
@@ -467,7 +474,8 @@ std::optional<Failure> Gang::gather_outputs() const {
   return std::nullopt;
 }
 
-/// Moves what each node has written into a folder in place of the first node's.
+/// Makes the output a folder with an entry for each node, named by its number: moves the file or
+/// folder that each node has written into it.
 std::optional<Failure> Gang::gather(const AttemptOutput& output) const {
   const auto folder = attempt_.outputs.parent_path() / "nodes" / ("all." + output.name);
   core::make_folders(folder);

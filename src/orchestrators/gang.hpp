@@ -1,6 +1,6 @@
 /// @file
-/// Runs an attempt of a step with nodes: many sessions of its orchestrator, each with a process, as
-/// one attempt.
+/// Runs an attempt of a step with nodes. Its processes are a gang: they start, fail and end
+/// together. Each is a session, that is, a run() of the orchestrator; the engine sees one attempt.
 #pragma once
 
 #include <chrono>
@@ -22,11 +22,12 @@
 
 namespace pipeline::orchestrators {
 
-/// Passes on whole lines of a process, with rank_prefix() before each. Those that an agent passes
-/// on have it already.
+/// Passes on whole lines of a process, with rank_prefix() before each. Lines that come from an
+/// agent (agent/ranks.hpp), which starts the processes of a node, have the prefix already.
 class RankLog final : public LogSink {
  public:
-  /// @param on_end set if the process is an agent, for the ends of its processes
+  /// @param on_end called with each end of a process that an agent reports; empty if the process is
+  /// not an agent
   RankLog(LogSink& log, unsigned rank, std::function<void(const RankEnd&)> on_end = {});
   void write(Stream stream, std::string_view bytes) override;
   /// Passes on the last line if it has no end.
@@ -41,27 +42,27 @@ class RankLog final : public LogSink {
   core::Lines lines_[2];
 };
 
-/// The activity of each rank, or with agents of each node, by its first rank.
+/// The activity of each rank; with agents that of each node, under the node's first rank.
 using ActivityByRank = std::vector<std::pair<unsigned, core::Activity>>;
 
-/// All processes of an attempt start together. The first failure ends the others: SIGTERM, the
-/// grace, SIGKILL, as for a process that is cancelled.
+/// Starts all processes of an attempt together. After the first failure, the other processes are
+/// stopped like those of a cancelled attempt: SIGTERM, a grace period, SIGKILL.
 class Gang {
  public:
-  /// @param attempt of a step with nodes; it and `runner` outlive the gang
-  /// @param max_pause after everything was given back, see pause_of()
+  /// @param attempt of a step with nodes; `attempt` and `runner` outlive the gang
+  /// @param max_pause limit of the pause after everything was released, see pause_of()
   Gang(AttemptRunner& runner, const Attempt& attempt,
        std::chrono::milliseconds max_pause = max_gang_pause);
 
-  /// Runs all processes to their ends. A failure is that of the process that failed first.
-  /// Begins anew after a pause if everything was given back (NodeAddresses::gives_back), and at
-  /// once as often as NodesSpec::restarts says.
+  /// Runs all processes to their ends. Returns the failure of the process that failed first.
+  /// Starts over after a pause if everything was released (NodeAddresses::gives_back). After
+  /// a failure, starts over at once, up to NodesSpec::restarts times.
   async::Task<AttemptResult> run();
   /// Returns AttemptRunner::waits_of() of all processes, each line behind its rank_prefix().
   async::Task<std::vector<std::string>> waits() const;
-  /// Returns what those that run have done; empty if that is not known of one of them.
+  /// Returns the activity of the running processes; empty if that of one of them is not known.
   async::Task<ActivityByRank> activity() const;
-  /// Returns what names the rank for AttemptRunner::ask().
+  /// Returns the description of the rank's process for AttemptRunner::ask().
   RunningProcess process_of(unsigned rank) const;
   /// The rank of the process that failed first.
   std::optional<unsigned> failed_rank() const { return failed_rank_; }
@@ -73,8 +74,8 @@ class Gang {
     RankLog log;
     core::CancelSource stop;
     Attempt attempt;
-    std::optional<RankEnd> failed = {};     ///< The first of its processes, as its agent tells.
-    std::map<unsigned, RankEnd> ends = {};  ///< Of its processes by rank, as its agent tells.
+    std::optional<RankEnd> failed = {};     ///< The first failure that its agent reported.
+    std::map<unsigned, RankEnd> ends = {};  ///< All ends that its agent reported, by rank.
     bool has_begun = false, has_ended = false;
     AttemptResult result = {};
     std::exception_ptr error = {};
@@ -107,12 +108,12 @@ class Gang {
   const Attempt& attempt_;
   const NodesSpec& spec_;
   const std::chrono::milliseconds max_pause_;
-  unsigned processes_;  ///< Of each node.
+  unsigned processes_;  ///< Number of processes of each node.
   NodeAddresses addresses_;
-  core::CancelSource over_;     ///< Stopped once the others have to end.
-  core::CancelSource ended_;    ///< Stopped once all have ended.
-  std::deque<Member> members_;  ///< By rank.
-  std::size_t begun_ = 0;
+  core::CancelSource over_;     ///< Stopped once the processes that still run have to end.
+  core::CancelSource ended_;    ///< Stopped once all members have ended.
+  std::deque<Member> members_;  ///< In the order of their ranks.
+  std::size_t begun_ = 0;       ///< Number of members with `has_begun`.
   unsigned restarts_ = 0;
   std::optional<unsigned> failed_rank_;
 };

@@ -15,7 +15,7 @@ namespace pipeline::orchestrators {
 struct PodImage {
   std::string id;         ///< `sha256:...`, recorded with the attempt.
   std::string reference;  ///< The reference for the cluster: by digest if it has a registry.
-  bool pull = false;      ///< Nodes may pull it; otherwise they have it.
+  bool pull = false;      ///< Nodes may pull the image; otherwise they must have it already.
   std::vector<std::string>
       program;  ///< For a step with StepSpec::program: the command that starts the program there.
   std::string agent;  ///< The image with the agent that starts the step's command; if empty, pods
@@ -33,10 +33,10 @@ struct LockedImage {
   bool operator==(const LockedImage&) const = default;
 };
 
-/// Keyed by step.
+/// Keyed by the step's name.
 using ImageLock = std::map<std::string, LockedImage>;
 
-/// Equal images are written once, because thousands of steps can share one.
+/// Writes equal images once, because thousands of steps can share an image.
 nlohmann::json to_json(const ImageLock& lock);
 /// Throws EnvironmentError for invalid JSON.
 ImageLock image_lock_of(const nlohmann::json& json);

@@ -36,6 +36,7 @@ std::string extension_of(const std::string& file_name);
 
 /// Returns `INPUTS/NAME.EXT`, with the extension of the file that the earlier step wrote.
 std::string path_of(const AttemptInput& input, const Layout& layout);
+/// Returns `OUTPUTS/FILE_NAME`.
 std::string path_of(const AttemptOutput& output, const Layout& layout);
 
 /// Returns the argument vector of an attempt with this layout: placeholders filled in, and a

@@ -22,16 +22,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Ports below 10,000 are left to services, most of which listen there.
 constexpr unsigned first_port = 10'000, end_of_ports = 65'536;
 constexpr std::chrono::minutes kept_for{1};
 
-/// Ports that free_ports() has returned, and when. Used on the loop's thread only.
+/// The ports that free_ports() has returned, with the times. Used on the loop's thread only.
 std::map<unsigned, Clock::time_point>& given_ports() {
   static std::map<unsigned, Clock::time_point> given;
   return given;
 }
 
-/// Returns the rank that a line of a node with several names, `7 python3 train.py (rank 3): ...`.
+/// Returns the rank in a line such as `7 python3 train.py (rank 3): ...` of a node with several
+/// ranks; nothing if the line does not name its rank.
 std::optional<unsigned> rank_in_wait(const std::string& line) {
   constexpr std::string_view before = " (rank ", after = "): ";
   const auto end = line.rfind(after), begin = line.rfind(before, end);
@@ -42,10 +44,10 @@ std::optional<unsigned> rank_in_wait(const std::string& line) {
   return rank;
 }
 
-/// Returns the waits of each rank, of nodes with several: the lines name them. Ranks that are not
-/// the node's are those of torchrun's own processes. A node whose ranks all work has no lines.
-/// Returns the waits of the nodes if the lines of one name none, because it may not read the
-/// variables of its processes.
+/// Returns the waits of each rank, from the ranks that the lines of each node name. Lines with
+/// a rank of another node are left out, because torchrun numbers the processes that it starts
+/// itself. If a node has no lines, all of its ranks work. If the lines of a node name no rank,
+/// because the agent may not read the variables of its processes, returns the waits by node.
 std::map<unsigned, std::vector<std::string>> waits_of_each(const WaitsByRank& all,
                                                            unsigned ranks_of_node) {
   std::map<unsigned, std::vector<std::string>> by_node(all.begin(), all.end());
@@ -64,7 +66,7 @@ std::map<unsigned, std::vector<std::string>> waits_of_each(const WaitsByRank& al
   return each;
 }
 
-/// Returns the first port that the kernel gives to connections.
+/// Returns the first port that the kernel gives to outgoing connections.
 unsigned first_of_connections() {
   unsigned first = 32'768;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first;
@@ -77,7 +79,7 @@ bool is_free(unsigned port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_ANY);
-  // Without this, connections that have just ended would occupy it.
+  // Without SO_REUSEADDR, connections that have just ended would occupy the port.
   const int on = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   return socket &&
@@ -96,11 +98,15 @@ bool are_free(unsigned first, unsigned count) {
 
 constexpr const char *rank_mark = "{rank}", *local_rank_mark = "{local_rank}",
                      *restart_mark = "{restart}";
+/// Time in which the agent of node 0 must answer those of the other nodes.
 constexpr unsigned agent_wait_seconds = 300;
-/// A driver that lives gives everything back long before, or waits for machines to be made.
+/// Time in which an agent must get the addresses of all nodes. A driver that is alive releases the
+/// nodes long before, unless new machines are being started; this limit is for nodes that a dead
+/// driver has left.
 constexpr unsigned wait_for_addresses_seconds = 3600;
 
-/// @param rank number or mark of this process
+/// Returns the value of TensorFlow's TF_CONFIG.
+/// @param rank the process's rank, or `rank_mark`
 std::string tensorflow_config(const NodeProcess& process, const std::string& rank) {
   auto workers = nlohmann::json::array();
   for (unsigned each = 0; each < process.ranks; ++each)
@@ -111,7 +117,8 @@ std::string tensorflow_config(const NodeProcess& process, const std::string& ran
          R"(,"type":"worker"}})";
 }
 
-/// Adds the options of `torchrun`, which starts the processes of a node that has one of pipe's.
+/// Adds the options of `torchrun`, for a step that has one process a node, whose command may be
+/// `torchrun`, which then starts further processes.
 void add_torchrun(const NodeProcess& process, const std::string& id, StringMap& variables) {
   variables["PET_NNODES"] = std::to_string(process.nodes);
   variables["PET_NPROC_PER_NODE"] = std::to_string(std::max<std::size_t>(1, process.gpus_of_node));
@@ -240,7 +247,8 @@ std::optional<RankEnd> rank_end_of(std::string_view line) {
   const auto age =
       std::chrono::system_clock::now().time_since_epoch() - std::chrono::microseconds(time);
   end.time = Clock::now() - std::chrono::duration_cast<Clock::duration>(age);
-  // Larger numbers are not the agent's, and would not be read back from the store.
+  // An agent does not write larger numbers, but a step can imitate its lines; the store could not
+  // read them back.
   constexpr std::int64_t max_cpu = std::int64_t{1} << 49, max_memory = std::int64_t{1} << 40;
   std::int64_t cpu = -1, memory = -1;
   if (words >> cpu >> memory && cpu >= 0 && cpu <= max_cpu && memory >= 0 && memory <= max_memory) {
@@ -261,7 +269,7 @@ std::string nodes_text(const StepSpec& step) {
   };
   const auto gpus = settings::gpu_request(step.settings->resources);
   const std::size_t nodes = step.nodes.count;
-  // How many GPUs `all` are shows only when they are reserved.
+  // The number of GPUs that `all` stands for is known only when they are reserved.
   if (step.nodes.processes == per_gpu && gpus.count == 0)
     return counted(nodes, "node") + " with a process for each GPU";
   const std::size_t processes = processes_of(step.nodes, gpus.count);
@@ -278,7 +286,8 @@ unsigned free_ports(unsigned count) {
   const auto end = std::max(first_of_connections(), first_port + 1);
   constexpr int max_tries = 1000;
   for (int tries = 0; tries < max_tries && count < end_of_ports - first_port; ++tries) {
-    // Below the ports of connections; above them for a machine that has given all those away.
+    // The second half of the tries also looks among and above the ports of connections, for
+    // a machine that has none free below them.
     const bool is_above = end - first_port <= count || tries >= max_tries / 2;
     const auto last = (is_above ? end_of_ports : end) - count;
     const auto first = std::uniform_int_distribution<unsigned>(first_port, last)(random);
@@ -327,7 +336,8 @@ async::Task<NodeAddresses> AttemptRunner::connect_nodes(const Attempt& /*attempt
                                                         unsigned ranks) {
   NodeAddresses addresses;
   addresses.nodes.assign(nodes, "127.0.0.1");
-  addresses.port = free_ports(ranks + 3);  // For agents, for barrier() and for NCCL behind them.
+  // Behind the ranks' ports follow one for agents, one for barrier() and one for NCCL.
+  addresses.port = free_ports(ranks + 3);
   addresses.nccl_port = addresses.port + ranks + 2;
   co_return addresses;
 }

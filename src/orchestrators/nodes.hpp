@@ -14,23 +14,27 @@
 
 namespace pipeline::orchestrators {
 
-/// In place of a node's number with NodeAddresses::are_alike; no text of a user's has it.
+/// Stands in place of a node's number with NodeAddresses::are_alike. Its control characters (record
+/// separators) do not occur in texts of users.
 inline constexpr const char* node_mark = "\x1enode\x1e";
-/// Returns the number of the node, or its mark.
+/// Returns the number of the node; node_mark with NodeAddresses::are_alike.
 std::string node_text(const NodeProcess& process);
 
 /// Returns the variables by which torchrun, PyTorch, Lightning, JAX and TensorFlow find the other
-/// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents
-/// they are those of all processes of the node, with marks that its agent fills in.
+/// processes, and PIPE_NODE_*. docs/nodes.md has them in a table. With NodeAddresses::has_agents,
+/// all processes of a node get these variables, and marks such as `{rank}` in the values are
+/// replaced by the node's agent for each process.
 StringMap node_variables(const AttemptSpec& attempt);
-/// The value of CUDA_VISIBLE_DEVICES in them for which an agent writes each process's own GPUs.
+/// The value of CUDA_VISIBLE_DEVICES that an agent replaces by each process's own GPUs.
 inline constexpr const char* gpus_mark = "{gpus}";
-/// The variable with NodeAddresses::secret, which the agent (agent/ranks.cpp) takes for itself.
+/// Name of the variable with NodeAddresses::secret. The agent (agent/ranks.cpp) reads it, and does
+/// not pass it on to the step.
 inline constexpr const char* agent_secret_name = "PIPE_NODE_SECRET";
-/// Returns the words before the command of a node whose processes `agent` starts.
+/// Returns the words that stand before the step's command to let an agent start a node's processes.
+/// @param agent path of the agent's program
 std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::string& agent);
 
-/// Returns the number of processes of each node, which has so many GPUs.
+/// Returns the number of processes on each node.
 unsigned processes_of(const NodesSpec& nodes, std::size_t gpus_of_node);
 
 /// Returns `2 nodes with 4 processes each: 8 processes and 8 GPUs in all`, for a step with nodes.
@@ -41,30 +45,31 @@ std::string nodes_text(const StepSpec& step);
 /// process within a minute returns one of them. Throws EnvironmentError if there are none.
 unsigned free_ports(unsigned count);
 
-/// Pause of a step with nodes that has given everything back: two that did so at the same time try
-/// again at different ones.
+/// Longest pause before a step with nodes tries again after it has released everything.
 inline constexpr std::chrono::seconds max_gang_pause{30};
-/// Returns a pause of at most `max_pause`, and at least a thirtieth of that.
+/// Returns a random pause between a thirtieth of `max_pause` and `max_pause`, so that two steps
+/// that have released their nodes at the same time try again at different times.
 std::chrono::milliseconds pause_of(std::chrono::milliseconds max_pause, std::minstd_rand& random);
 
-/// The end of a process, as the agent of its node tells it.
+/// The end of a process, as the agent of its node reports it.
 struct RankEnd {
   unsigned rank = 0;
   int code = 0;             ///< Exit code, or 128 plus the number of the signal.
-  bool has_failed = false;  ///< By itself, and no restart follows.
+  bool has_failed = false;  ///< It was not stopped, and the agent does not restart it.
   std::chrono::steady_clock::time_point time;
   std::chrono::microseconds cpu{};
   std::uint64_t peak_memory = 0;  ///< Bytes.
 };
-/// Returns nothing for a line that is another one.
+/// Returns the end that an agent reports in this line of its output; nothing for any other line.
 std::optional<RankEnd> rank_end_of(std::string_view line);
 
-/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them; those
-/// of a node with an agent are its first rank's.
+/// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them. Lines
+/// of a node with an agent stand under the node's first rank.
 using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
-/// Returns `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
-/// alike`: that rank is what the others wait for. Empty if there is no such rank.
-/// @param ranks_of_node more than one if the lines are those of nodes with several
+/// Returns a text on the only rank that does not wait like the others, which probably wait for it.
+/// It is `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
+/// alike`. Empty if there is no such rank.
+/// @param ranks_of_node number of ranks whose lines stand under one rank of `waits`
 std::string odd_rank_text(const WaitsByRank& waits, unsigned ranks_of_node = 1);
 
 /// Returns `[3] ` before a line of rank 3 in a step's log.

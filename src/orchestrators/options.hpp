@@ -33,7 +33,7 @@ struct OrchestratorOptions {
   blobs::RemoteArtifacts* artifacts =
       nullptr;                  ///< The remote store, through which attempts elsewhere
                                 ///< exchange files; outlives the orchestrator.
-  std::string owner;            ///< Owner of what is started, if it differs from owner_of().
+  std::string owner;            ///< Owner of the objects that are started; empty: owner_of(state).
   ImageLock* images = nullptr;  ///< Recorded images of the steps. If empty, prepare() fills it;
                                 ///< otherwise its images are used, and no engine is contacted.
   core::CancelSource* run = nullptr;  ///< Stops the run, and outlives the loop. Null: none.

@@ -21,16 +21,16 @@ namespace pipeline::orchestrators {
 struct Capabilities {
   std::string name;  ///< `docker`, `local`.
   Traits traits = {};
-  bool gpus = false;
+  bool gpus = false;  ///< Steps may ask for GPUs.
   bool gpus_of_this_machine =
       true;  ///< The GPUs are those that NVML shows on this machine, so the engine reserves them;
              ///< otherwise the orchestrator itself chooses GPUs.
   bool explicit_devices =
-      false;              ///< A step may name specific devices; a cluster chooses them itself.
-  bool shells = false;    ///< Attempt::shell is honoured.
-  bool services = false;  ///< StepSpec::services are honoured.
-  bool memory_limits = false;
-  bool cpu_limits = false;
+      false;                   ///< A step may name specific devices; a cluster chooses them itself.
+  bool shells = false;         ///< Attempt::shell is honoured.
+  bool services = false;       ///< StepSpec::services are honoured.
+  bool memory_limits = false;  ///< ResourceSettings::memory is enforced.
+  bool cpu_limits = false;     ///< ResourceSettings::cpu_count is enforced.
   bool outlives_driver =
       false;  ///< Attempts continue when the driver is killed, and another driver can join them.
   bool reports_begin = false;      ///< AttemptIo::on_began is called; until then a step's timeout
@@ -38,7 +38,7 @@ struct Capabilities {
   bool protects_inputs = false;    ///< No step can write to its inputs, whatever user it runs as.
   bool fetches_addresses = false;  ///< AttemptInput::remote is honoured.
   bool takes_elsewhere = false;    ///< AttemptInput::elsewhere is honoured.
-  unsigned open_files = 8;         ///< That an attempt keeps open in this process, about.
+  unsigned open_files = 8;         ///< About how many files an attempt keeps open in this process.
   bool on_this_machine = true;     ///< Attempts use this machine's CPUs: by default, as many run
                                    ///< concurrently as there are CPUs.
   /// Names of the folders that the orchestrator creates in Attempt::scratch. When an attempt
@@ -66,25 +66,27 @@ class Orchestrator : public EnvironmentProvider, public AttemptRunner, public Gp
     co_return std::vector<core::Diagnostic>{};
   }
 
-  /// Returns for each of these steps a text that says how long it would wait for its place, as far
-  /// as the place can tell within seconds; empty: it would not, or nothing is known. Fewer texts
-  /// than steps: nothing is known of the others.
+  /// Returns for each of these steps a text that says how long the step would wait in the queue of
+  /// a cluster, as far as the cluster answers within seconds. A text is empty if the step would not
+  /// wait, or if nothing is known. There may be fewer texts than steps; nothing is known of the
+  /// last steps then.
   virtual async::Task<std::vector<std::string>> expected_waits(
       const std::vector<const StepSpec*>& steps) {
     (void)steps;
     co_return std::vector<std::string>{};
   }
 
-  /// Returns what is reached by the fields of the profile, with its version, for `pipe doctor`;
-  /// empty: they name no service. Throws EnvironmentError if the service does not answer.
+  /// Returns the name and version of the service that the connection fields of the profile lead to,
+  /// for `pipe doctor`; empty if there is no such service. Throws EnvironmentError if the service
+  /// does not answer.
   virtual async::Task<std::string> service() { co_return std::string(); }
 
-  /// Calls `goes` with each file that was made of an image and that no job uses, and its size;
-  /// removes the file where that returns true. Throws EnvironmentError if it cannot be known what
-  /// jobs use.
+  /// Removes files that were made from images. Files that a job uses are kept; of the others, those
+  /// for which `is_to_go` returns true for path and size are removed. Throws EnvironmentError if
+  /// the files that jobs use cannot be found out.
   virtual async::Task<> remove_image_files(
-      const std::function<bool(const std::filesystem::path&, Bytes)>& goes) {
-    (void)goes;
+      const std::function<bool(const std::filesystem::path&, Bytes)>& is_to_go) {
+    (void)is_to_go;
     co_return;
   }
 };

@@ -1,5 +1,5 @@
 /// @file
-/// The owner of containers and Jobs, and the machine that it is on.
+/// The owner of containers and Jobs, and the name of this machine.
 #pragma once
 
 #include <filesystem>

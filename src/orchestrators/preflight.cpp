@@ -10,13 +10,13 @@ namespace pipeline::orchestrators {
 namespace {
 
 constexpr std::string_view mark = "pipe-preflight ";
-constexpr int missing = 127;
+constexpr int missing = 127;  ///< A shell's exit code for a program that is not found.
 constexpr std::size_t full_report_size = 64 * 1024;
 
-/// $1: the UUIDs that must be visible; then the command. Runs in a subshell, so that none of its
-/// variables conflict with the command's. nvidia-smi lists the slices of a GPU divided by MIG after
-/// it; the GPU itself does not count.
-/// Some machines have the driver's programs in /usr/local/nvidia, and few images have it on PATH.
+/// $1: the UUIDs that must be visible; the other arguments are the command. The check runs in
+/// a subshell, so that its variables do not conflict with the command's. nvidia-smi lists the
+/// slices of a GPU divided by MIG after that GPU, which then does not count itself.
+/// Some machines have the driver's programs in /usr/local/nvidia/bin; few images have it on PATH.
 constexpr std::string_view gate = R"sh((
   PATH=$PATH:/usr/local/nvidia/bin
   nvidia-smi </dev/null 2>&1
@@ -69,8 +69,8 @@ std::vector<std::string> last_lines(std::string_view text) {
 }
 
 Failure not_started(const std::string& cause, std::vector<std::string> advice,
-                    bool passing = false) {
-  Failure failure{passing ? FailureKind::infrastructure : FailureKind::not_started,
+                    bool is_transient = false) {
+  Failure failure{is_transient ? FailureKind::infrastructure : FailureKind::not_started,
                   "was not started: " + cause,
                   std::move(advice),
                   {}};
@@ -115,7 +115,7 @@ Failure other_gpus(const std::vector<std::string>& seen, const std::vector<std::
 
 std::vector<std::string> visible_gpus(std::string_view list) {
   std::vector<std::string> uuids;
-  bool whole = false;  // The last one is a GPU without slices so far.
+  bool whole = false;  // The last UUID is that of a GPU of which no slice has been listed yet.
   constexpr std::string_view before = "(UUID: ";
   for (auto at = list.find(before); at != list.npos; at = list.find(before, at + 1)) {
     const auto begin = at + before.size();

@@ -1,6 +1,6 @@
 /// @file
 /// The check of the GPUs before a step's command starts: runs `nvidia-smi` where the command will
-/// run. Pure, except for the log that it writes to.
+/// run. The functions are pure, except that output of nvidia-smi is written to the step's log.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct SmiReport {
   std::string list;   ///< Output of `nvidia-smi -L`; empty if the first call failed.
 };
 
-/// The GPUs that a step should see: its own in a container, all as a process of this machine.
+/// The GPUs that a step should see: `its_own` in a container, `all` as a process of this machine.
 enum class GpuVisibility { its_own, all };
 
 /// Returns why the step must not start; nothing if it may. Transient causes are
@@ -27,12 +27,14 @@ enum class GpuVisibility { its_own, all };
 std::optional<Failure> preflight_failure(const SmiReport& report,
                                          const std::vector<AssignedGpu>& gpus,
                                          GpuVisibility visibility);
-/// Covers the initialisation of all GPUs of a machine, if no process keeps the driver loaded.
+/// Time limit of nvidia-smi. Covers the initialisation of all GPUs of a machine, which nvidia-smi
+/// waits for if no process keeps the driver loaded.
 inline constexpr std::chrono::seconds preflight_timeout{120};
 /// Returns the failure for nvidia-smi not ending in time.
 Failure preflight_hangs(std::chrono::seconds waited);
 
-/// Returns the UUIDs in the output of `nvidia-smi -L`; slices for a GPU divided by MIG.
+/// Returns the UUIDs in the output of `nvidia-smi -L`: those of GPUs that are not divided by MIG,
+/// and of the slices of the others.
 std::vector<std::string> visible_gpus(std::string_view list);
 
 /// Returns the gate: the command behind a shell that first runs nvidia-smi and executes the command
@@ -46,8 +48,9 @@ class PreflightLog : public LogSink {
  public:
   explicit PreflightLog(LogSink& log) : log_(log) {}
   void write(Stream stream, std::string_view bytes) override;
-  void finish();                       ///< Ends the output.
-  bool open() const { return open_; }  ///< The command has been started.
+  /// Writes what the gate has printed last; to be called at the end of the output.
+  void finish();
+  bool is_open() const { return open_; }  ///< The gate has started the command.
   const SmiReport& report() const { return report_; }
 
  private:
@@ -57,15 +60,16 @@ class PreflightLog : public LogSink {
   std::string rest_;  ///< The beginning of a line whose end has not arrived.
   std::string said_;  ///< Output of the current call of nvidia-smi.
   SmiReport report_;
-  bool listed_ = false, open_ = false;
+  bool listed_ = false;  ///< The next output is that of `nvidia-smi -L`.
+  bool open_ = false;
 };
 
 /// The gate's exit code if the command was not started.
 inline constexpr int gate_closed = 125;
 
-/// Begins the lines of nvidia-smi in the log.
+/// Stands before each line of nvidia-smi in the log.
 inline constexpr std::string_view preflight_mark = "[preflight] ";
-/// Writes the output of nvidia-smi with this mark.
+/// Writes output of nvidia-smi to the log, with preflight_mark before each line.
 void write_preflight(LogSink& log, std::string_view text);
 
 /// Beginning of the gate's shell message if the command could not be started.

@@ -15,12 +15,12 @@ namespace pipeline::orchestrators {
 /// milliseconds, for which later steps do not wait.
 class Removals {
  public:
-  /// Begins a removal. A failure is a warning that names the command to remove the object.
-  /// @param name the object's entry in left() after a failure; empty: it has none
+  /// Begins a removal. If it fails, logs a warning that names the command to remove the object.
+  /// @param name added to left() if the removal fails; empty: nothing is added
   void begin(const asio::any_io_executor& executor, async::Task<> removal, std::string name = {});
   /// Names of the objects that could not be removed.
   const std::set<std::string>& left() const { return left_; }
-  /// To be called once the object has been removed after all.
+  /// Removes a name from left(), because the object has been removed after all.
   void forget_left(const std::string& name) { left_.erase(name); }
   /// Waits until all removals that have begun are done; several coroutines may await it. Must be
   /// awaited before this object is destroyed.

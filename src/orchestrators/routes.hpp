@@ -23,7 +23,9 @@ class Routes {
   /// @param only runs all steps; outlives this object
   explicit Routes(Orchestrator& only) : main_(only.capabilities().name), only_(&only) {}
 
+  /// Returns the orchestrator of steps that name none.
   Orchestrator& main() { return named(main_); }
+  /// Returns the step's orchestrator.
   Orchestrator& of(const StepSpec& step) { return named(name_of(step)); }
   const Capabilities& capabilities_of(const StepSpec& step) { return of(step).capabilities(); }
 

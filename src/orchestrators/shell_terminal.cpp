@@ -18,7 +18,7 @@
 namespace pipeline::orchestrators {
 namespace {
 
-/// The terminal passes on each key as it is while this object lives.
+/// Keeps the terminal in raw mode while this object lives: each key is passed on unchanged.
 class RawTerminal {
  public:
   RawTerminal() : is_terminal_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
@@ -37,8 +37,8 @@ class RawTerminal {
   const bool is_terminal_;
 };
 
-/// Returns an own description of standard input, since what is set on it must not concern others
-/// that have the terminal.
+/// Opens standard input anew, because O_NONBLOCK must not affect other processes that have the
+/// terminal open. Falls back to a duplicate where it cannot be opened again.
 int open_input() {
   const int own = ::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   return own >= 0 ? own : ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -76,7 +76,7 @@ class ShellTerminal {
   }
 
  private:
-  /// An error of the connection is that of pass_output(), too.
+  /// Ignores errors of the connection, because pass_output() throws them, too.
   async::Task<> pass_input() {
     try {
       co_await pass_all_input();

@@ -1,5 +1,5 @@
 /// @file
-/// This process's standard streams, connected with a shell elsewhere: in a container or in a pod.
+/// Connects this process's standard streams with a shell in a container or in a pod.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace pipeline::orchestrators {
 
-/// The other end. The functions return or throw once they have done it.
+/// The connection to the shell. Each function returns once it has done its work, or throws.
 struct RemoteShell {
   std::function<async::Task<>(std::string bytes)> send;
   std::function<async::Task<>()> end_input;
@@ -21,8 +21,8 @@ struct RemoteShell {
   std::function<async::Task<>()> pass_output;
 };
 
-/// Connects the streams until the shell has closed its output. A terminal passes on each key as it
-/// is meanwhile, and its size whenever that changes, first of all before anything else.
+/// Connects the streams until the shell has closed its output. With a terminal, its size is sent
+/// first and after each change, and it is in raw mode meanwhile: each key is passed on unchanged.
 /// @param has_terminal standard input and output are a terminal
 async::Task<> connect_terminal(RemoteShell shell, bool has_terminal);
 

@@ -1,5 +1,5 @@
 /// @file
-/// The failure of a stopped attempt, the same for all orchestrators.
+/// The failures of stopped attempts, in the same words for all orchestrators.
 #pragma once
 
 #include <pipeline/events.hpp>

@@ -56,9 +56,9 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
 std::vector<std::string> portable_freeze(const std::string& printed,
                                          std::vector<std::string>& notices);
 
-/// Returns true if installing them chooses versions: one of them is not `name==version` (with
-/// extras, marker or hashes). Packages that a pinned one requires count only if they are named,
-/// too.
+/// Returns true if an installation of the requirements chooses versions: one of them is not
+/// `name==version` (with extras, marker or hashes). A package that a pinned package requires counts
+/// only if it is named, too.
 bool resolves(const std::vector<std::string>& requirement_lines);
 
 /// Returns the installer's options, one a line, for python_package_installer_args: `true` and null

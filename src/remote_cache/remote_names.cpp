@@ -164,7 +164,7 @@ async::Task<unsigned> RemoteNames::change(std::string name, Edit edit) {
     std::exception_ptr failed;
     try {
       auto found = co_await read(name);
-      // Otherwise the answer to the write was lost.
+      // If the record has this change already, the answer to its write was lost.
       is_done = found.change == id && result;
       if (!is_done && turn.has_time()) {
         result = edit(found.name);

@@ -17,8 +17,8 @@ namespace pipeline::remote_cache {
 class RemoteNames {
  public:
   /// Keeps references to the first two arguments. @param artifacts this machine's
-  /// @param max_wait until a change is given up; longer than the claims of several killed
-  /// processes stay
+  /// @param max_wait time after which a change is given up; longer than the claims of several
+  /// killed processes stay
   RemoteNames(blobs::RemoteArtifacts& remote, const store::ArtifactStore& artifacts,
               std::chrono::milliseconds max_wait = std::chrono::minutes(5))
       : remote_(remote), artifacts_(artifacts), max_wait_(max_wait) {}
@@ -30,7 +30,8 @@ class RemoteNames {
   /// Makes the artifact, which this machine has, the newest version unless the name has a version
   /// with this content. @return the version's number
   async::Task<unsigned> publish(std::string name, store::PublishedVersion made);
-  /// Uploads the artifact unless the store has it, and sets what the store does not know of it.
+  /// Uploads the artifact unless the store has it, and sets `is_executable`, which the store does
+  /// not keep.
   async::Task<> send(store::PublishedVersion& made);
   using Edit = std::function<unsigned(store::PublishedName&)>;
   /// Changes the record of a name. No other machine changes it meanwhile. `edit` may be called more

@@ -23,12 +23,12 @@ class RunOutputs {
 
   /// Returns false for an output that is known to be only in the remote store.
   bool is_here(const store::OutputRecord& output) const;
-  /// The output's path on this machine, or the URL of its blob in the remote store.
+  /// Returns the output's path on this machine, or the URL of its blob in the remote store.
   std::string location(const store::OutputRecord& output) const;
   /// Fetches the output from the remote store unless this machine has it. Throws
-  /// EnvironmentError if that no longer has it.
+  /// EnvironmentError if the remote store no longer has it.
   void fetch(const store::StepRecord& step, const store::OutputRecord& output);
-  /// The same for a version that the store has under a name.
+  /// Fetches a published version from the remote store unless this machine has it.
   void fetch(const store::PublishedVersion& version);
 
  private:

@@ -25,8 +25,9 @@ using SystemClock = std::chrono::system_clock;
 using Keys = std::set<std::string>;
 using namespace std::chrono_literals;
 
-constexpr std::size_t max_requests = 16;      ///< At a time.
-constexpr std::size_t keys_a_round = 10'000;  ///< As many are removed well within max_removal.
+constexpr std::size_t max_requests = 16;  ///< At a time.
+/// Number of keys that one round removes: well within LeaseTimes::max_removal.
+constexpr std::size_t keys_a_round = 10'000;
 /// The addresses that the pods of a run have are valid for a week.
 constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
 /// A record that was written longer ago has other times if it is written again: servers tell
@@ -63,7 +64,7 @@ class StoreCleaner {
   async::Task<> remove_results();
   async::Task<> remove_artifacts();
   async::Task<> remove_round(std::string id, std::vector<const Entry*> round);
-  void removed_artifacts(const std::vector<const Entry*>& entries);
+  void report_removed_artifacts(const std::vector<const Entry*>& entries);
   async::Task<> wait_for_leases(const std::string& id);
   async::Task<Keys> needed_by_others(const std::string& id);
   async::Task<> remove_left();
@@ -82,7 +83,7 @@ class StoreCleaner {
   bool is_older(const Entry& entry, std::chrono::seconds age) const {
     return entry.modified < now_ - age;
   }
-  void removed(const char* kind, std::string name, std::uint64_t bytes) {
+  void report_removed(const char* kind, std::string name, std::uint64_t bytes) {
     report_.removed.push_back({kind, std::move(name), bytes});
     report_.bytes += bytes;
   }
@@ -94,9 +95,9 @@ class StoreCleaner {
   core::CancelSource& cancel_;
   const SystemClock::time_point now_ = SystemClock::now();
   std::map<std::string, Entry> artifacts_;  ///< By key.
-  std::vector<Result> results_;             ///< Those that stay.
-  std::vector<Result> old_;
-  Keys needed_;  ///< Keys of artifacts.
+  std::vector<Result> results_;             ///< The results that stay.
+  std::vector<Result> old_;                 ///< The results that go.
+  Keys needed_;                             ///< Keys of artifacts.
   CleaningReport report_;
 };
 
@@ -202,14 +203,14 @@ async::Task<> StoreCleaner::remove_results() {
   if (!policy_.is_dry_run) co_await async::for_each(old_, max_requests, remove_one);
   std::uint64_t bytes = 0;
   for (const auto& result : old_) bytes += result.entry.size;
-  removed("results", core::counted(old_.size(), "record"), bytes);
+  report_removed("results", core::counted(old_.size(), "record"), bytes);
 }
 
 async::Task<> StoreCleaner::remove_artifacts() {
   std::vector<const Entry*> unused;
   for (const auto& [key, entry] : artifacts_)
     if (!needed_.contains(key) && is_older(entry, policy_.min_age)) unused.push_back(&entry);
-  if (policy_.is_dry_run) co_return removed_artifacts(unused);
+  if (policy_.is_dry_run) co_return report_removed_artifacts(unused);
   co_await remove_dead_cleanings();
   for (auto begin = unused.begin(); begin != unused.end();) {
     const auto end = begin + std::min<std::ptrdiff_t>(keys_a_round, unused.end() - begin);
@@ -225,18 +226,18 @@ async::Task<> StoreCleaner::remove_artifacts() {
   }
 }
 
-/// Removes what cleanings left that were killed.
+/// Removes the records of cleanings that were killed.
 async::Task<> StoreCleaner::remove_dead_cleanings() {
   const auto all = co_await store_.entries(blobs::cleanings_folder);
   for (const auto& entry : all)
     if (is_older(entry, max_cleaning_time)) co_await remove(entry.key);
 }
 
-void StoreCleaner::removed_artifacts(const std::vector<const Entry*>& entries) {
+void StoreCleaner::report_removed_artifacts(const std::vector<const Entry*>& entries) {
   if (entries.empty()) return;
   std::uint64_t bytes = 0;
   for (const auto* entry : entries) bytes += entry->size;
-  removed("artifacts", std::to_string(entries.size()) + " that nothing needs", bytes);
+  report_removed("artifacts", std::to_string(entries.size()) + " that nothing needs", bytes);
   report_.bytes_left -= bytes;
 }
 
@@ -269,7 +270,7 @@ async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry
     co_await remove(entry->key);
   };
   co_await async::for_each(round, max_requests, remove_one);
-  removed_artifacts(round);
+  report_removed_artifacts(round);
 }
 
 /// Waits until each process that holds a lease knows the cleaning. Removes the leases of those that
@@ -305,7 +306,8 @@ async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
   }
 }
 
-/// The leases are read first: a process removes its lease after it has written its results.
+/// Returns the artifacts that leases, names and results written meanwhile need. The leases are read
+/// first: a process removes its lease after it has written its results.
 async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
   Keys needed;
   const auto all = co_await blobs::find_leases(store_);
@@ -330,7 +332,7 @@ async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
   co_return needed;
 }
 
-/// Removes what processes left that were killed, and old checkpoints.
+/// Removes the files and uploads that killed processes left, and old checkpoints.
 async::Task<> StoreCleaner::remove_left() {
   co_await remove_folders("runs/", std::max(staging_lifetime, policy_.min_age), "files of a run");
   if (policy_.older_than)
@@ -359,7 +361,7 @@ async::Task<> StoreCleaner::abort_uploads() {
     co_await uploads->abort_upload(upload.key, upload.id);
   };
   if (!policy_.is_dry_run) co_await async::for_each(left, max_requests, abort_one);
-  if (!left.empty()) removed("uploads", core::counted(left.size(), "unfinished upload"), 0);
+  if (!left.empty()) report_removed("uploads", core::counted(left.size(), "unfinished upload"), 0);
 }
 
 /// Removes the folders below the prefix in which nothing is younger, and that no run has leased.
@@ -382,7 +384,7 @@ async::Task<> StoreCleaner::remove_folders(std::string prefix, std::chrono::seco
     if (!policy_.is_dry_run) co_await async::for_each(entries, max_requests, remove_one);
     std::uint64_t bytes = 0;
     for (const auto* entry : entries) bytes += entry->size;
-    removed(kind, name, bytes);
+    report_removed(kind, name, bytes);
   }
 }
 

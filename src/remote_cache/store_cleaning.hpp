@@ -36,8 +36,8 @@ struct CleaningReport {
     std::uint64_t bytes = 0;
   };
   std::vector<Removed> removed;  ///< With `is_dry_run`, the items that would be removed.
-  std::uint64_t bytes = 0;       ///< Their sum.
-  std::uint64_t bytes_left = 0;  ///< Of artifacts.
+  std::uint64_t bytes = 0;       ///< Total size of `removed`.
+  std::uint64_t bytes_left = 0;  ///< Total size of the artifacts that stay.
 };
 
 /// Throws EnvironmentError if the store cannot be reached, and before anything is removed if a

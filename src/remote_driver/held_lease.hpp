@@ -33,7 +33,7 @@ class HeldLease {
   /// Makes each commit to the run store call check() as long as the Lease is held.
   void guard(store::RunStore& store);
   /// Records that the run has ended.
-  void is_done() { done_ = true; }
+  void record_end() { done_ = true; }
   /// Releases the Lease and ends the process without writing anything in between. Must be called
   /// from within the loop.
   [[noreturn]] void hand_on();

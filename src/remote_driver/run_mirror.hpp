@@ -21,7 +21,7 @@ class RunMirror {
   /// Fetches what drivers have saved since the last call. Runs that the store no longer has stay.
   /// Throws EnvironmentError if the store cannot be listed.
   async::Task<> refresh();
-  /// Does so every two seconds until stop().
+  /// Calls refresh() every two seconds until stop().
   /// @param on_trouble called when the store, or a run in it, cannot be read, once for each text
   async::Task<> follow(std::function<void(const std::string&)> on_trouble);
   /// To be called by the loop's thread. A request in progress comes to its end first.

@@ -37,7 +37,7 @@ constexpr std::size_t max_log_objects = 10'000'000;
 /// Name of the object that has the run store of one driver.
 std::string store_of(const std::string& writer) { return "pipe-" + writer + ".db"; }
 
-core::EnvironmentError no_sense(const std::string& key) {
+core::EnvironmentError foreign_object(const std::string& key) {
   return core::EnvironmentError("the object " + key +
                                 " of the remote store is not one that pipe wrote");
 }
@@ -96,16 +96,16 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
     found.saved = core::integer_of<std::uint64_t>(document.at("saved"));
     found.files = document.at("files").get<std::string>();
     found.store = document.value("store", first_store);
-    if (found.store.find('/') != found.store.npos) throw no_sense(key(head_name));
+    if (found.store.find('/') != found.store.npos) throw foreign_object(key(head_name));
     found.tag = std::move(text->tag);
     for (const auto& log : document.at("logs")) {
       const auto count = core::integer_of<std::size_t>(log.at(1));
-      if (count > max_log_objects) throw no_sense(key(head_name));
+      if (count > max_log_objects) throw foreign_object(key(head_name));
       found.writers.emplace_back(log.at(0).get<std::string>(), count);
     }
     head = std::move(found);
   } catch (const json::exception&) {
-    throw no_sense(key(head_name));
+    throw foreign_object(key(head_name));
   }
   co_return head;
 }
@@ -156,7 +156,8 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
   co_return true;
 }
 
-/// Uploaded after the head, so that a reader that sees the run's end also finds all its logs.
+/// Uploads the run store after the head, so that a reader that sees the run's end also finds all
+/// its logs.
 async::Task<> RunReplica::put_store(store::RunStore& store) {
   const core::TemporaryFolder folder;
   {
@@ -252,7 +253,7 @@ async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder)
 /// The object's key has the digest of its content, and is the one that was handed over, so the
 /// files that run here are the ones that were uploaded.
 async::Task<> RunReplica::fetch_files(fs::path folder) {
-  if (!handed_over_.empty() && head_.files != handed_over_) throw no_sense(key(head_name));
+  if (!handed_over_.empty() && head_.files != handed_over_) throw foreign_object(key(head_name));
   core::make_folders(folder.parent_path());
   const core::TemporaryFolder fetched(folder.parent_path());
   const auto files = fetched.path() / "files";
@@ -261,7 +262,7 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   auto nodes = file_tree::scan_tree(files);
   file_tree::hash_tree(files, nodes);
   if (blobs::RemoteArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)
-    throw no_sense(head_.files);
+    throw foreign_object(head_.files);
   fs::rename(files, folder);
 }
 
@@ -329,14 +330,14 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& h
         for (const auto& part : parts) {
           const auto name = part.at(0).get<std::string>();
           const auto size = core::integer_of<std::uint64_t>(part.at(2));
-          if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
+          if (name.find('/') != name.npos || size > rest.size()) throw foreign_object(object);
           if (!write_piece(folder, logs / name, core::integer_of<std::uint64_t>(part.at(1)),
                            rest.substr(0, size)))
-            throw no_sense(object);
+            throw foreign_object(object);
           rest.remove_prefix(size);
         }
       } catch (const json::exception&) {
-        throw no_sense(object);
+        throw foreign_object(object);
       }
     }
 }

@@ -1,7 +1,7 @@
 /// @file
-/// The replica of a run whose driver shares no files with the machine that started it. The record
-/// of the run is kept in the remote store of its artifacts, where the next driver finds it after
-/// any loss of a pod, and where other machines query it.
+/// The replica of a run whose driver shares no files with the machine that started it. The remote
+/// store of the run's artifacts has the run's record, too. The next driver finds the record there
+/// after any loss of a pod, and other machines query it.
 ///
 ///   drivers/RUN/head.json        where the run's files and its store are, and the number of log
 ///                                objects
@@ -41,10 +41,10 @@ class RunReplica {
   async::Task<std::string> upload_all(store::RunStore& store, std::filesystem::path folder);
   /// Downloads the run's record into a store that may not know the run yet, and its files into a
   /// folder, unless that exists. Changes nothing in the remote store.
-  /// @return false if there is no replica, or it was already brought home
+  /// @return false if there is no replica, for example because remove() has removed it
   async::Task<bool> fetch(store::RunStore& store, std::filesystem::path folder);
-  /// Fetches the run for the process that drives it from now on, and holds its Lease. Later writes
-  /// of an earlier driver do not count, and its next save() throws.
+  /// Fetches the run for the process that drives it from now on and holds its Lease. Later writes
+  /// of an earlier driver do not count, and its next save() throws. @return as fetch() does
   async::Task<bool> take_over(store::RunStore& store, std::filesystem::path folder);
 
   /// Uploads what has changed since the last save. Only one process may call this at a time: the

@@ -57,7 +57,7 @@ class Comparison {
   }
 
  private:
-  /// Notes that a name is that of a value of an instance.
+  /// Notes that a row is the value of an instance of a matrix.
   /// @param rest the name without the step
   void note_instance(const std::string& step, const std::string& rest) {
     const auto base = model::base_name(step);
@@ -83,7 +83,7 @@ class Comparison {
     }
   }
 
-  /// Adds the parts of a step's key of no other group: code by file, environment, the rest.
+  /// Adds the parts of a step's key that no other group shows: code by file, environment, the rest.
   void add_key(const store::StepRecord& step) {
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "step" || part.name == "pipeline" || part.name.starts_with("parameter "))

@@ -17,7 +17,7 @@ struct ComparedRow {
   std::string group, name;
   std::vector<nlohmann::json> values;
   bool is_result = false;  ///< A metric that says how good a run is (headline.hpp).
-  /// For a value of an instance of a matrix: the name for those of all, as `train[*].loss`.
+  /// For a value of a matrix's instance: the name for the values of all instances, `train[*].loss`.
   std::string of_matrix = {};
   bool differs() const {
     return std::ranges::any_of(values,
@@ -30,8 +30,9 @@ struct ComparedRow {
 std::vector<ComparedRow> compared(store::RunStore& store,
                                   const std::vector<store::RunRecord>& records);
 
-/// Returns the rows with one row for each value of a matrix in place of those of its instances: of
-/// metrics the range, of other values the one of all instances, or how many they have.
+/// Returns the rows, with a single row for the values that the instances of a matrix have under one
+/// name. The row has the range of a metric; of other values it has the value that all instances
+/// share, or the number of different values.
 std::vector<ComparedRow> without_instances(const std::vector<ComparedRow>& rows);
 
 }  // namespace pipeline::report

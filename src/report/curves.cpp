@@ -21,8 +21,8 @@ std::int64_t time_of(std::span<const store::MetricPoint> points, std::size_t i) 
   return (points[i].time - points[0].time).count();
 }
 
-/// Returns the positions of the first point in the range and of the one after the last, with a
-/// neighbour on each side, so that lines lead to the edges of the drawing.
+/// Returns the position of the first point to draw, and the position after the last. The points are
+/// those in the range and a neighbour on each side, so that lines lead to the drawing's edges.
 std::pair<std::size_t, std::size_t> positions_in(std::span<const store::MetricPoint> points,
                                                  const CurveRange& range) {
   std::size_t first = points.size(), end = 0;

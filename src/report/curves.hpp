@@ -23,8 +23,8 @@ struct CurveRange {
 
 /// Bounds of the curves of a page.
 struct CurveLimits {
-  std::size_t points = 200;         ///< Maximum of a curve.
-  std::size_t all_points = 60'000;  ///< Maximum of all curves; each has at least 20.
+  std::size_t points = 200;         ///< Maximum number of points of a curve.
+  std::size_t all_points = 60'000;  ///< Maximum of all curves together; each may have 20 anyway.
 };
 
 /// Adds `curve` to the entry: `[training step, value, milliseconds since the first value]` of each

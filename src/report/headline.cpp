@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t max_earlier_runs = 100, max_earlier_matrices = 30;
 
-/// Adds the steps that a step needs, directly or not, but those of the steps that it has already.
+/// Adds the steps that a step needs, directly or not. A step that `needs` has already is not
+/// followed again.
 void add_needs(const nlohmann::json& declared, const std::string& step,
                std::set<std::string>& needs) {
   for (std::vector<std::string> open{step}; !open.empty();) {

@@ -18,7 +18,7 @@ struct Headline {
   double value = 0;
   std::string instance;  ///< The step or instance that reported the value.
   std::size_t instances = 1;
-  double mean = 0;  ///< Of all instances.
+  double mean = 0;  ///< Mean of all instances.
 };
 
 /// A headline of an earlier run.
@@ -29,18 +29,18 @@ struct PastHeadline {
 
 struct HeadlineHistory {
   Headline now;
-  std::optional<PastHeadline> last;  ///< That of the newest earlier run of the pipeline.
+  std::optional<PastHeadline> last;  ///< The headline of the pipeline's newest earlier run.
   std::optional<PastHeadline> best;  ///< The best of the earlier runs.
 };
 
 /// Returns true for metrics such as `val_loss` and `rmse`.
 bool is_better_lower(std::string_view metric);
 /// Returns the steps, without their instances, after which no other step with metrics follows.
-/// @param metrics those of the run
+/// @param metrics the run's metrics
 std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
                                         const std::vector<store::MetricRecord>& metrics);
 /// Returns the run's metrics without those of failed instances that other instances also reported.
-/// @param step all if empty
+/// @param step the only step to read; empty: all steps
 std::vector<store::MetricRecord> results_of(store::RunStore& store, const store::RunRecord& run,
                                             const std::string& step = {});
 /// Returns the run's headlines, at most model::max_headlines, in the order of the pipeline's

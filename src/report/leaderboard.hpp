@@ -21,8 +21,8 @@ nlohmann::json leaderboard_of_steps(store::RunStore& store,
                                     const std::vector<store::RunRecord>& runs,
                                     const std::string& where);
 
-/// Returns the same of whole runs, without `parameters` and `step`: `b` is the pipeline, and `m`
-/// has the latest value of each name.
+/// Returns such a document with a row for each run, without `parameters` and `step`: `b` is the
+/// pipeline, and `m` has the latest value of each name.
 /// @param max_rows the newest runs that meet the condition
 nlohmann::json leaderboard_of_runs(store::RunStore& store, const std::string& pipeline,
                                    const std::string& where, std::size_t max_rows);

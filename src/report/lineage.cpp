@@ -17,11 +17,12 @@ class Lineage {
  public:
   explicit Lineage(store::RunStore& store) : store_(store) {}
 
-  /// Returns null if no step made the artifact. @param by time of use: another step may have made
-  /// the same artifact later @param made_by the step that is meant, if several made the artifact
+  /// Returns null if no step made the artifact.
+  /// @param by time of use: another step may have made the same artifact later
+  /// @param made_by,run the step that is meant, if several made the artifact, and its run
   json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt,
-          const std::string& made_by = {}) {
-    const auto step = store_.lineage().producer(artifact, by, made_by);
+          const std::string& made_by = {}, const std::string& run = {}) {
+    const auto step = store_.lineage().producer(artifact, by, made_by, run);
     if (!step) return nullptr;
     json entry{{"digest", artifact.hex()}, {"run", step->run}, {"step", step->name}};
     for (const auto& output : step->outputs)
@@ -112,8 +113,9 @@ class Lineage {
 
 }  // namespace
 
-json lineage_of(store::RunStore& store, const core::Digest& artifact) {
-  return Lineage(store).of(artifact);
+json lineage_of(store::RunStore& store, const core::Digest& artifact, const std::string& step,
+                const std::string& run) {
+  return Lineage(store).of(artifact, std::nullopt, step, run);
 }
 
 }  // namespace pipeline::report

@@ -14,7 +14,8 @@
 
 namespace pipeline::report {
 
-/// Adds the processes to the attempt's entry, and which of them failed first; nothing for one.
+/// Adds the processes to the attempt's entry, and the rank that failed first. Adds nothing for an
+/// attempt with one process.
 /// @param position_of returns the position of a machine's name
 void add_ranks(const std::vector<store::TaskRecord>& tasks,
                const std::function<std::size_t(const std::string&)>& position_of,

@@ -15,8 +15,8 @@ namespace pipeline::report {
 /// Limits of a run's output in the data, in bytes of the page.
 struct ReportLimits {
   std::size_t logs = 1'500'000;        ///< All logs together; 0: no log is opened.
-  std::size_t failed_log = 64 * 1024;  ///< Last part of a failed step's log.
-  std::size_t log = 8 * 1024;          ///< Last part of any other log.
+  std::size_t failed_log = 64 * 1024;  ///< The end of a failed step's log.
+  std::size_t log = 8 * 1024;          ///< The end of any other log.
   std::size_t pictures = 2'000'000;    ///< All pictures together.
   CurveLimits curves = {.all_points = 40'000};
   std::size_t digits = 12;     ///< Length of an artifact's digest.

@@ -26,6 +26,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t max_message = 4000;  // Bytes of a failure's message in the page.
+
 WallTime wall_now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
@@ -91,9 +93,9 @@ json RunData::all() {
   }
   std::vector<json> entries(steps_.size());
   // Failed steps come first, because the space for logs is limited.
-  for (const bool failed : {true, false})
+  for (const bool is_failed : {true, false})
     for (std::size_t i = 0; i < steps_.size(); ++i)
-      if ((steps_[i].status == StepStatus::failed) == failed)
+      if ((steps_[i].status == StepStatus::failed) == is_failed)
         entries[i] = step_entry(steps_[i], attempts[steps_[i].name]);
   last_run_ = run_entry();
   last_failures_ = failures();
@@ -205,12 +207,12 @@ json RunData::declared() const {
 json RunData::step_entry(const store::StepRecord& step,
                          const std::vector<store::AttemptRecord>& attempts) {
   stamps_[step.name] = stamp_of(step);
-  const bool failed = step.status == StepStatus::failed;
+  const bool is_failed = step.status == StepStatus::failed;
   json entry{{"n", step.name}, {"s", to_string(step.status)}};
   const std::string base(model::base_name(step.name));
   if (base != step.name) entry["b"] = base;
   if (!step.image.empty()) entry["i"] = images_.position_of(step.image);
-  if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
+  if (!step.message.empty()) entry["m"] = step.message.substr(0, max_message);
   for (const auto& output : step.outputs) add_picture(step, output);
   if (entry.contains("b") || step.status == StepStatus::failed)
     if (auto parameters = core::parse_json(step.parameters);
@@ -219,7 +221,7 @@ json RunData::step_entry(const store::StepRecord& step,
   if (limits_.details) add_details(step, entry);
   if (step.attempts > 0)
     for (const auto& attempt : attempts) {
-      entry["a"].push_back(attempt_entry(attempt, failed));
+      entry["a"].push_back(attempt_entry(attempt, is_failed));
       if (limits_.details && !attempt.image.empty() && attempt.image != step.image)
         entry["a"].back()["i"] = images_.position_of(attempt.image);
     }
@@ -298,12 +300,12 @@ json gpu_entry(const core::GpuUsage* used) {
 
 }  // namespace
 
-json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
+json RunData::attempt_entry(const store::AttemptRecord& attempt, bool is_failed) {
   json entry{{"t", milliseconds_of(attempt.started) - milliseconds_of(run_.started)},
              {"d", attempt.took.count()}};
   if (attempt.ended == WallTime{}) entry["e"] = true;
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
-  if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
+  if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, max_message);
   if (!attempt.gpus.empty()) entry["q"] = attempt.gpus.size();
   if (limits_.details) add_attempt_details(attempt, entry);
   const auto& used = attempt.usage;
@@ -321,7 +323,7 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
     entry["h"] = {count(waiting), count(preparing), running->count(), count(storing)};
     if (count(transfers) > 0) entry["h"].push_back(count(transfers));
   }
-  add_log(attempt, failed, entry);
+  add_log(attempt, is_failed, entry);
   return entry;
 }
 
@@ -339,11 +341,11 @@ void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& ent
       [this](const std::string& node) { return nodes_.position_of(node); }, entry);
 }
 
-void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {
+void RunData::add_log(const store::AttemptRecord& attempt, bool is_failed, json& entry) {
   if (limits_.logs == 0 || attempt.log.empty()) return;
-  const auto limit = std::min(failed ? limits_.failed_log : limits_.log,
+  const auto limit = std::min(is_failed ? limits_.failed_log : limits_.log,
                               limits_.logs - std::min(limits_.logs, log_bytes_));
-  // Without space for the log, the page still says how long it is: a tail of one byte tells that.
+  // Without space for the log, the page still says its length, for which one byte is read.
   auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(limit, 1));
   if (!tail || limit == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
@@ -394,7 +396,7 @@ json RunData::failures() const {
   auto list = json::array();
   for (auto& [steps, failure, matrix] : model::group_failures(store::failures_of(steps_))) {
     if (list.size() == max_groups) break;
-    json entry{{"c", steps.size()}, {"m", failure.message.substr(0, 4000)}};
+    json entry{{"c", steps.size()}, {"m", failure.message.substr(0, max_message)}};
     if (list.empty())
       if (const auto rank = first_failed_rank(store_.attempts(), run_.id, steps.front()))
         entry["rf"] = *rank;

@@ -78,16 +78,16 @@ class RunData {
   std::string shown_source(const store::DataOrigin& data) const;
   /// Returns an attempt; times are milliseconds, sizes bytes. `t` start since the run's start, `d`
   /// duration, `e` true while it is running, `x` exit code, `m` message, `q` number of GPUs, `c`
-  /// CPU time, `y` peak of memory, `yl` limit of memory, `h` the times of waiting, preparing,
-  /// running, storing and, if any, transfers, `hw` parts of the waiting by what was awaited;
-  /// without `hw` it was a job slot. step_entry() adds `i`, the position of an image that is not
-  /// the step's.
-  nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
+  /// CPU time, `y` peak of memory, `yl` limit of memory. `h` has the times of waiting, preparing,
+  /// running, storing and, if any, transfers. `hw` has parts of the waiting by what was awaited;
+  /// without `hw`, the attempt waited for a job slot. step_entry() adds `i`, the position of an
+  /// image that is not the step's.
+  nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool is_failed);
   /// Adds `w` the position in `nodes`, `g` the GPUs' models and UUIDs, `gu` the usage of each GPU,
   /// `rd` and `wr` the bytes read and written, and add_ranks().
   void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
   /// Adds `l` the end of the log, and `lo` the bytes that are left out before it.
-  void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
+  void add_log(const store::AttemptRecord& attempt, bool is_failed, nlohmann::json& entry);
   /// Adds the picture, or the cells of a notebook, to `pictures_`, if there is space for its bytes.
   /// If the limit of pictures is 0, the page asks for a picture by its digest, which is added.
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
@@ -106,8 +106,8 @@ class RunData {
   void read_steps();
   /// Returns the outputs of the run's steps that have this content, in the order of the steps.
   std::span<const ProducedOutput> outputs_equal_to(const core::Digest& artifact) const;
-  /// Returns the output of the step. Earlier versions have not recorded the step's name: then the
-  /// position decides, of which the last output stands for all that are greater.
+  /// Returns the output of the step. Records of earlier versions lack the step's name: then
+  /// `position` selects an output, and a position beyond the end selects the last.
   /// @param equal outputs of the same content, at least one
   static const ProducedOutput& output_of(const std::string& step,
                                          std::span<const ProducedOutput> equal,

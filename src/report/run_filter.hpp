@@ -19,7 +19,7 @@ class RunFilter {
   /// Returns whether the condition is true; a comparison with a value that the run lacks, or has of
   /// another type, is false. Throws InputError for a name that no run can have.
   bool accepts(RunValues& values);
-  /// Throws InputError if types did not match in some run, and the condition fitted no other one.
+  /// Throws InputError if types did not match in some run, and no run could decide the condition.
   void check() const;
   bool accepts_all() const { return text_.empty(); }
 

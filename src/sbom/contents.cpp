@@ -29,7 +29,7 @@ exit 0)SH";
 void add_contents(ImageRecord& image, const std::string& lines) {
   for (const auto line : core::split(lines, '\n')) {
     auto parts = core::split(line, '\t');
-    parts.resize(5);
+    parts.resize(5);  // Type, name, version, architecture and license.
     const std::vector<std::string> fields(parts.begin(), parts.end());
     if (fields[0] == "os") {
       image.distribution = fields[1];

@@ -62,14 +62,14 @@ json relation(const std::string& from, const char* type, const std::string& to) 
 
 std::string package_url(const ImageRecord& image, const Package& package) {
   auto name = package.name;
-  std::string space;
+  std::string name_space;  // Of the package URL.
   if (package.type == "pypi") {
     name = core::lower(name);
     std::ranges::replace(name, '_', '-');
   } else {
-    space = net::url_encode(image.distribution) + "/";
+    name_space = net::url_encode(image.distribution) + "/";
   }
-  auto url = "pkg:" + package.type + "/" + space + net::url_encode(name) + "@" +
+  auto url = "pkg:" + package.type + "/" + name_space + net::url_encode(name) + "@" +
              net::url_encode(package.version, ":");
   if (!package.architecture.empty()) url += "?arch=" + net::url_encode(package.architecture);
   return url;

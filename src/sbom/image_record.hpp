@@ -26,7 +26,7 @@ struct ImageRecord {
   std::string distribution, distribution_version;  ///< ID and VERSION_ID of os-release.
   std::string base;                                ///< Reference of the parent image; may be empty.
   std::string
-      base_id;  ///< Same for the parent image; empty if the engine does not have it any more.
+      base_id;  ///< `id` of the parent image; empty if the engine does not have it any more.
   std::vector<std::string> layers;  ///< `sha256:...` of the uncompressed layers, from the base up.
   std::vector<Package> packages;
   std::string run, step;  ///< The run and step that the documents are made for.

@@ -28,8 +28,8 @@ json entry_of(const store::RunRecord& run, const std::string& step,
   return entry;
 }
 
-/// Finds a question for who has the token, or its key. One message for all that a stranger could
-/// ask, so that keys are no way to learn names.
+/// Finds a question for a request that has the token or the question's key. A wrong key gets the
+/// same error for every run and step, so that a stranger cannot learn names.
 std::pair<store::RunRecord, store::Question> find_question(store::RunStore& store,
                                                            const PageRequest& request,
                                                            const std::string& run,
@@ -66,8 +66,8 @@ std::string text_of(const json& body, const char* key, std::size_t max) {
   return text;
 }
 
-/// Names who answers: the user of this server, or who has the address of a message. A name that was
-/// typed is one that nobody has checked.
+/// Returns who answers: the user of this server, or someone with the address from a message. Nobody
+/// has checked a name that was typed.
 std::string who_answers(const PageRequest& request, const std::string& name) {
   const auto from = request.has_token ? store::user_at_host() + ", on the page"
                                       : "the address of a message, from " + request.peer;

@@ -8,7 +8,7 @@
 
 namespace pipeline::serve {
 
-/// Maximum body of a request that answers.
+/// Maximum size of the body of a request that answers, bytes.
 inline constexpr std::size_t max_answer_body = 16 * 1024;
 
 /// Returns true for the addresses that the key of one question opens, without the token.

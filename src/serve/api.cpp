@@ -94,7 +94,7 @@ Api::Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets a
 
 Answer Api::answer(const PageRequest& request) {
   const auto& path = request.path;
-  if (request.is_post) return answered(request);
+  if (request.is_post) return post_answer(request);
   if (path == "/api/question") return show_question(store_, request);
   if (path == "/page.js") return text_answer("text/javascript; charset=utf-8", assets_.script);
   if (path == "/page.css") return text_answer("text/css; charset=utf-8", assets_.style);
@@ -115,7 +115,7 @@ Answer Api::answer(const PageRequest& request) {
   return refusal(404, "there is nothing at this address");
 }
 
-Answer Api::answered(const PageRequest& request) {
+Answer Api::post_answer(const PageRequest& request) {
   if (takes_answers_) return take_answer(store_, request);
   return refusal(403, "this page shows runs of a remote store, and takes no answers");
 }

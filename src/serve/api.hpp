@@ -22,7 +22,8 @@ struct Assets {
 /// feeds, come from one thread at a time.
 class Api {
  public:
-  /// @param takes_answers the runs are those of this state folder, not copies
+  /// @param takes_answers whether questions can be answered: runs that are copies of those in a
+  /// remote store take no answers
   Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets,
       bool takes_answers);
 
@@ -30,7 +31,7 @@ class Api {
   Answer answer(const PageRequest& request);
 
  private:
-  Answer answered(const PageRequest& request);
+  Answer post_answer(const PageRequest& request);
   Answer runs(const PageRequest& request);
   Answer run(const PageRequest& request);
   Answer step(const PageRequest& request);

@@ -14,8 +14,8 @@ struct RequestOrigin {
   std::string_view fetch_site;     ///< Sec-Fetch-Site.
   std::string_view fetch_mode;     ///< Sec-Fetch-Mode.
   std::string_view token;          ///< Parameter `token` of the query.
-  /// The request is to change something: the token counts in the header alone, which a form or link
-  /// of another site cannot send.
+  /// Whether the request changes something. The token then counts in the header alone, which a form
+  /// or link of another site cannot send.
   bool changes = false;
 };
 
@@ -32,6 +32,7 @@ class Guard {
   /// @param host the address that the server is bound to
   Guard(std::string token, std::string host);
 
+  /// Returns the reason for which a request is refused, or Verdict::allowed.
   Verdict judge(const RequestOrigin& origin) const;
   const std::string& token() const { return token_; }
 

@@ -23,7 +23,7 @@ std::uint64_t size_of(const core::Descriptor& file);
 
 /// Returns at most `max_bytes` from the offset on: whole lines if one fits, else whole characters.
 LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t max_bytes);
-/// Returns at most `max_bytes` bytes before the offset, likewise.
+/// Returns at most `max_bytes` before the offset, in whole lines or characters as part_from() does.
 LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t max_bytes);
 
 }  // namespace pipeline::serve

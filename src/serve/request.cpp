@@ -16,7 +16,8 @@ std::optional<unsigned char> byte_of(std::string_view hex) {
   return static_cast<unsigned char>(value);
 }
 
-/// @param is_query `+` is a blank
+/// Decodes `%XX`; nothing for wrong escapes, and for a result that is not UTF-8 or has a byte 0.
+/// @param is_query whether `+` is a blank
 std::optional<std::string> decoded(std::string_view text, bool is_query) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -121,9 +121,9 @@ class Devices {
 
   void read_list(const json& list) {
     if (list.empty()) request_.selection = Selection::none;
-    bool numbers = false, texts = false;
-    for (const json& item : list) (item.is_number_integer() ? numbers : texts) = true;
-    if (numbers && texts && std::all_of(list.begin(), list.end(), [](const json& item) {
+    bool has_numbers = false, has_texts = false;
+    for (const json& item : list) (item.is_number_integer() ? has_numbers : has_texts) = true;
+    if (has_numbers && has_texts && std::all_of(list.begin(), list.end(), [](const json& item) {
           return item.is_number_integer() || item.is_string();
         }))
       return problem({}, "'devices' mixes numbers and texts",
@@ -164,7 +164,7 @@ class Devices {
   Problems& problems_;
 };
 
-/// The keys that give a number of GPUs or select them, in their order of precedence.
+/// Returns the keys that give a number of GPUs or select them, in their order of precedence.
 std::vector<std::string> selecting_keys(const ResourceSettings& resources) {
   std::vector<std::string> keys;
   if (resources.gpu_count) keys.emplace_back("gpu_count");
@@ -328,10 +328,10 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeli
   const bool selects = !selecting_keys(step).empty();
   const bool is_cpu = step.accelerator == Accelerator::cpu;
   std::vector<GpuProblem> of_pipeline;
-  // A number of processes, or no GPUs, is not a number of GPUs for a step that asks for GPUs.
-  const bool has_number = step.accelerator && (pipeline.accelerator == Accelerator::cpu ||
-                                               !gpu_request(pipeline, of_pipeline).wanted());
-  if (selects || is_cpu || has_number) {
+  // The pipeline's number is not one of GPUs if it counts processes (`accelerator: cpu`) or is 0.
+  const bool is_number_void = step.accelerator && (pipeline.accelerator == Accelerator::cpu ||
+                                                   !gpu_request(pipeline, of_pipeline).wanted());
+  if (selects || is_cpu || is_number_void) {
     merged.gpu_count = step.gpu_count;
     merged.devices = step.devices;
     merged.gpus = step.gpus;

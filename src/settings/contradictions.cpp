@@ -4,6 +4,7 @@
 
 #include "settings/accelerator.hpp"
 #include "settings/decode.hpp"
+#include "settings/reserved_variables.hpp"
 
 namespace pipeline::settings {
 namespace {
@@ -34,6 +35,16 @@ void report_builds(const core::Value& docker, const std::string& why, Diagnostic
     if (const core::Value* value = docker.find(name); value && asks_for_build(*value))
       report(diagnostics, "contradiction", std::string("'") + name + "' needs a build, but " + why,
              key_of(docker, name)->span, {"remove it, or set `skip_build: false`"});
+}
+
+/// The settings' variables take precedence over those of pipe.
+void check_variables(const core::Value& docker, Diagnostics& diagnostics) {
+  for (const char* key : {"environment", "runtime_environment"})
+    if (const core::Value* variables = docker.find(key))
+      for (const auto& [name, value] : variables->members)
+        if (is_reserved_variable(name.scalar))
+          report(diagnostics, "reserved-name", "'" + name.scalar + "' is set by pipe itself",
+                 name.span);
 }
 
 /// @param place position of a problem whose key is not in `resources` because it is inherited
@@ -96,6 +107,7 @@ void check_contradictions(const Settings& settings, const core::Value& value,
   check_topology(settings.kubernetes.topology, value, diagnostics);
   const core::Value* docker = value.find("docker");
   if (!docker || docker->kind != core::Value::Kind::map) return;
+  check_variables(*docker, diagnostics);
   const DockerSettings& docker_settings = settings.docker;
   if (docker_settings.skip_build.value_or(false))
     report_builds(*docker, "'skip_build' is true beside it", diagnostics);

@@ -53,7 +53,8 @@ std::optional<nlohmann::json> parse_whole(std::string_view text, int base) {
   return std::nullopt;
 }
 
-bool based(std::string_view text, std::string_view prefix, std::string_view digits) {
+/// Returns true if the text is the prefix of a base, such as `0x`, and digits of that base.
+bool is_in_base(std::string_view text, std::string_view prefix, std::string_view digits) {
   return text.starts_with(prefix) && text.size() > prefix.size() &&
          text.find_first_not_of(digits, prefix.size()) == std::string_view::npos;
 }
@@ -127,8 +128,8 @@ std::optional<nlohmann::json> plain_to_json(std::string_view text) {
       text.starts_with('-') || text.starts_with('+') ? text.substr(1) : text;
   if (all_digits(unsigned_text))
     return parse_whole(text.starts_with('+') ? unsigned_text : text, 10);
-  if (based(text, "0x", "0123456789abcdefABCDEF")) return parse_whole(text.substr(2), 16);
-  if (based(text, "0o", "01234567")) return parse_whole(text.substr(2), 8);
+  if (is_in_base(text, "0x", "0123456789abcdefABCDEF")) return parse_whole(text.substr(2), 16);
+  if (is_in_base(text, "0o", "01234567")) return parse_whole(text.substr(2), 8);
   if (is_special_float(text)) return std::nullopt;
   if (is_float(text)) {
     double number = 0;

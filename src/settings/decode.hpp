@@ -53,6 +53,7 @@ std::optional<std::vector<std::string>> read_texts(std::string_view key, const c
 std::optional<StringMap> read_map(std::string_view key, const core::Value& value,
                                   const Format& key_format, const Format& format,
                                   Diagnostics& diagnostics);
+/// Both bounds are permitted.
 struct CountRange {
   unsigned min = 0, max = 1'000'000;
 };

@@ -15,7 +15,7 @@ struct FailurePattern {
   std::optional<int> exit_code;  ///< `exit 75`
   std::optional<int> signal;     ///< `signal 9`
   std::optional<FailureKind> kind;
-  std::string text;  ///< Stands in the step's output, or in the failure's message.
+  std::string text;  ///< A text in the step's output or in the failure's message.
 };
 
 /// Returns nothing for a text that names no failure which can be retried.

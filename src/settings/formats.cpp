@@ -307,8 +307,8 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && text.size() <= max_digits && all(text, is_digit);
 }
 
-/// Long options of sbatch that neither `pipe` sets itself nor anything that it relies on depends
-/// on: docs/slurm.md.
+/// Long options of sbatch that `pipe` leaves to users (docs/slurm.md): `pipe` neither sets them nor
+/// depends on their defaults.
 constexpr std::array<std::string_view, 26> sbatch_options{
     "acctg-freq", "bb",        "begin",      "contiguous",   "cores-per-socket",
     "cpu-freq",   "deadline",  "delay-boot", "distribution", "exclusive",

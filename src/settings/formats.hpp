@@ -21,7 +21,7 @@ struct NumberFormat {
   const char* expected;
   bool (*accepts)(double);
   double minimum;
-  bool exclusive;
+  bool exclusive;  ///< Whether `minimum` itself is refused.
 };
 
 namespace formats {

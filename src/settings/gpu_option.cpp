@@ -24,8 +24,8 @@ std::vector<std::string> list_of(std::string_view text) {
 
 /// Parses like Go's strconv.Atoi; returns nothing for numbers beyond a plausible count of GPUs.
 std::optional<long> parse_gpu_count(std::string_view text) {
+  if (text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
-  if (text.starts_with('+') || text.starts_with("+-")) return std::nullopt;
   long number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number > 1'000'000 ||

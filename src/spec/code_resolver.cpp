@@ -15,6 +15,7 @@ namespace pipeline::spec {
 
 namespace {
 
+/// Returns the advice to add a file of the pipeline's folder, `missing`, to the step's `code`.
 std::string advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
   constexpr std::size_t max_listed = 12;
   const std::string quotes =
@@ -42,6 +43,7 @@ struct CodeFolder {
     return step.code ? listed(step.code.items()) : found(step.command);
   }
 
+  /// Returns the files that a step's `code` lists.
   const CodeSet& listed(const std::vector<std::string>& patterns) {
     std::string key = "listed";
     for (const auto& pattern : patterns) (key += '\0') += pattern;
@@ -53,6 +55,7 @@ struct CodeFolder {
         });
   }
 
+  /// Returns the files that the command names, and those that they import.
   const CodeSet& found(const Command& command) {
     const code::CodeSeeds seeds = discovery.seeds_of(command);
     return remember(seeds.key(), [&](std::map<std::string, std::string>& files,
@@ -61,6 +64,7 @@ struct CodeFolder {
     });
   }
 
+  /// Returns the set of files for `key`, which `find` fills on the first call.
   template <class Find>
   const CodeSet& remember(const std::string& key, Find find) {
     if (const auto known = sets.find(key); known != sets.end()) return *known->second;
@@ -76,15 +80,15 @@ struct CodeFolder {
     return *(sets[key] = std::move(set));
   }
 
-  /// Returns true for a file or folder of the user's: state folders have none.
+  /// Returns true if the path is a file or folder of the user. State folders hold only pipe's own.
   bool is_there(const std::string& relative) {
     for (auto path = std::filesystem::path(relative); !path.empty(); path = path.parent_path())
       if (core::is_state_folder(root / path)) return false;
     return tree.kind(relative) != code::CodeTree::Kind::none;
   }
 
-  /// Returns the file of the root that this path refers to. An absolute path of a container is
-  /// matched by its end.
+  /// Returns the path, relative to `root`, of the file that a printed path refers to. An absolute
+  /// path may be a container's, so that only its end has to match.
   std::optional<std::string> locate(const std::string& printed) {
     std::string path = printed;
     if (!path.starts_with('/')) {

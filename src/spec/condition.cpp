@@ -64,8 +64,8 @@ class ConditionReader {
   ConditionReader(const ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics)
       : step_(step), places_(places), diagnostics_(diagnostics) {}
 
-  /// @param key     `when` or `until`
-  /// @param outputs the outputs that the condition depends on are added to them
+  /// @param key `when` or `until`
+  /// @param outputs receives the outputs that the condition depends on
   void read(const char* key, const core::Value& value, Rare<Condition>& condition_read,
             RareList<ReadStep::ConditionValue>& outputs) {
     if (value.kind != core::Value::Kind::scalar)
@@ -155,7 +155,7 @@ void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string
 }
 
 void order_final_steps(std::vector<StepSpec>& steps) {
-  std::vector<std::size_t> open;
+  std::vector<std::size_t> open;  // Steps whose readers are still to be marked.
   for (std::size_t i = 0; i < steps.size(); ++i)
     if (steps[i].run_on != RunOn::success) open.push_back(i);
   const auto finals = open;

@@ -19,7 +19,8 @@ RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics);
 void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics);
 
-/// Orders steps with a `run_on` and no `after` behind all steps that do not come after such a step.
+/// Lets each step that has a `run_on` and no `after` come after all steps, without those that
+/// depend on a step with a `run_on`.
 void order_final_steps(std::vector<StepSpec>& steps);
 
 }  // namespace pipeline::spec

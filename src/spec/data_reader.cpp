@@ -29,7 +29,7 @@ constexpr settings::Format artifact_version{
       const auto at = text.find('@');
       if (!core::is_name(text.substr(0, at))) return false;
       if (at == text.npos) return true;
-      const auto version = text.substr(at + 1);
+      const auto version = text.substr(at + 1);  // At most nine digits fit into 32 bits.
       return !version.empty() && version.size() < 10 && version.front() != '0' &&
              version.find_first_not_of("0123456789") == version.npos;
     }};
@@ -51,7 +51,8 @@ bool is_web_address(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-/// Accepts `s3://BUCKET/KEY` and `s3://BUCKET/FOLDER/`; a key may have blanks and any letters.
+/// Accepts `s3://BUCKET/KEY` and `s3://BUCKET/FOLDER/`; a key may have blanks and any letters. S3
+/// allows 63 bytes for a bucket's name and 1024 for a key.
 bool is_bucket_address(std::string_view text) {
   if (!text.starts_with(s3_prefix)) return false;
   const auto rest = text.substr(s3_prefix.size());

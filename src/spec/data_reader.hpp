@@ -13,8 +13,8 @@
 
 namespace pipeline::spec {
 
-/// Returns true for data from outside, not a `STEP.OUTPUT`: a path that begins with `./`, `../`,
-/// `~/` or `/`, a URL, `artifact:NAME`, or a map.
+/// Returns true for data from outside of the pipeline, false for a `STEP.OUTPUT`. Data is a text
+/// with a `/` (a path or a URL), `.`, `..`, `artifact:NAME`, or a map.
 bool is_data(const core::Value& value);
 
 /// Reads `./corpus`, `{path: corpus}`, `https://...`, `s3://BUCKET/KEY`, `{url: https://...,

@@ -157,7 +157,7 @@ StringMap parse_env(std::string_view text, const std::filesystem::path& file) {
   if (text.starts_with(byte_order)) text.remove_prefix(byte_order.size());
   EnvParser parser(text);
   auto values = parser.parse();
-  // Without the source's text, because its lines have values.
+  // The errors do not show lines of the source, because they have values.
   if (!parser.diagnostics().empty())
     throw core::InputError(std::move(parser.diagnostics()), file.string(), {});
   return values;

@@ -11,8 +11,7 @@ namespace pipeline::spec {
 
 /// Parses lines `NAME=VALUE`, also with `export` before them. A value is a word, or a text in
 /// single or double quotes, which may go over several lines; in double quotes, `\n`, `\t`, `\"`,
-/// `\\` and
-/// `\$` are escapes. `#` begins a comment. Nothing is expanded.
+/// `\\` and `\$` are escapes. `#` begins a comment. References such as `${HOME}` are errors.
 /// @param file for messages, which never contain a value. Throws InputError with every wrong line.
 StringMap parse_env(std::string_view text, const std::filesystem::path& file);
 

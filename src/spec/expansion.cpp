@@ -15,8 +15,8 @@ namespace {
 
 using Row = std::vector<Json>;
 
-/// Maximum number of connections between steps. A matrix that reads all instances of another one
-/// multiplies them.
+/// Maximum number of connections between steps. If each instance of a matrix reads all instances of
+/// another matrix, the product of their numbers counts.
 constexpr std::size_t max_connections = 2'000'000;
 constexpr std::size_t max_failures_shown = 3, max_values_shown = 20;
 
@@ -31,10 +31,12 @@ std::string shown(const std::vector<std::string>& axes, const Row& row) {
 /// The instances of one step that a selector picks, for each instance of the reading step.
 struct Selection {
   /// Returns the instances that a reader with these values takes; null if there are none.
+  /// @param reader null for a reader without a matrix
   const std::vector<std::uint32_t>* find(const Row* reader) const {
     std::string key;
     if (reader)
-      for (const auto& [own, its] : same) key += (*reader)[its]->dump() + '\n';
+      for (const auto& [target_axis, reader_axis] : same)
+        key += (*reader)[reader_axis]->dump() + '\n';
     const auto found = groups.find(key);
     return found == groups.end() ? nullptr : &found->second;
   }
@@ -46,12 +48,13 @@ struct Selection {
   std::unordered_map<std::string, std::vector<std::uint32_t>> groups;
 };
 
-/// A step reads the output of another one.
+/// A reference of one step, the reader, to the outputs or the end of another step, the target. A
+/// step is open (ReadStep::open) if the values of its matrix are made by another step of the run.
 struct Reading {
   const model::Selector& selector;
   const ReadStep& target;
   const ReadStep& reader;
-  const std::string& output;  ///< Such as `.model`, for messages; empty for an order.
+  const std::string& output;  ///< Such as `.model`, for messages; empty for a step in `after`.
   core::Span span;
   settings::Diagnostics& diagnostics;
 
@@ -201,7 +204,8 @@ struct Reading {
         fits_all = fits(axis, instances[i]);
       if (!fits_all) continue;
       std::string key;
-      for (const auto& [own, its] : selection.same) key += instances[i][own]->dump() + '\n';
+      for (const auto& [target_axis, reader_axis] : selection.same)
+        key += instances[i][target_axis]->dump() + '\n';
       selection.groups[key].push_back(i);
     }
     if (!selection.groups.empty()) return selection;
@@ -271,7 +275,7 @@ class Expansion {
     std::size_t failures = 0;
   };
 
-  /// Numbers are the texts that were written.
+  /// Returns the values of an instance by axis; a number as the text that the user wrote.
   static model::AxisValues values_of(const Matrix& matrix, const Row& row) {
     model::AxisValues values;
     values.reserve(row.size());
@@ -301,7 +305,8 @@ class Expansion {
     }
   }
 
-  /// Reads what names parameters, unless the same was wrong for earlier instances.
+  /// Fills parameters into the parts of the step that refer to them. An error that several
+  /// instances have is reported for the first of them only.
   void fill(const ReadStep& step, const Row* row, StepSpec& spec) {
     if (!step.is_filled() || failed_fills_[&step] == max_failures_shown) return;
     auto values = step.filled_from;
@@ -311,7 +316,8 @@ class Expansion {
     failed_fills_[&step] += diagnostics_.size() > before;
   }
 
-  /// Taken from the document if the step has no matrix: its spec may have been moved from.
+  /// Returns the name of an instance. The name of a step without a matrix comes from the document,
+  /// because its spec may have been moved from.
   const std::string& name_of(std::size_t step, std::size_t instance) const {
     return steps_[step].matrix ? names_[step][instance] : steps_[step].key->scalar;
   }
@@ -415,6 +421,8 @@ class Expansion {
     }
   }
 
+  /// Returns the instances of the target that a reference takes for instance `k` of the step; null
+  /// after an error, which is reported. @param row the instance's values; null without a matrix
   const std::vector<std::uint32_t>* picked(const ReadStep& step,
                                            std::optional<Connection>& connection, const Row* row,
                                            std::size_t k, const model::Selector& selector,
@@ -429,6 +437,7 @@ class Expansion {
     return found;
   }
 
+  /// Sets the sources of the inputs, conditions and order of instance `k` of the step.
   void connect(const ReadStep& step, const Row* row, StepSpec& spec, std::size_t k) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const auto* sources =

@@ -10,7 +10,7 @@
 
 namespace pipeline::spec {
 
-/// Returns the metrics, `STEP.METRIC` each; reports those of steps that there are not.
+/// Returns the metrics, `STEP.METRIC` each; reports a metric whose step does not exist.
 std::vector<std::string> read_headline(const core::Value& value, const std::vector<ReadStep>& steps,
                                        settings::Diagnostics& diagnostics);
 

@@ -27,7 +27,7 @@ bool is_attribute(std::string_view text) {
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/") ==
              std::string_view::npos;
 }
-constexpr settings::Format attribute_prefix{
+constexpr settings::Format attribute_name{
     "an attribute's name of letters, digits, `.`, `_`, `-` and `/`", is_attribute};
 
 }  // namespace
@@ -44,7 +44,7 @@ gpu::HostAttributes parse_host(std::string_view text, const fs::path& file) {
     static const std::vector<std::string> keys{"instance_type", "availability_zone", "attributes"};
     settings::report_unknown_keys(*root, keys, "the host file", diagnostics);
     if (const core::Value* own = root->find("attributes"))
-      attributes = settings::read_map("attributes", *own, attribute_prefix, settings::formats::line,
+      attributes = settings::read_map("attributes", *own, attribute_name, settings::formats::line,
                                       diagnostics)
                        .value_or(StringMap{});
     if (const core::Value* type = root->find("instance_type"))

@@ -14,7 +14,8 @@ namespace pipeline::spec {
 /// with all errors of the text.
 gpu::HostAttributes parse_host(std::string_view text, const std::filesystem::path& file);
 
-/// Returns $PIPE_HOST, else `pipe/host.yaml` in $XDG_CONFIG_HOME or ~/.config; or empty.
+/// Returns $PIPE_HOST, else `pipe/host.yaml` in $XDG_CONFIG_HOME or ~/.config; empty if none of
+/// these variables is set.
 std::filesystem::path host_file();
 
 /// Returns `ecs.os-type`, `ecs.cpu-architecture`, on Amazon EC2 `ecs.instance-type`, and the

@@ -11,8 +11,8 @@
 
 namespace pipeline::spec {
 
-/// Returns a list as ConnectionField::Kind::hosts has it; an empty one for none, or for errors, all
-/// of which are reported. @param folder resolves relative paths
+/// Returns the hosts as a list in the form of ConnectionField::Kind::hosts, without those that have
+/// errors, which are reported. @param folder the folder that relative paths are resolved against
 nlohmann::json read_hosts(const std::string& key, const core::Value& value,
                           const std::filesystem::path& folder, settings::Diagnostics& diagnostics);
 

@@ -20,11 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A larger number is treated as a mistake.
+/// Maximum number of included files; a larger number is treated as a mistake.
 constexpr std::size_t max_files = 1000;
-/// Maximum of files that include one another, each the next.
+/// Maximum length of a chain of files in which each includes the next.
 constexpr unsigned max_depth = 20;
-/// Maximum of all included files together; the parser allows a single file as much.
+/// Maximum size of all included files together, bytes; the parser allows a single file as much.
 constexpr std::size_t max_included = 16 << 20;
 constexpr const char* expected_include =
     "a list of files, or of {file: FILE, prefix: NAME, parameters: {...}}";
@@ -35,6 +35,7 @@ constexpr settings::Format prefix_format{
       return core::is_name(text) && text.find('.') == std::string_view::npos;
     }};
 
+/// Sets Span::file of the value and of all values in it.
 void number_file(core::Value& value, unsigned number) {
   value.span.file = number;
   for (auto& item : value.items) number_file(item, number);
@@ -129,7 +130,8 @@ void Files::include(FileScope& parent, const core::Value& entry) {
   load(parent, *file, std::move(made));
 }
 
-/// Reports a file that is not there, and one too many.
+/// Returns true if the file may be included. Reports a missing file, a file that includes itself,
+/// and too many files.
 bool Files::may_include(const FileScope& parent, const core::Value& place, const fs::path& file) {
   const auto refuse = [&](const char* code, const std::string& why,
                           std::vector<std::string> notes = {}) {

@@ -1,6 +1,6 @@
 /// @file
-/// Reads the files that `include:` names. Their steps become steps of the pipeline, with their
-/// prefix before their names.
+/// Reads the files that `include:` names. Their steps become steps of the pipeline, with the
+/// include's `prefix` before their names.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ namespace pipeline::spec {
 /// The numbers of the included files that have a step of this name in the pipeline, ascending.
 using StepFiles = std::map<std::string, std::vector<unsigned>, std::less<>>;
 
-/// One file of a pipeline: the pipeline's own, or an included one.
+/// A file of a pipeline: the pipeline's own, or an included one.
 struct FileScope {
   FileScope* parent = nullptr;  ///< The file that includes it; null for the pipeline's own.
   unsigned number = 0;          ///< Span::file of its values.
@@ -28,7 +28,7 @@ struct FileScope {
   std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
   const core::Value* parameters = nullptr;  ///< Values that the including file gives.
   core::Span span;                          ///< Position of the include.
-  unsigned end = 0;  ///< The number after that of the last file that it includes.
+  unsigned end = 0;  ///< 1 more than the number of the last file included here, at any depth.
   const StepFiles* step_files = nullptr;
   Defaults defaults;
 
@@ -52,7 +52,7 @@ class Files {
   const std::vector<FileScope*>& in_order() const { return order_; }
   /// The texts by Span::file.
   const std::vector<std::string_view>& texts() const { return texts_; }
-  /// Returns the absolute paths of the included files, by Span::file less 1.
+  /// Returns the absolute paths of the included files: that with Span::file N has the index N - 1.
   std::vector<std::filesystem::path> included() const;
 
  private:
@@ -68,7 +68,7 @@ class Files {
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
   StepFiles step_files_;
-  std::size_t bytes_ = 0;  ///< Of all included files.
+  std::size_t bytes_ = 0;  ///< Size of all included files.
   std::vector<FileScope*> order_;
 };
 

@@ -17,8 +17,9 @@ std::string values_in(const std::string& text) {
   };
   constexpr std::string_view call = "range(";
   const bool is_call = text.starts_with(call) && text.ends_with(')');
-  const auto inner = is_call ? std::string_view(text).substr(call.size(), text.size() - 7)
-                             : std::string_view(text);
+  const auto inner = is_call
+                         ? std::string_view(text).substr(call.size(), text.size() - call.size() - 1)
+                         : std::string_view(text);
   int first = is_call ? 0 : -1, last = is_call ? number(inner) : -1;
   for (const std::string_view sign : {"..", "-", ":", ","})
     if (const auto at = inner.find(sign); at != inner.npos && (sign == ",") == is_call) {

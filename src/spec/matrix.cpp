@@ -278,7 +278,7 @@ class MatrixReader {
   }
 
   bool is_affordable(const core::Value& map, const std::vector<Row>& values) {
-    std::size_t size = 1;
+    std::size_t size = 1;  // Stops growing far above the maximum, so that it cannot overflow.
     std::string lengths;
     for (std::size_t i = 0; i < values.size(); ++i) {
       size = values[i].size() > most_instances * 1000 / size ? most_instances * 1000
@@ -401,7 +401,7 @@ void check_parameters(const ReadStep& step, settings::Diagnostics& diagnostics) 
   }
 }
 
-/// A step and the one whose matrix it has, `matrix: train`.
+/// A step with `matrix: train`, and the step `train`, whose matrix the former copies.
 using Follower = std::pair<ReadStep*, const ReadStep*>;
 
 /// Reports that the step that `value` names has no matrix to copy.

@@ -33,8 +33,8 @@ struct OpenMatrix {
 std::vector<std::string> axes_of(const ReadStep& step);
 
 /// Reads the `matrix` of every step that has one: a map of axes to lists of values or to
-/// `${STEP.OUTPUT[*]}`, with `include`
-/// and `exclude`, or the name of another step whose matrix is used.
+/// `${STEP.OUTPUT[*]}`, with `include` and `exclude`, or the name of another step whose matrix is
+/// used.
 void read_matrices(std::vector<ReadStep>& steps, MemoryBudget& budget,
                    settings::Diagnostics& diagnostics);
 

@@ -14,6 +14,7 @@ class MemoryBudget {
   explicit MemoryBudget(settings::Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
   /// Takes memory for copies, before they are made. Returns false if there is not enough left,
   /// which the first such call reports.
+  /// @param bytes the size of one copy
   /// @param maker what makes the copies, as in `the matrix of step 'train'`, for the message
   bool take(std::size_t copies, std::size_t bytes, const std::string& maker, core::Span place);
   bool is_spent() const { return is_spent_; }

@@ -9,14 +9,14 @@
 
 namespace pipeline::spec {
 
-/// Checks the notebook, and adds what a step of one has besides its command: the executed notebook
-/// as an output, and the program that executes it.
-/// @param folder the path of the notebook is relative to it
+/// Checks the notebook, and adds what a notebook's step has besides its command: the executed
+/// notebook as an output, and the program that executes it.
+/// @param folder the folder that the notebook's path is relative to
 void read_notebook(ReadStep& step, const std::filesystem::path& folder,
                    settings::Diagnostics& diagnostics);
 
-/// Makes the command, once the step's parameters are known: each of them, and each input and
-/// output, is an argument.
+/// Makes the command once the step's parameters are known: each parameter, input and output becomes
+/// an argument.
 void add_notebook_command(ReadStep& step);
 
 }  // namespace pipeline::spec

@@ -14,7 +14,7 @@
 namespace pipeline::spec {
 
 /// Reads `{url: ..., on: [...], format: ...}` or a list of those.
-/// @param folder what a relative path of a file is resolved against
+/// @param folder the folder that relative paths are resolved against
 std::vector<NotifySpec> read_notify(const core::Value& value, const std::filesystem::path& folder,
                                     settings::Diagnostics& diagnostics);
 

@@ -1,9 +1,12 @@
 #include "spec/output_reader.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "model/step_span.hpp"
@@ -38,7 +41,7 @@ struct OutputFlags {
   bool metrics = false, temp = false, from_all_nodes = false;
 };
 
-/// @param keys the allowed ones
+/// @param keys the keys that the map may have
 OutputFlags read_flags(const core::Value& map, const std::vector<std::string>& keys,
                        settings::Diagnostics& diagnostics) {
   OutputFlags flags;
@@ -110,7 +113,7 @@ void OutputReader::add(const core::Value& name, const core::Value& file, OutputF
                      "the file of output '" + name.scalar + "' must be " + file_name.expected +
                          ", not " + settings::describe(file),
                      file.span);
-    step_.outputs.push_back({name.scalar, name.scalar});  // For references to it.
+    step_.outputs.push_back({name.scalar, name.scalar});  // References to it are then no errors.
     return;
   }
   const auto [other, is_new] = makers_.emplace(file.scalar, name.scalar);
@@ -139,6 +142,17 @@ void OutputReader::report_bad_name(const core::Value& name) {
   if (meant) step_.outputs.push_back(*meant);
 }
 
+/// Returns the files and folders that the pipeline is read from, and those that its steps take.
+std::unordered_set<std::string> read_paths(const std::vector<StepSpec>& steps,
+                                           const std::vector<std::filesystem::path>& sources) {
+  std::unordered_set<std::string> paths;
+  for (const auto& source : sources) paths.insert(source.lexically_normal().string());
+  for (const auto& step : steps)
+    for (const auto& input : step.inputs)
+      if (input.data) paths.insert(input.data->path.lexically_normal().string());
+  return paths;
+}
+
 }  // namespace
 
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics) {
@@ -153,7 +167,11 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
         "a list of names, or a map of names to file names or {file, metrics, temp}", value);
 }
 
-void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics) {
+void check_result_folders(const std::vector<StepSpec>& steps,
+                          const std::vector<std::filesystem::path>& sources,
+                          settings::Diagnostics& diagnostics) {
+  if (std::ranges::all_of(steps, [](const auto& step) { return step.publish_to.empty(); })) return;
+  const auto read = read_paths(steps, sources);
   std::unordered_map<std::string, const StepSpec*> makers;
   const auto refuse = [&](const StepSpec& step, std::string message) {
     settings::report(diagnostics, "contradiction", std::move(message), model::span_of(step), {},
@@ -167,7 +185,12 @@ void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnost
                        "', which would all write to its `publish_to`");
     for (const auto& output : step.outputs) {
       const auto [other, is_new] =
-          makers.emplace((*step.publish_to / output.file_name).string(), &step);
+          makers.emplace((*step.publish_to / output.file_name).lexically_normal().string(), &step);
+      if (is_new && !output.temp \&\& read.contains(other->first))
+        settings::report(diagnostics, "contradiction",
+                         "the output '" + output.name + "' of '" + step.name + "' would replace " +
+                             other->first + ", which the pipeline reads",
+                         model::span_of(step), {}, "name another folder under `publish_to`");
       const bool is_known = refused && refused->line == step.line && refused->file == step.file;
       if (is_new || is_known) continue;
       refused = &step;

@@ -24,8 +24,11 @@ inline constexpr settings::Format slot_name{
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics);
 
 /// Reports a `publish_to` to which several steps, or the rounds or instances that a run makes of
-/// one, would write the same files.
-void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics);
+/// one, would write the same files, and copies that would replace what the pipeline reads.
+/// @param sources the files that the pipeline was read from
+void check_result_folders(const std::vector<StepSpec>& steps,
+                          const std::vector<std::filesystem::path>& sources,
+                          settings::Diagnostics& diagnostics);
 
 /// Reports temporary outputs that something needs besides the inputs of steps.
 void check_temporary(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics);

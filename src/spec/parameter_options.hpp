@@ -15,7 +15,8 @@
 
 namespace pipeline::spec {
 
-/// Call the functions in this order: first for each file, including files before included ones.
+/// Call the functions in the order of their declarations: the first apply() for each file, an
+/// including file before the files that it includes.
 class ParameterOptions {
  public:
   /// Keeps a reference to the diagnostics.
@@ -29,7 +30,7 @@ class ParameterOptions {
   /// Sets the parameters of single steps, `STEP.NAME`.
   void apply(std::vector<ReadStep>& steps);
   /// Reports each option that names no parameter.
-  /// @param steps with their matrices
+  /// @param steps the steps, whose matrices have been read
   void report_unknown(const Defaults& defaults, const std::vector<ReadStep>& steps);
 
  private:

@@ -22,13 +22,15 @@ std::optional<Json> read_parameter(const std::string& name, const core::Value& v
 /// that begin with a 0, such as `01234`, are a text. Reports a number beyond what JSON holds, and
 /// returns nothing then.
 std::optional<Json> read_scalar(const core::Value& scalar, settings::Diagnostics& diagnostics);
-/// The same for a text outside of any document, without reports.
+/// Returns what read_scalar() does, for a text outside of any document: a number beyond what JSON
+/// holds is not reported.
 std::optional<Json> scalar_of(const core::Value& scalar);
 
-/// Adds the texts of the numbers in `part`, the part of `whole` that `path` names.
+/// Adds the texts of the numbers in `part` to Json::written of `whole`. `path` is the place of
+/// `part` in `whole`.
 void keep_written(Json& whole, const std::string& path, const Json& part);
 
-/// Returns `member`, the part of `whole` that `path` names, with its texts.
+/// Returns `member`, the part of `whole` that `path` names, with the texts of its numbers.
 Json part_of(const Json& whole, const nlohmann::json& member, const std::string& path);
 
 /// Returns "a text", "a number", "true or false", "a list" or "a map".
@@ -41,7 +43,8 @@ struct ParameterMember {
   std::string suggestion = {};
 };
 
-/// @param name  the parameter's, for messages @param path  the names behind it: `lr`, `layers.0`
+/// @param name the parameter's name, for messages
+/// @param path the names that follow the parameter's: `lr`, `layers.0`
 ParameterMember member_of(const std::string& name, const nlohmann::json& value,
                           std::string_view path);
 

@@ -133,8 +133,8 @@ std::size_t memory_of(const Defaults& defaults) {
          model::memory_of(defaults.secrets);
 }
 
-/// Takes what the file's steps copy of its defaults. Those without settings of their own share
-/// them.
+/// Takes memory for the copies of the file's defaults in its steps; false if there is too little.
+/// Steps without settings of their own share the file's settings.
 bool take_defaults(const FileScope& scope, MemoryBudget& budget) {
   const core::Value* list = scope.root.find("steps");
   if (!list) return true;
@@ -150,7 +150,8 @@ bool take_defaults(const FileScope& scope, MemoryBudget& budget) {
          budget.take(static_cast<std::size_t>(with_settings), settings, maker, list->span);
 }
 
-/// Takes the instances of the step's matrix. Settings that name parameters are each one's own.
+/// Takes memory for the instances of the step's matrix; false if there is too little. Settings that
+/// refer to parameters are copied for each instance.
 bool take_instances(const ReadStep& step, MemoryBudget& budget) {
   if (!step.matrix) return true;
   auto bytes = model::memory_of(step.spec);
@@ -320,7 +321,7 @@ void PipelineReader::expand_steps() {
   for (const ReadStep& step : steps_)
     if (!take_instances(step, budget_)) return;
   pipeline_.steps = expand(steps_, std::move(specs_), diagnostics_);
-  check_result_folders(pipeline_.steps, diagnostics_);
+  check_result_folders(pipeline_.steps, pipeline_.sources, diagnostics_);
   check_temporary(pipeline_.steps, diagnostics_);
   order_final_steps(pipeline_.steps);
 }

@@ -45,7 +45,7 @@ std::string import_task_definition(const std::filesystem::path& file,
 /// Returns the JSON Schema of a pipeline file (draft 2020-12); every key has its description.
 nlohmann::json schema();
 
-/// One file of a step's code.
+/// A file of a step's code.
 struct CodeFile {
   std::string relative_path;  ///< Relative to the pipeline's root, with `/`.
   std::filesystem::path source;

@@ -102,7 +102,7 @@ void add_filled_names_of_map(const core::Value& map, std::set<std::string>& name
     if (is_filled_key(key.scalar) || key.scalar == "inputs") add_names(value, names);
 }
 
-/// Copies what the key has set, into the defaults of a file or into a step.
+/// Copies the values that `key` sets to `to`, which is the defaults of a file or a step.
 template <class Target>
 void take(const Defaults& from, std::string_view key, Target& to) {
   if (key == "settings") to.settings = from.settings;

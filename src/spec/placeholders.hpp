@@ -26,8 +26,8 @@ bool names_parameters(const core::Value& value);
 /// into their inputs.
 void add_filled_names(const core::Value& file, std::set<std::string>& names);
 
-/// Returns the value with all parameters filled in; reports those that there are not, and texts for
-/// which the budget does not suffice.
+/// Returns the value with all parameters filled in. Reports references to parameters that do not
+/// exist, and texts for which the budget does not suffice.
 core::Value filled(const core::Value& value, const std::map<std::string, Json>& parameters,
                    MemoryBudget& budget, settings::Diagnostics& diagnostics);
 

@@ -87,7 +87,7 @@ std::string read_address(const core::Value& value, const fs::path& file,
   return {};
 }
 
-/// The address of a server, without a path: those of the views are added.
+/// The address of a server, without a path, because the paths of its pages are appended.
 constexpr settings::Format page_address{
     "the address of `pipe serve`, `http://HOST:PORT`", [](std::string_view text) {
       const auto host = text.starts_with("https://") ? 8U : text.starts_with("http://") ? 7U : 0U;
@@ -233,15 +233,16 @@ void read_registry(const core::Value& registry, Profile& profile,
 void check_store(const core::Value& map, const Profile& profile,
                  settings::Diagnostics& diagnostics) {
   const auto* store = map.find("artifact_store");
-  const bool is_carried = store && blobs::can_presign(profile.remote_store.url);
+  // Pods can use such a store by presigned addresses, without credentials.
+  const bool presigns = store && blobs::can_presign(profile.remote_store.url);
   const bool is_wrong = store && !profile.remote_store.is_given();  // This is reported already.
   for (const auto& entry : orchestrators::catalog())
     for (const auto& other : entry.connection_maps) {
       const auto* given = map.find(other.key);
-      if (given && is_carried && !other.message_with_artifact_store.empty())
+      if (given && presigns && !other.message_with_artifact_store.empty())
         settings::report(diagnostics, "contradiction", other.message_with_artifact_store,
                          store->span, {"leave out `" + other.key + "` or `artifact_store`"});
-      if (given && !is_carried && !is_wrong && !other.message_without_artifact_store.empty())
+      if (given && !presigns && !is_wrong && !other.message_without_artifact_store.empty())
         settings::report(diagnostics, "missing-key", other.message_without_artifact_store,
                          given->span, {"as in `artifact_store: s3://team/pipe`"});
     }

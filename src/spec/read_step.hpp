@@ -32,7 +32,7 @@ struct Defaults {
   bool has_retry = false;
   std::optional<Duration> timeout, stalled_after;
   std::optional<bool> cache;
-  std::optional<Duration> cache_max_age;  ///< With `cache`, as `cache_until`.
+  std::optional<Duration> cache_max_age;  ///< Part of the key `cache`, as is `cache_until`.
   std::string cache_until;
   std::filesystem::path publish_to;  ///< Of a step only, as `wait`, `services` and `nodes`.
   std::string wait;
@@ -43,9 +43,9 @@ struct Defaults {
 struct FileScope;
 class StepReader;
 
-/// A step with the source positions that later checks report. The values live as long as the
-/// document. The spec is an element of the list that becomes the pipeline's, so that a large
-/// pipeline is in memory once.
+/// A step with the source positions that later checks report. The core::Values that it points to
+/// are parts of the document. The spec is an element of the list that becomes the pipeline's, so
+/// that a large pipeline is in memory once.
 struct ReadStep {
   StepSpec& spec;
   const FileScope* scope = nullptr;  ///< Never null.
@@ -88,7 +88,7 @@ struct ReadStep {
     own_parameters->insert(std::move(name));
   }
   bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
-  RareList<std::filesystem::path> files;  ///< Those that its matrix was read from.
+  RareList<std::filesystem::path> files;  ///< The files that its matrix was read from.
 };
 
 }  // namespace pipeline::spec

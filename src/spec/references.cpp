@@ -34,9 +34,9 @@ std::vector<std::string> names_of(const std::vector<ReadStep>& steps) {
 
 void report_unknown_step(const std::string& name, core::Span span,
                          const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  const bool cheap = diagnostics.size() < max_suggestions;
+  const bool may_suggest = diagnostics.size() < max_suggestions;
   settings::report(diagnostics, "unknown-step", "there is no step '" + name + "'", span, {},
-                   cheap ? core::did_you_mean(name, names_of(steps)) : "");
+                   may_suggest ? core::did_you_mean(name, names_of(steps)) : "");
 }
 
 /// Returns the step that makes the output; reports a reference to a missing one.
@@ -65,7 +65,7 @@ std::optional<model::StepIndex> maker_of(const SourceSpec& source, core::Span sp
   return std::nullopt;
 }
 
-/// Returns the steps that this one depends on; reports invalid dependencies.
+/// Returns the steps that `step` depends on; reports invalid dependencies.
 std::vector<model::StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps,
                                        const Index& index, settings::Diagnostics& diagnostics) {
   std::vector<model::StepIndex> needs;

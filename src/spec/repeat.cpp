@@ -17,7 +17,7 @@ using core::Value;
 using Steps = std::unordered_map<std::string_view, const ReadStep*>;
 
 /// Maximum length of a repeated step's name; its rounds have longer names.
-constexpr std::size_t max_repeated_text = 80;
+constexpr std::size_t max_repeated_name = 80;
 constexpr const char* example = "as in `{until: \"${fit.metrics.loss} < 0.1\", max: 20}`";
 
 Steps by_name(const std::vector<ReadStep>& steps) {
@@ -67,7 +67,8 @@ void follow(ReadStep& step, const Steps& steps, settings::Diagnostics& diagnosti
                    step.repeat->span, {}, core::did_you_mean(step.repeat->scalar, names));
 }
 
-/// Returns true for an expression without names. One that cannot be read has been reported.
+/// Returns true for an expression that refers to nothing. An invalid expression, which has been
+/// reported, is not constant.
 bool is_constant(const std::string& expression) {
   try {
     return core::Expression::parse(expression).variables().empty();
@@ -85,9 +86,9 @@ class RepeatCheck {
   void run() {
     const auto& name = step_.spec.name;
     const bool leads = step_.spec.repeat->of == name;
-    if (name.size() > max_repeated_text)
+    if (name.size() > max_repeated_name)
       report("bad-name",
-             "the name of a repeated step has at most " + std::to_string(max_repeated_text) +
+             "the name of a repeated step has at most " + std::to_string(max_repeated_name) +
                  " characters",
              step_.key->span);
     if (leads && step_.body->find("matrix"))

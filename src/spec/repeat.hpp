@@ -10,7 +10,7 @@
 
 namespace pipeline::spec {
 
-/// A larger number is treated as a mistake.
+/// Maximum number of rounds; a larger number is treated as a mistake.
 constexpr unsigned max_rounds = 10'000;
 
 /// The parameter that has the number of the round.

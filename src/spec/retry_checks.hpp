@@ -1,5 +1,5 @@
 /// @file
-/// Checks `retry` for keys that need others, of the pipeline or of a step.
+/// Checks the `retry` of a pipeline or a step for keys that have no effect without other keys.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace pipeline::spec {
 
-/// @param retry         with the pipeline's values, for a step
-/// @param written       the value that `retry` was read from; it has the positions
-/// @param asked         the step's merged settings; null for the pipeline's `retry`
-/// @param stalled_after of the pipeline or of the step
+/// @param retry a step's is merged with the pipeline's
+/// @param written the value that `retry` was read from; it has the positions
+/// @param asked the step's merged settings; null for the pipeline's `retry`
+/// @param stalled_after the value of the pipeline or of the step
 void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,
                  const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics);
 

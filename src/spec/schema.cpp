@@ -32,7 +32,8 @@ json object_of(json properties) {
 json text() { return {{"type", "string"}}; }
 json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 json parameter() { return {{"type", {"string", "number", "boolean", "array", "object"}}}; }
-/// Returns the schema for a step or an included file, where no value means the pipeline's.
+/// Returns the schema of a parameter of a step or of an included file, where null takes the
+/// pipeline's value.
 json own_parameter() {
   return {{"type", {"string", "number", "boolean", "array", "object", "null"}}};
 }

@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-constexpr std::size_t max_label = 50;  // A pod's container of this name has a prefix.
+// Kubernetes allows 63 characters for a container's name, which is the service's with a prefix.
+constexpr std::size_t max_label = 50;
 constexpr unsigned max_port = 65535;
 constexpr const char* service_example = "as in `db: {image: \"postgres:16\", ready: {port: 5432}}`";
 

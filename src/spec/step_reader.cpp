@@ -68,6 +68,7 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
   docker.volumes.emplace(std::move(volumes));
 }
 
+/// Sets the pointers to the step's members, which forget_members() moves.
 void point_at_members(ReadStep& step) {
   step.command = step.body->find("command");
   step.when = step.body->find("when");
@@ -235,7 +236,7 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   if (!step.command && !body.find("notebook") && !has_misspelt(body, "command") &&
       !has_misspelt(body, "notebook"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
-                     key.span, {"a list is executed as it stands, a text by `sh -e`"});
+                     key.span, {"a list is executed as it stands, a text by a shell"});
 
   if (const auto* written = body.find("settings"); written && own.has_settings)
     settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
@@ -374,27 +375,27 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
 }
 
 void StepReader::check_file(const core::Value& settings,
-                            std::initializer_list<std::string_view> keys, bool folder) {
+                            std::initializer_list<std::string_view> keys, bool is_folder) {
   const core::Value* value = &settings;
   for (const auto key : keys) {
     value = value->find(key);
     if (!value) return;
   }
   if (value->kind == core::Value::Kind::scalar && settings::formats::path.accepts(value->scalar))
-    check_path(*value, value->scalar, folder);
+    check_path(*value, value->scalar, is_folder);
 }
 
-void StepReader::check_path(const core::Value& value, const std::string& name, bool folder) {
-  const auto [known, is_new] = memory_->exists.emplace(name + (folder ? "/" : ""), false);
+void StepReader::check_path(const core::Value& value, const std::string& name, bool is_folder) {
+  const auto [known, is_new] = memory_->exists.emplace(name + (is_folder ? "/" : ""), false);
   std::error_code error;
   const fs::path path = root_ / name;
   if (is_new)
-    known->second = folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
+    known->second = is_folder ? fs::is_directory(path, error) : fs::is_regular_file(path, error);
   if (is_new) sources_.insert(path.lexically_normal());
   if (!known->second)
     settings::report(
         diagnostics_, "missing-file",
-        std::string("the ") + (folder ? "folder" : "file") + " '" + name + "' does not exist",
+        std::string("the ") + (is_folder ? "folder" : "file") + " '" + name + "' does not exist",
         value.span, {"looked for " + path.lexically_normal().string()},
         vcs::sparse_advice(root_, name));
 }

@@ -15,11 +15,13 @@ namespace pipeline::spec {
 class StepReader {
  public:
   /// @param scope the file that is read: relative paths are resolved against its folder
-  /// @param root  the pipeline's folder, which paths in the steps' settings are relative to
-  /// @param budget lives longer
+  /// @param root the pipeline's folder, which paths in the steps' settings are relative to
+  /// @param budget must outlive this object
   StepReader(const FileScope& scope, std::filesystem::path root, MemoryBudget& budget,
              settings::Diagnostics& diagnostics);
   ~StepReader();
+  /// Returns the values of the keys that pipelines and steps share, without the keys whose texts
+  /// name parameters: fill() reads those.
   /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
   Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
   /// Returns the files that the settings name, and the files that those include.
@@ -45,10 +47,11 @@ class StepReader {
   std::optional<Duration> read_time(const char* key, const core::Value& value);
   void read_cache(const core::Value& value, Defaults& defaults);
   void read_settings(const core::Value& map, Settings& settings);
+  /// Reports a file or folder that does not exist and that the settings name under the path `keys`.
   void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
-                  bool folder);
-  /// @param value whose span an error names
-  void check_path(const core::Value& value, const std::string& name, bool folder);
+                  bool is_folder);
+  /// Reports a file or folder that does not exist. @param value the position of the error
+  void check_path(const core::Value& value, const std::string& name, bool is_folder);
   void check_code(const core::Value& code, const std::vector<std::string>& patterns);
   void read_shell(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);

@@ -18,7 +18,8 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-/// Takes the fields of the next line from the text; a field in quotes may have line ends.
+/// Takes the fields of the next line from the text; a field in quotes may have line ends. Returns
+/// none if a quote is not closed.
 Fields next_row(std::string_view& text, char separator) {
   Fields fields{""};
   bool is_quoted = false;
@@ -36,6 +37,7 @@ Fields next_row(std::string_view& text, char separator) {
     else
       fields.back() += c;
   }
+  if (is_quoted) return {};
   text.remove_prefix(std::min(i + 1, text.size()));
   if (fields.back().ends_with('\r')) fields.back().pop_back();
   return fields;
@@ -61,16 +63,29 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
     return rows;
   }
   std::string_view text = core::without_byte_order_mark(content);
+  const auto refuse = [&](const std::string& problem, const std::string& note = "") {
+    settings::report(diagnostics, "bad-matrix", problem, place.span,
+                     note.empty() ? std::vector<std::string>() : std::vector{note});
+    return model::empty_value(core::Value::Kind::list, place.span);
+  };
+  const auto refuse_quote = [&](std::size_t row) {
+    return refuse("a quote that begins in row " + std::to_string(row) + " of '" + place.scalar +
+                      "' is not closed",
+                  "a field that begins with `\"` ends with `\"`");
+  };
+  if (!core::is_utf8(text))
+    return refuse("the table '" + place.scalar + "' is not valid UTF-8", "save the file as UTF-8");
   const char separator = file.extension() == ".tsv" ? '\t' : ',';
   const auto count = [&](char c) {
     return static_cast<std::size_t>(std::ranges::count(text, c)) + 1;
   };
   const auto lines = count('\n');
   const std::string maker = "the table '" + place.scalar + "'";
-  // Each cell has the name of its column.
+  // Each cell becomes a member of a map, with the name of its column.
   if (!budget.take(lines + count(separator), sizeof(core::Value::Member), maker, place.span))
     return rows;
   const auto columns = next_row(text, separator);
+  if (columns.empty()) return refuse_quote(1);
   std::size_t names = 0;
   if (columns.size() == 1 && columns[0].find_first_of(";\t") != std::string::npos) {
     settings::report(diagnostics, "bad-matrix",
@@ -83,23 +98,17 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
   for (const auto& column : columns) {
     names += column.size();
     if (seen.insert(column).second) continue;
-    settings::report(diagnostics, "bad-matrix",
-                     "two columns of '" + place.scalar + "' have the name '" + column + "'",
-                     place.span);
-    return rows;
+    return refuse("two columns of '" + place.scalar + "' have the name '" + column + "'");
   }
   if (!budget.take(lines, names, maker, place.span)) return rows;
   for (std::size_t line = 2; !text.empty(); ++line) {
     const auto fields = next_row(text, separator);
+    if (fields.empty()) return refuse_quote(line);
     if (fields == Fields{""}) continue;
-    if (fields.size() != columns.size()) {
-      settings::report(diagnostics, "bad-matrix",
-                       "row " + std::to_string(line) + " of '" + place.scalar + "' has " +
-                           std::to_string(fields.size()) + " fields, and its first row " +
-                           std::to_string(columns.size()),
-                       place.span);
-      return model::empty_value(core::Value::Kind::list, place.span);
-    }
+    if (fields.size() != columns.size())
+      return refuse("row " + std::to_string(line) + " of '" + place.scalar + "' has " +
+                    std::to_string(fields.size()) + " fields, and its first row " +
+                    std::to_string(columns.size()));
     auto row = model::empty_value(core::Value::Kind::map, place.span);
     for (std::size_t i = 0; i < fields.size(); ++i)
       row.members.push_back(
@@ -107,8 +116,8 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
     rows.items.push_back(std::move(row));
   }
   if (rows.items.empty())
-    settings::report(diagnostics, "bad-matrix", "the table '" + place.scalar + "' has no rows",
-                     place.span, {"its first line has the names of its columns"});
+    return refuse("the table '" + place.scalar + "' has no rows",
+                  "its first line has the names of its columns");
   return rows;
 }
 

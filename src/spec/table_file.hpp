@@ -10,8 +10,9 @@
 namespace pipeline::spec {
 
 /// Reads a table whose first line has the names of its columns: a list of maps, as in a pipeline
-/// file. Fields are separated by commas (RFC 4180), in a file `*.tsv` by tabs. What reads as a
-/// number and is written as one is a number. An empty list for a table that is reported.
+/// file. Fields are separated by commas (RFC 4180), in a file `*.tsv` by tabs. A field is a number
+/// if JSON writes that number in the same way, otherwise a text. Returns an empty list after an
+/// error, which is reported.
 /// @param place the file's name in the document, for messages
 core::Value read_table(const std::filesystem::path& file, const core::Value& place,
                        MemoryBudget& budget, settings::Diagnostics& diagnostics);

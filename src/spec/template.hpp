@@ -25,9 +25,9 @@ struct TemplateProblem {
 /// The names that a template may refer to.
 struct TemplateNames {
   std::vector<std::string> inputs, outputs, parameters, environment;  ///< Sorted.
-  /// For `${params.X.MEMBER}`; may be null.
+  /// Values of the parameters, for `${params.X.MEMBER}`; may be null.
   const std::map<std::string, Json>* values = nullptr;
-  bool has_nodes = false;  ///< `${node.rank}` and `${node.count}`.
+  bool has_nodes = false;  ///< Whether `${node.rank}` and `${node.count}` are allowed.
 };
 
 /// Parses the text: `${...}` becomes a reference, `$${` a literal `${`; every other `$` stays.

@@ -8,7 +8,7 @@
 namespace pipeline::spec {
 
 /// Reports `${...}` in parameters, environment, secrets, versions and values of matrices, where
-/// nothing fills it, and makes `${` of `$${` there. @param file of a pipeline
+/// nothing fills it, and replaces `$${` by `${` there. @param file the document of a pipeline file
 void check_unfilled(core::Value& file, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

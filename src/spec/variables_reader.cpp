@@ -8,6 +8,7 @@
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "settings/reserved_variables.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/user_files.hpp"
@@ -17,14 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
-
-/// Returns true for variables that pipe itself sets for a step.
-bool is_reserved(std::string_view name) {
-  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
-         name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
-         name == "PIPE_PIPELINE" || name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" ||
-         name == "PIPE_CHECKPOINT" || name == "PIPE_FAILURE_FILE" || name == "PIPE_COMMAND";
-}
 
 void take_parameter(const core::Value& name, Defaults& defaults, const Defaults& pipeline,
                     settings::Diagnostics& diagnostics) {
@@ -81,7 +74,7 @@ void read_environment(const core::Value& value, Defaults& defaults,
       settings::report(diagnostics, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span,
                        {std::string("it must be ") + settings::formats::variable.expected});
-    else if (is_reserved(name.scalar))
+    else if (settings::is_reserved_variable(name.scalar))
       settings::report(diagnostics, "reserved-name", "'" + name.scalar + "' is set by pipe itself",
                        name.span);
     else
@@ -132,7 +125,7 @@ void read_secrets(const core::Value& value, Defaults& defaults, const fs::path& 
     if (name->kind != core::Value::Kind::scalar ||
         !settings::formats::variable.accepts(name->scalar))
       settings::report_type(diagnostics, "secrets", settings::formats::variable.expected, *name);
-    else if (is_reserved(name->scalar))
+    else if (settings::is_reserved_variable(name->scalar))
       settings::report(diagnostics, "reserved-name", "'" + name->scalar + "' is set by pipe itself",
                        name->span);
     else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(),
@@ -163,9 +156,8 @@ void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics) {
                            "' both become the variable " + other->first,
                        step.key->span);
   };
-  const auto mixed = [](const auto& names,
-                        auto&& name_of) {  // Only names with these characters can have the same
-                                           // variable as another name.
+  // Only names with a `-` or a capital letter can have the same variable as another name.
+  const auto may_collide = [](const auto& names, auto&& name_of) {
     return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
              const std::string& name = name_of(each);
              return std::any_of(name.begin(), name.end(),
@@ -174,11 +166,11 @@ void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics) {
   };
   const auto slot = [](const auto& each) -> const std::string& { return each.name; };
   const auto key = [](const auto& each) -> const std::string& { return each.first; };
-  if (mixed(spec.inputs, slot))
+  if (may_collide(spec.inputs, slot))
     for (const auto& input : spec.inputs) add("PIPE_INPUT_", input.name);
-  if (mixed(spec.outputs, slot))
+  if (may_collide(spec.outputs, slot))
     for (const auto& output : spec.outputs) add("PIPE_OUTPUT_", output.name);
-  if (mixed(spec.parameters, key))
+  if (may_collide(spec.parameters, key))
     for (const auto& [name, value] : spec.parameters) add("PIPE_PARAM_", name);
 }
 

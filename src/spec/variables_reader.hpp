@@ -8,6 +8,7 @@
 
 namespace pipeline::spec {
 
+/// Reads `parameters`, and reports errors.
 /// @param pipeline the pipeline's defaults, for a step; null if `value` is the pipeline's
 void read_parameters(const core::Value& value, Defaults& defaults, const Defaults* pipeline,
                      settings::Diagnostics& diagnostics);

@@ -82,7 +82,7 @@ std::optional<Head> read_head(const std::string& url, Transfer& transfer) {
   }
 }
 
-void empty(const fs::path& folder) {
+void remove_content(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) core::remove_tree(entry.path());
 }
 
@@ -125,7 +125,7 @@ std::string restore_checkpoint(const json& document, const fs::path& marks, Tran
   else if (!head->slot.empty())
     damage = "it was replaced by an attempt that is unknown to this one";
   if (!damage.empty()) {
-    empty(to);
+    remove_content(to);
     return "is empty, because the uploaded checkpoint cannot be used: " + damage;
   }
   core::write_file_atomically(marks, marks_of(to).digest);

@@ -37,8 +37,9 @@ class CheckpointSaver {
                   Transfer& transfer);
 
   /// Sends the folder if it has changed since it was sent or restored; returns false otherwise.
-  /// @param is_at_rest no process writes to the folder; otherwise a copy is made first, in a moment
-  /// without changes Throws TransferError, EnvironmentError.
+  /// Throws TransferError, EnvironmentError.
+  /// @param is_at_rest whether no process writes to the folder; otherwise a copy is made first, in
+  /// a moment without changes
   bool save(bool is_at_rest);
 
  private:

@@ -127,7 +127,7 @@ void save(const std::function<json()>& read_document, const fs::path& own_folder
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 3) return 125;
+  if (count < 3) return 125;  // Wrong arguments, as engines report a command that cannot run.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   signal(SIGPIPE, SIG_IGN);
   umask(0);  // Other users in the pod read the files.

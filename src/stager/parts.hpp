@@ -26,7 +26,7 @@ std::vector<std::string> part_urls(const nlohmann::json& signed_parts);
 /// Sums of content in parts of equal size.
 struct PartSums {
   core::Digest digest;            ///< SHA-256 of the whole content.
-  std::vector<std::string> md5s;  ///< Of the parts, 16 bytes each.
+  std::vector<std::string> md5s;  ///< MD5s of the parts, 16 bytes each.
 };
 /// Computes the sums by several threads.
 /// @param part bytes of a part
@@ -36,7 +36,7 @@ PartSums hash_parts(const file_tree::Content& content, std::uint64_t part, Threa
 
 struct Parts {
   std::uint64_t size;              ///< Bytes of a part.
-  const PartSums* sums = nullptr;  ///< If they are known.
+  const PartSums* sums = nullptr;  ///< The sums of the parts; null: not known.
 };
 /// The content that was sent, in parts of equal size.
 struct SentParts {

@@ -1,7 +1,8 @@
 /// @file
-/// Asks the driver about large outputs before they are uploaded. The store may have their content,
-/// and the others can be uploaded to the keys of their artifacts, which depend on their digests.
-/// Without an answer, outputs are uploaded to keys of the attempt, and copied on the server.
+/// Asks the driver about large outputs before they are uploaded. An output whose content the store
+/// has need not be uploaded; other outputs can be uploaded to the keys of their artifacts, which
+/// depend on their digests. Without an answer, outputs are uploaded to keys of the attempt, and
+/// copied on the server.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ namespace pipeline::stager {
 
 /// An output whose content was hashed.
 struct HashedOutput {
-  std::uint64_t bytes = 0, part = 0;  ///< Of the content, and of its parts.
+  std::uint64_t bytes = 0, part = 0;  ///< Size of the content, and of each of its parts.
   PartSums sums;
-  nlohmann::json described = nlohmann::json::object();  ///< Of a folder: see describe_folder().
+  nlohmann::json described = nlohmann::json::object();  ///< For a folder: see describe_folder().
   nlohmann::json answer = nlohmann::json::object();     ///< Empty without an answer.
 };
 

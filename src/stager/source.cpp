@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_connections = 4;  ///< Of a file, to a server of others.
+constexpr std::size_t max_connections = 4;  ///< For one file: the server belongs to others.
 constexpr unsigned max_redirects = 5;
 constexpr auto range_size = blobs::first_range;
 constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();

@@ -175,7 +175,7 @@ class RangeReader {
   const std::string& what_;
   const std::uint64_t begin_;
   std::uint64_t at_, end_, skip_ = 0, received_before_ = 0;
-  Clock::time_point begun_, first_byte_;  ///< Of the current try.
+  Clock::time_point begun_, first_byte_;  ///< Times of the current try.
   const std::function<void(std::string_view)>& on_bytes_;
   std::optional<std::uint64_t> total_;
   bool is_whole_ = false;  ///< The server sends all of the object.

@@ -48,19 +48,20 @@ class Transfer {
   explicit Transfer(std::string authorities, TransferRetries retry_policy = {})
       : http_(std::move(authorities)), retry_policy_(retry_policy) {}
 
-  /// Downloads the object. Each byte is passed once and in order, even after interruptions. @param
-  /// what name of the object for messages
+  /// Downloads the object. Each byte is passed once and in order, even after interruptions.
+  /// @param what name of the object for messages
   void receive(const std::string& what, const std::string& url,
                const std::function<void(std::string_view)>& on_bytes);
   struct Range {
     std::uint64_t begin, end;  ///< `end` is one past the last byte, and may exceed the object.
   };
-  /// Downloads a range of the object likewise. A server without ranges is accepted where the range
-  /// begins with the object: all of the object is passed then.
+  /// The result of receive_range().
   struct Received {
     std::uint64_t total;  ///< Size of the whole object.
-    blobs::Pace pace;     ///< Of the last try.
+    blobs::Pace pace;     ///< Time and bytes of the last try.
   };
+  /// Downloads a range of the object as receive() does. A server without ranges is accepted if the
+  /// range begins with the object: then all of the object is passed.
   Received receive_range(const std::string& what, const std::string& url, Range range,
                          const std::function<void(std::string_view)>& on_bytes);
   /// Returns a small object; nothing if it does not exist.

@@ -18,8 +18,6 @@ using file_tree::TreeNode;
 
 namespace {
 
-/// Modification time of all artifacts, without the nanoseconds.
-constexpr std::time_t artifact_time = 1'000'000'000;
 /// Modification time of files that are being hashed.
 constexpr std::time_t held_time = artifact_time - 1000;
 
@@ -33,13 +31,13 @@ void set_time(const fs::path& path, std::time_t seconds, long nanoseconds) {
     throw core::system_error("cannot set the time of " + path.string(), errno);
 }
 
-[[noreturn]] void changed(const fs::path& path) {
+}  // namespace
+
+void throw_changed(const fs::path& path) {
   throw core::ContentError(
       "cannot keep " + path.string() + ": it changed while it was read",
       {"some process still writes to it: a step must wait for all processes that it starts"});
 }
-
-}  // namespace
 
 std::optional<struct stat> status_of(const char* path) {
   struct stat status {};
@@ -53,6 +51,7 @@ std::optional<struct stat> status_of(const fs::path& path) { return status_of(pa
 long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes) {
   std::uint64_t sum;
   std::memcpy(&sum, digest.bytes.data(), sizeof sum);
+  // The factors are those of Fibonacci hashing and of FNV-1a; the result is below a second.
   sum ^= bytes * 0x9e3779b97f4a7c15ULL;
   for (const char c : place) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return static_cast<long>(sum % 1'000'000'000);
@@ -79,7 +78,7 @@ void check_frozen(const fs::path& path, std::optional<std::uint64_t> bytes) {
   const auto status = status_of(path);
   if (!status || status->st_mtim.tv_sec != held_time ||
       (bytes && static_cast<std::uint64_t>(status->st_size) != *bytes))
-    changed(path);
+    throw_changed(path);
 }
 
 void freeze(const fs::path& path, mode_t mode) {
@@ -106,7 +105,7 @@ void check_frozen(const fs::path& root, const std::vector<TreeNode>& nodes) {
   const auto same = [](const TreeNode& a, const TreeNode& b) {
     return a.path == b.path && a.kind == b.kind && a.target == b.target;
   };
-  if (!std::ranges::equal(now, nodes, same)) changed(root);
+  if (!std::ranges::equal(now, nodes, same)) throw_changed(root);
 }
 
 void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes,

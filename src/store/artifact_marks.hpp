@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -25,6 +26,10 @@ std::optional<struct stat> status_of(const std::filesystem::path& path);
 /// its time.
 long mark(const core::Digest& digest, std::string_view place, std::uint64_t bytes);
 void set_mark(const std::filesystem::path& path, long mark);
+/// Modification time of all artifacts, without the nanoseconds.
+inline constexpr std::time_t artifact_time = 1'000'000'000;
+/// Throws the ContentError for content that changed while it was read.
+[[noreturn]] void throw_changed(const std::filesystem::path& path);
 bool has_mark(const struct stat& status, long mark);
 
 /// Sets the permissions. Throws EnvironmentError.
@@ -37,7 +42,8 @@ std::uint64_t size_of(const file_tree::TreeNode& node);
 void freeze(const std::filesystem::path& path, mode_t mode);
 /// Marks a folder, which stays writable, because only a writable folder can be renamed.
 void freeze(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
-/// Throws ContentError if the file has changed since freeze(). @param bytes its size then
+/// Throws ContentError if the file has changed since freeze().
+/// @param bytes the size at freeze(); nothing: the size is not compared
 void check_frozen(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);
 void check_frozen(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
 

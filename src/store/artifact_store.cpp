@@ -28,11 +28,11 @@ using file_tree::copy_file, file_tree::copy_tree, file_tree::hash_tree, file_tre
 
 namespace {
 
-/// Returns a text instead of a path: a run with nothing to do looks at thousands of locations, and
-/// std::filesystem parses each path.
+/// Returns the artifact's path, `FOLDER/ab/cdef...`. It is a text, because a run with nothing to do
+/// looks at thousands of locations, and std::filesystem parses each path.
 std::string location(const fs::path& folder, const core::Digest& digest) {
   auto text = folder.native() + '/' + digest.hex();
-  text.insert(text.size() - 62, 1, '/');
+  text.insert(text.size() - 62, 1, '/');  // After the first 2 of the digest's 64 digits.
   return text;
 }
 
@@ -117,9 +117,11 @@ StoredArtifact ArtifactStore::take(const fs::path& source,
     throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
   if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
   if (S_ISDIR(status->st_mode)) return take_folder(source, other_name, on_known);
+  if (S_ISLNK(status->st_mode))
+    throw core::ContentError("cannot keep " + source.string() + ": it is a symbolic link",
+                             {"copy what it points to instead, e.g. with cp -rL"});
   throw core::ContentError(
-      "cannot keep " + source.string() + ": it is " +
-          (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
+      "cannot keep " + source.string() + ": it is a socket, a pipe or a device",
       {"write a file or a folder there"});
 }
 
@@ -273,7 +275,7 @@ bool ArtifactStore::publish(const fs::path& sealed, const core::Digest& digest) 
   if (const auto status = status_of(target);
       status && std::abs(status->st_mtim.tv_sec - artifact_time) > 2) {
     set_aside(target, *status);
-    changed(sealed);
+    throw_changed(sealed);
   }
   return true;
 }

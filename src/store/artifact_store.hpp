@@ -76,10 +76,10 @@ class ArtifactStore {
   /// Reads the whole artifact and compares digests: returns false if it is missing or damaged. A
   /// damaged artifact is moved aside.
   bool is_intact(const core::Digest& digest);
-  /// The same, and sets the marks that looks_whole() checks.
+  /// Checks the artifact as is_intact() does, and sets the marks that looks_whole() checks.
   bool verify(const core::Digest& digest);
-  /// A cheap check by size and by the modification time that every artifact was given when it was
-  /// stored; on a mismatch calls verify().
+  /// Checks the artifact cheaply, by its size and by the modification time that it was given when
+  /// it was stored. On a mismatch calls verify().
   bool looks_whole(const core::Digest& digest);
   /// Copies the artifact to `target` with write permission; never overwrites existing files.
   void copy_out(const core::Digest& digest, const std::filesystem::path& target) const;
@@ -90,7 +90,7 @@ class ArtifactStore {
   /// Notes that a remote store has the artifact, so that results with it can be reused. The note
   /// stays when the content is fetched.
   void note_elsewhere(const core::Digest& digest, const model::Elsewhere& place);
-  /// Returns nothing for an artifact that is here.
+  /// Returns the note of an artifact that is not in this store; nothing for others.
   std::optional<model::Elsewhere> elsewhere(const core::Digest& digest) const;
   /// Removes the note: the remote store does not have the artifact.
   void forget_elsewhere(const core::Digest& digest);

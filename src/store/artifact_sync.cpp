@@ -16,6 +16,7 @@ using file_tree::TreeNode;
 
 namespace {
 
+/// Files of this size and more are written to the disk early, bytes.
 constexpr std::uint64_t large_file = std::uint64_t{16} << 20;
 
 std::vector<fs::path> large_files(const fs::path& root, const std::vector<TreeNode>& nodes) {
@@ -40,7 +41,7 @@ void begin_writing(const fs::path& path) {
 }  // namespace
 
 void sync_contents(const std::filesystem::path& root, const std::vector<TreeNode>& nodes) {
-  constexpr std::size_t many_files = 500;
+  constexpr std::size_t many_files = 500;  // Above, a call for the whole file system is cheaper.
   if (nodes.size() > many_files) try {
       return core::sync_file_system(root);
     } catch (const core::EnvironmentError& error) {  // Some network file systems cannot.

@@ -1,6 +1,6 @@
 /// @file
-/// Artifacts on the disk before anything names them: a power failure may lose the last of them, but
-/// leaves none that has its name, size and time, and other content.
+/// Writes artifacts to the disk before anything names them. A power failure may lose the latest
+/// artifacts, but leaves none that has the right name, size and time, and wrong content.
 #pragma once
 
 #include <cstdint>

@@ -33,6 +33,7 @@ struct AttemptRecord {
   std::string node;         ///< Name of the machine that ran it; empty if unknown.
   std::string image;        ///< Id of the image, or the interpreter, that ran it; empty if unknown.
   std::string stored = {};  ///< The way of each output into the store, for people.
+  bool was_preempted = false;  ///< As in orchestrators::AttemptResult.
 };
 
 /// A process, container or pod of an attempt.

@@ -76,7 +76,7 @@ std::optional<std::pair<std::string, std::vector<KeyPart>>> CacheEntries::last_k
 
 namespace {
 
-/// Returns the number of parts that differ.
+/// Returns the number of parts that only one of the two keys has, or that have different values.
 std::size_t distance(const std::vector<KeyPart>& before,
                      const std::map<std::string_view, std::string_view>& now, bool has_inputs) {
   std::size_t same = 0, all = 0;

@@ -61,13 +61,12 @@ class CacheEntries {
   bool has_successes();
   std::optional<CacheEntry> find(const std::string& key);
   void remove(const std::string& key);
-  /// Returns the parts of that key with which this step of this pipeline succeeded that has the
-  /// fewest parts different from `now`, the newest of several, and its run; of many, the newest
-  /// hundred are compared. Inputs are left aside where `now` has none.
+  /// Returns the run and the key's parts of the earlier success of the step whose key has the
+  /// fewest parts different from `now`; of several, the newest one. The newest hundred successes
+  /// are compared. Inputs are not compared if `now` has none.
   std::optional<std::pair<std::string, std::vector<KeyPart>>> nearest_key_parts(
       const std::string& pipeline, const std::string& step, const std::vector<KeyPart>& now);
-  /// Returns the parts of the newest key with which this step of this pipeline succeeded, and the
-  /// run.
+  /// Returns the run and the key's parts of the step's newest success.
   std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(
       const std::string& pipeline, const std::string& step);
   /// Returns the parts of a key with which a step succeeded; none if they are not known.

@@ -9,7 +9,7 @@
 
 namespace pipeline::store {
 
-/// Returns the failures of the steps that failed, in the order in which these ended.
+/// Returns the failures of the steps that failed, in the order in which the steps ended.
 std::vector<model::StepFailure> failures_of(const std::vector<StepRecord>& steps);
 
 }  // namespace pipeline::store

@@ -53,21 +53,22 @@ void add_matrix_inputs(const MatrixInputs& values, InputDigests& inputs) {
 }  // namespace
 
 std::optional<StepRecord> Lineage::producer(const core::Digest& artifact,
-                                            std::optional<WallTime> by, const std::string& step) {
-  std::string run, name;
+                                            std::optional<WallTime> by, const std::string& step,
+                                            const std::string& run) {
+  std::string found_run, found_name;
   {
     auto row = database_.prepare(
         "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY "
-        "ended <= ?3 DESC, name = ?4 DESC, id DESC LIMIT 1");
+        "ended <= ?3 DESC, name = ?4 DESC, run = ?5 DESC, id DESC LIMIT 1");
     const auto digest = artifact.hex();
     const auto latest = by.value_or(WallTime::max());
     row.bind(static_cast<int>(StepStatus::succeeded), digest, latest.time_since_epoch().count(),
-             step);
+             step, run);
     if (!row.step()) return std::nullopt;
-    run = row.text(0);
-    name = row.text(1);
+    found_run = row.text(0);
+    found_name = row.text(1);
   }
-  auto found = runs_.steps(run, name);
+  auto found = runs_.steps(found_run, found_name);
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 

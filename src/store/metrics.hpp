@@ -54,7 +54,7 @@ class Metrics {
   Database& database_;
 };
 
-/// Returns a value as JSON: a number; for those that JSON does not have "nan", "inf" and "-inf".
+/// Returns a value as JSON: a number, or "nan", "inf" or "-inf" for a value that JSON lacks.
 nlohmann::json number_json(double value);
 
 /// Serialises points as 24 bytes each: step, time, value; little-endian.

@@ -17,7 +17,7 @@ std::string start_ticks(std::int64_t pid) {
   const auto text = core::process_fields(static_cast<pid_t>(pid));
   if (text.starts_with('Z') || text.starts_with('X')) return "";
   const auto fields = core::split(text, ' ');
-  constexpr std::size_t start = 22 - 3;
+  constexpr std::size_t start = 22 - 3;  // process_fields() begins with field 3, the state.
   return fields.size() > start ? std::string(fields[start]) : "";
 }
 

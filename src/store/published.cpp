@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* published_kind = "published";
 
-/// A record from a bucket may be anything.
+/// Returns true if the versions ascend and every promoted version exists: a record from a bucket
+/// may be anything.
 bool is_consistent(const PublishedName& name) {
   const auto is_known = [&](unsigned version) { return version != 0 && name.find(version); };
   const auto is_wrong = [](const PublishedVersion& one, const PublishedVersion& next) {

@@ -99,7 +99,7 @@ class Reader {
   std::unique_ptr<sqlite3, Close> database_;
 };
 
-/// `%` and `?` would begin something else in a URI.
+/// Returns the file as a URI for SQLite. `%`, `?` and `#` have a meaning in URIs and are escaped.
 std::string uri_of(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(file).string()) {

@@ -195,6 +195,7 @@ std::string write_measured(const AttemptRecord& attempt) {
   visit_texts(attempt, [&](const char* name, const std::string& value) {
     if (!value.empty()) entry[name] = value;
   });
+  if (attempt.was_preempted) entry["preempted"] = true;
   return json_text(entry);
 }
 
@@ -207,6 +208,7 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
     const auto found = entry.find(name);
     if (found != entry.end() && found->is_string()) value = *found;
   });
+  attempt.was_preempted = entry.contains("preempted");
   if (!attempt.code.empty()) {
     try {
       core::Digest::from_hex(attempt.code);

@@ -19,7 +19,8 @@ inline WallTime to_time(std::int64_t milliseconds) {
 }
 
 /// Serialises the column beside the driver's process number: the process's start time, its liveness
-/// probe and its host; for the holder of a Lease that Lease as JSON, which the start time never is.
+/// probe and its host. A driver that holds a Lease is written as that Lease in JSON; a start time
+/// never begins with `[`.
 std::string write_driver(const Driver& driver);
 Driver read_driver(std::int64_t pid, std::string text);
 

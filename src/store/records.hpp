@@ -49,7 +49,7 @@ struct RunRecord {
       same_as;  ///< The run whose steps this run reused entirely; it then has no rows of its own.
   std::size_t steps = 0, cached = 0, failed = 0;
   std::vector<std::string> tags;  ///< Tags of the pipeline when the run started, and `pipe tag`.
-  std::string note;               ///< `pipe note`.
+  std::string note;               ///< The text that `pipe note` has recorded.
 };
 
 struct OutputRecord {
@@ -60,7 +60,7 @@ struct OutputRecord {
   bool temp = false;  ///< The artifact may have been removed (OutputSpec::temp).
 };
 
-/// Whatever is known of the failure of a step or an attempt besides its message.
+/// The failure of a step or an attempt, without its message.
 struct FailureRecord {
   std::string kind;                  ///< As to_string() of FailureKind has it.
   std::vector<std::string> hints;    ///< Suggestions for the user.

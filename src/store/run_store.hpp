@@ -51,7 +51,7 @@ class RunStore {
   void share();
   /// Returns true if this process may only read the store, as another user's.
   bool is_read_only() const;
-  /// Throws EnvironmentError if is_read_only(); for what should not begin then.
+  /// Throws EnvironmentError if is_read_only(). Call it before work that has to be recorded.
   void require_writable() const;
   /// From now on, each write by this object throws EnvironmentError.
   void forbid_writes();

@@ -45,7 +45,8 @@ class Runs {
   void expand_step(const std::string& run, const std::string& step, std::size_t steps);
   /// Removes a step that the run's pipeline no longer has, with its attempts and metrics.
   void remove_step(const std::string& run, const std::string& step);
-  /// Returns the steps in the order of the file; follows same_as. @param only this one; empty: all
+  /// Returns the steps in the order of the file; those of the run `same_as` if it is set.
+  /// @param only the name of the only step to return; empty: all
   std::vector<StepRecord> steps(const std::string& run, const std::string& only = {});
 
  private:

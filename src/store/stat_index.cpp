@@ -19,7 +19,7 @@ constexpr std::int64_t one_second = 1'000'000'000;
 constexpr std::int64_t coarse_unit = 2 * one_second, fine_unit = one_second / 20;
 /// Unused entries are dropped when they outnumber the used ones by this many.
 constexpr std::size_t spare_size = 20'000;
-/// Ten million files.
+/// Maximum size of an index that is read, bytes: that of ten million files.
 constexpr std::size_t max_index_bytes = std::size_t{1} << 30;
 
 std::int64_t nanoseconds(const struct timespec& time) {

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Some of them are missing in linux/magic.h.
+// Numbers of file systems (f_type of statfs(2)) that linux/magic.h does not have everywhere.
 constexpr long xfs = 0x58465342, zfs = 0x2fc12fc1, bcachefs = 0xca451a4e, jfs = 0x3153464a;
 constexpr long exfat = 0x2011bab0, ntfs3 = 0x7366746e, ubifs = 0x24051905;
 constexpr long local[] = {EXT4_SUPER_MAGIC,
@@ -86,7 +86,7 @@ bool is_local_file_system(const fs::path& folder) {
 std::int64_t StateLock::driver_of(const std::string& run) {
   std::int64_t byte;
   std::memcpy(&byte, core::sha256(run).bytes.data(), sizeof byte);
-  return 1 + (byte & 0x3fff'ffff'ffff'ffff);
+  return 1 + (byte & 0x3fff'ffff'ffff'ffff);  // Positive, and not the byte of `artifacts`.
 }
 
 std::optional<StateLock> StateLock::try_take(const fs::path& state, std::int64_t byte, Kind kind) {

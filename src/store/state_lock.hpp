@@ -19,7 +19,7 @@ namespace pipeline::store {
 /// shared memory work between them: a file system on a disk or in memory. False for NFS, CIFS,
 /// FUSE, 9p, and unknown file systems.
 bool is_local_file_system(const std::filesystem::path& folder);
-/// The same for an f_type of statfs(2).
+/// Returns true if file systems with this f_type of statfs(2) are local.
 bool is_local_file_system(long type);
 
 /// A lock on one byte of the file `locks`: an open file description lock of fcntl(2), which also
@@ -36,7 +36,7 @@ class StateLock {
   /// returns an object that locks nothing.
   static std::optional<StateLock> try_take(const std::filesystem::path& state, std::int64_t byte,
                                            Kind kind);
-  /// Waits until the lock is free.
+  /// Takes the lock as try_take() does, but waits until it is free.
   static StateLock take(const std::filesystem::path& state, std::int64_t byte, Kind kind);
   /// Prevents the removal of artifacts; waits for a process that is removing some.
   /// @param on_wait called before it waits
@@ -84,7 +84,8 @@ class Heartbeat {
 
   explicit Heartbeat(std::filesystem::path file, std::chrono::milliseconds every = interval);
   ~Heartbeat();
-  /// Compares with the file system's clock of that folder, not with a machine's own.
+  /// Returns true if the last beat is not older than `fresh`, by the clock of the file system: all
+  /// machines share it.
   static bool is_fresh(const std::filesystem::path& file);
 
  private:

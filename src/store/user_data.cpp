@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <map>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -15,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using file_tree::TreeNode;
 
+/// Maximum number of entries of a folder that are parts of a key one by one.
 constexpr std::size_t max_parts = 256;
 
 struct stat user_status(const fs::path& path) {
@@ -58,7 +60,15 @@ std::string stamp_of_file(const fs::path& file) {
 }
 
 std::vector<TreeNode> scan(const fs::path& folder) {
-  return file_tree::scan_tree(folder, {fs::absolute(folder), fs::canonical(folder)});
+  try {
+    return file_tree::scan_tree(folder, {fs::absolute(folder), fs::canonical(folder)});
+  } catch (const core::ContentError& error) {
+    auto advice = error.advice();
+    advice.push_back("or name the files and folders in it that the step needs");
+    throw core::ContentError(
+        "the folder " + folder.string() + " cannot be an input: " + error.what(),
+        std::move(advice));
+  }
 }
 
 std::string part_of(const TreeNode& node) {

@@ -10,7 +10,7 @@
 namespace pipeline::vcs {
 namespace {
 
-constexpr std::chrono::milliseconds patience{250}, pause_between{2};
+constexpr std::chrono::milliseconds first_wait{250}, pause_between{2};
 
 /// Makes SIGURG, which is ignored by default, interrupt system calls. Returns false if the program
 /// uses it for something else.
@@ -34,7 +34,7 @@ OpenInterrupter::OpenInterrupter() try {
     std::mutex mutex;
     std::condition_variable_any stopped;
     std::unique_lock lock(mutex);
-    for (auto wait = patience; !stopped.wait_for(lock, stop, wait, [] { return false; });
+    for (auto wait = first_wait; !stopped.wait_for(lock, stop, wait, [] { return false; });
          wait = pause_between) {
       if (stop.stop_requested()) return;
       ::pthread_kill(thread, SIGURG);

@@ -7,9 +7,9 @@
 
 namespace pipeline::vcs {
 
-/// While it lives, open() of a named pipe fails in the thread that has made it (EINTR), after a
-/// quarter of a second: whatever file of a repository is one, libgit2 takes it for one that cannot
-/// be read. Reading and writing of plain files is not interrupted.
+/// While the object lives, open() of a named pipe in the thread that made the object fails with
+/// EINTR after a quarter of a second. libgit2 then treats a file of a repository that is a named
+/// pipe as a file that cannot be read. Reading and writing of plain files is not interrupted.
 class OpenInterrupter {
  public:
   OpenInterrupter();

@@ -22,8 +22,8 @@ std::optional<SourceState> source_state(const std::filesystem::path& folder);
 /// those of submodules; none if the folder is in no repository or libgit2 is missing.
 std::vector<std::string> tracked_files(const std::filesystem::path& folder);
 
-/// Returns the command that brings a file or folder which a sparse checkout leaves out; empty if it
-/// leaves out nothing there. @param path relative to `folder`
+/// Returns the command that checks out a file or folder which a sparse checkout leaves out; empty
+/// if the checkout leaves out nothing there. @param path relative to `folder`
 std::string sparse_advice(const std::filesystem::path& folder, const std::string& path);
 
 /// Returns true if the folder is one that git keeps for a submodule, checked out or not.

@@ -177,6 +177,7 @@ class TreeBuilder : public YAML::EventHandler {
             {}});
   }
 
+  /// Counts what an anchor or an alias copies; stops above the limits.
   void charge(const Cost& cost, core::Span span) {
     const bool is_many = (copied_.values += cost.values) > limits_.copied_values;
     if (is_many || (copied_.bytes += cost.bytes) > limits_.copied_bytes)
@@ -212,7 +213,7 @@ class TreeBuilder : public YAML::EventHandler {
     Open done = std::move(open_.back());
     open_.pop_back();
     if (done.value.kind == core::Value::Kind::map) check_keys(done.value);
-    // Room for members that never come would be a fifth of a large pipeline.
+    // Unused capacity would be a fifth of a large pipeline's memory.
     done.value.members.shrink_to_fit();
     done.value.items.shrink_to_fit();
     add(std::move(done.value), done.anchor, done.cost, done.depth);

@@ -1,6 +1,5 @@
-"""Generated archives with links, `..`, devices, holes, deep folders, names that collide or are none: nothing outside of the target changes.
-
-tests/unit/archive/hostile_archives_test.cpp makes and unpacks them; here it is their number.
+"""Many generated archives with links, `..`, devices, holes, deep folders, and names that collide or are empty: unpacking them changes nothing outside of the
+target folder. A unit test, HostileArchives, makes and unpacks them; this test runs it with many more archives.
 """
 
 import os
@@ -13,7 +12,7 @@ from support_chaos import SEED, figure, scaled
 
 
 class Archives(unittest.TestCase):
-    def test_nothing_outside_changes(self):
+    def test_nothing_outside_the_target_changes(self):
         program = next(pathlib.Path(os.environ["BUILD_DIR"]).rglob("unit_file_tree"))
         count = scaled(10_000, at_least=1000)
         done = subprocess.run([program, "--gtest_filter=HostileArchives.nothing_outside_changes_and_memory_stays_bounded"], text=True, check=False,

@@ -1,4 +1,4 @@
-"""clean, run, cancel and resume at once, for minutes: no failure that is not the user's."""
+"""`pipe run`, `clean`, `cancel`, `resume` and `verify` at the same time, for minutes: no command disturbs another."""
 
 import collections
 import threading
@@ -18,12 +18,12 @@ class AtOnce(ChaosTest):
     def settings(self) -> dict:
         return {}
 
-    def test_nobody_disturbs_another(self):
+    def test_no_command_disturbs_another(self):
         self.pipeline({"make": {"command": "echo ${params.n} > ${outputs.out}", "outputs": ["out"], "parameters": {"n": 0}},
                        "folder": {"command": "mkdir ${outputs.d}; cp ${inputs.out} ${outputs.d}/x", "inputs": {"out": "make.out"}, "outputs": ["d"]},
                        "use": {"command": "cat ${inputs.d}/x && sleep 0.05", "inputs": {"d": "folder.d"}, "parameters": {"n": 0}}}, self.settings())
         self.run_pipe()
-        seconds = scaled(600) if SCALE >= 0.1 else 10  # CI has not the processors for more
+        seconds = scaled(600) if SCALE >= 0.1 else 10  # CI does not have the processors for more.
         end, wrong, counts = time.monotonic() + seconds, [], collections.Counter()
 
         def repeat(allowed, *words, vary=False):
@@ -36,7 +36,7 @@ class AtOnce(ChaosTest):
                 if result.code not in allowed:
                     wrong.append((words, repr(result)))
 
-        # 2: the run that was meant has ended, or was removed, meanwhile; 130: it was cancelled.
+        # Exit code 2: the run has ended or was removed meanwhile; 130: the run was cancelled.
         run = ("run", "pipeline.yaml", "-o", self.orchestrator)
         commands = [((0, 130), run, True), ((0, 130), (*run, "--no-cache"), True), ((0,), ("clean", "--runs", "--keep", "0"), False), ((0,), ("clean", "--containers"), False),
                     ((0, 2), ("cancel", "latest"), False), ((0, 2, 130), ("resume", "latest"), False), ((0, 3), ("verify",), False)]

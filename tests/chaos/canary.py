@@ -1,4 +1,4 @@
-"""A step that prints its secrets in every way that programs print secrets in, and a search for what of them was kept."""
+"""A step that prints its secret, the canary, in every way that programs print secrets, and a search for forms of the secret that were kept."""
 
 import base64
 import contextlib
@@ -77,7 +77,7 @@ SHAPES = {
 
 
 def forms(secret: str) -> dict[str, bytes]:
-    """The forms that must not be found anywhere."""
+    """Returns the forms of a secret that must not be found anywhere, by their names."""
     raw = secret.encode()
     found = {"plain": raw, "hex": raw.hex().encode(), "HEX": raw.hex().upper().encode(), "URL": urllib.parse.quote(secret, safe="").encode(),
              "path": urllib.parse.quote(secret).encode(), "form": urllib.parse.quote_plus(secret).encode(), "JSON": json.dumps(secret)[1:-1].encode(),
@@ -94,14 +94,14 @@ def forms(secret: str) -> dict[str, bytes]:
 
 
 def leaks(secret: str, data: bytes, where: str) -> list[str]:
-    """The forms of the secret that are in the data, also broken over lines."""
+    """Returns the forms of the secret that are in the data, also if they are broken over lines."""
     joined = data.replace(b"\r", b"").replace(b"\n", b"")
     return [f"{name} in {where}" for name, form in forms(secret).items() if form in data or form.replace(b"\n", b"") in joined]
 
 
 def leaks_below(secret: str, folder: pathlib.Path) -> list[str]:
     found = []
-    for place, _, names in os.walk(folder):  # what vanishes meanwhile, such as another's container, is passed over
+    for place, _, names in os.walk(folder):  # Files that are removed meanwhile, such as those of another container, are passed over.
         for path in (pathlib.Path(place) / name for name in names):
             with contextlib.suppress(FileNotFoundError):
                 if path.is_file() and not path.is_symlink():

@@ -1,4 +1,5 @@
-"""A canary secret, printed in every way that programs print one: nothing of it is in the store, logs, events, images, or in the engine after the end."""
+"""A canary is a secret that the test searches for. A step prints it in every way that programs print secrets; afterwards nothing of it is in the store, logs,
+events, images, or the engine."""
 
 import json
 import os
@@ -18,6 +19,7 @@ class Canary(ChaosTest):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
     def in_the_engine(self, secret: str) -> list[str]:
+        """Returns where the engine has the secret; local processes have no engine."""
         return []
 
     def check_round(self, number: int, random):
@@ -39,7 +41,7 @@ class Canary(ChaosTest):
         found += leaks_below(secret, self.state) + self.in_the_engine(secret)
         self.assertEqual(found, [], f"{shape} {secret!r}, {plan}\n{log.out}")
 
-    def test_nothing_of_it_is_kept(self):
+    def test_no_form_of_a_printed_secret_is_kept(self):
         count = 0
         for number, random in rounds(self.in_full):
             with self.subTest(round=number):
@@ -63,7 +65,7 @@ class CanaryInContainers(Canary):
         text = docker("image", "inspect", *images) + "".join(docker("history", "--no-trunc", "--format", "{{json .}}", image) for image in images)
         found = leaks(secret, text.encode(), "images")
         folder = pathlib.Path(docker("info", "--format", "{{.DockerRootDir}}")) / "containers"
-        if os.access(folder, os.R_OK):  # what the engine itself keeps
+        if os.access(folder, os.R_OK):  # The engine's own files about containers.
             found += leaks_below(secret, folder)
         return found
 

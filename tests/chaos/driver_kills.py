@@ -1,6 +1,8 @@
-"""A driver that is killed at any moment, and at each change of its state folder: nothing is lost, nothing happens twice at once, nothing is left.
+"""A driver (`pipe run`) that is killed at any moment, and at each change of its state folder: no success is lost, no step runs twice at the same time, and
+nothing is left.
 
-Each step notes its begin and its end in a ledger outside of the state, and holds a lock meanwhile: a second attempt beside the first would not get it.
+Each step writes its begin and its end into the file `ledger` outside of the state folder, and holds a lock meanwhile, which a second attempt at the same time
+would not get.
 """
 
 import collections
@@ -20,15 +22,16 @@ echo "line of $1"
 
 
 class DriverKills(ChaosTest):
-    name = ""  # of the test, for its figures
-    in_full = 1000
-    pause = 0.02  # of each step, in seconds
+    name = ""  # The name of the test in the list of figures.
+    in_full = 1000  # The number of rounds at CHAOS_SCALE=1.
+    pause = 0.02  # Seconds that each step takes.
 
     def ledger_folder(self) -> str:
-        """The folder of the ledger as steps see it."""
+        """Returns the folder of the ledger as steps see it."""
         return str(self.folder)
 
     def settings(self) -> dict:
+        """Returns settings of docker for the pipeline."""
         return {}
 
     def write_pipeline(self):
@@ -45,9 +48,11 @@ class DriverKills(ChaosTest):
         }, self.settings())
 
     def expected(self, number: int) -> str:
+        """Returns the output of the last step, d, for the parameter `number`."""
         return f"{number}\nb\n{number}\nc\n"
 
     def begin(self, number: int, resumes: bool = False, **env) -> Watched:
+        """Starts the run of a round, or resumes it."""
         if resumes:
             return Watched(self, "resume", "--output", "json", **env)
         return Watched(self, "run", "pipeline.yaml", "-o", self.orchestrator, "--output", "json", "-p", f"a.n={number}", **env)
@@ -57,6 +62,7 @@ class DriverKills(ChaosTest):
         return ledger.read_text().splitlines() if ledger.exists() else []
 
     def leftovers(self) -> list[str]:
+        """Returns what a killed driver has started and what still exists."""
         return self.processes()
 
     def assert_nothing_left_of_it(self):
@@ -67,7 +73,10 @@ class DriverKills(ChaosTest):
         self.assert_no_work_left()
 
     def check_round(self, number: int, random, plan: dict | None, span: float) -> int:
-        """@return how often a driver was killed"""
+        """Runs and continues a round until a driver ends by itself, and checks the results. Returns how often a driver was killed.
+
+        `plan` has variables with which the disk kills the first driver; without it, that driver is killed at a random time within `span` seconds.
+        """
         (self.folder / "ledger").unlink(missing_ok=True)
         kills, safe, resumes = 0, set(), False
         run = self.begin(number, **(plan or {}))
@@ -94,7 +103,7 @@ class DriverKills(ChaosTest):
         self.assertEqual([entry for entry in entries if entry.startswith("twice")], [], result)
         ends = collections.Counter(entry for entry in entries if entry.startswith("end"))
         self.assertEqual(set(ends), {f"end {step}" for step in "abcd"}, result)
-        # A kill between a step's end and the commit of its success costs that step once more; two may run at once.
+        # A step runs once more if the driver is killed between the step's end and the commit of its success. Two steps may run at the same time.
         self.assertLessEqual(sum(ends.values()) - 4, 2 * kills, entries)
         self.repeated += sum(ends.values()) - 4
         last = self.begin(number)
@@ -109,6 +118,7 @@ class DriverKills(ChaosTest):
         return kills
 
     def can_resume(self) -> bool:
+        """Returns whether the latest run has not ended."""
         shown = self.pipe("show", "latest", "--output", "json")
         return shown.code == 0 and json.loads(shown.out)["status"] in ("running", "died", "unknown", "interrupted")
 

@@ -1,4 +1,5 @@
-"""The driver of a cluster's Jobs is killed, at any moment and at each change of its state: the Jobs go on, are joined, and none has a second pod."""
+"""The driver (`pipe run`) of a cluster's Jobs is killed, at any moment and at each change of its state: the Jobs continue, the next driver joins them, and no
+Job has a second pod."""
 
 import json
 import pathlib
@@ -25,7 +26,7 @@ class DriverKillsOnACluster(ClusterTest, ChaosTest):
     def begin(self, number: int, **env) -> Watched:
         return Watched(self, "run", "pipeline.yaml", "-o", "kubernetes", "--output", "json", "-p", f"{self.mark}a.n={number}", **env)
 
-    def test_kill(self):
+    def test_no_job_has_a_second_pod_when_drivers_are_killed(self):
         self.write_pipeline()
         rehearsal = self.begin(0, **self.disk())
         self.assertEqual((result := rehearsal.end()).code, 0, result)

@@ -20,7 +20,7 @@ class DriverKillsOnSlurm(DriverKills):
         return super().environment({"DOCKER_HOST": NOWHERE, "SLURM_CONF": CONF, **env})
 
     def jobs(self) -> list[str]:
-        """The jobs that work in this test's folder."""
+        """Returns the jobs whose working directory is in this test's folder."""
         lines = subprocess.run(["squeue", "-h", "-o", "%i %T %j %Z"], check=True, stdout=subprocess.PIPE, text=True, env=self.environment({})).stdout.splitlines()
         return [line for line in lines if str(self.folder) in line]
 

@@ -1,4 +1,4 @@
-"""The engine is restarted in the middle of runs: a step is joined or tried once more, and none succeeds that did not."""
+"""The engine is restarted during runs: a step is joined or tried once more, and no step that was ended counts as a success."""
 
 import collections
 import os
@@ -36,7 +36,7 @@ class EngineRestarts(DriverKills):
 
     def setUp(self):
         super().setUp()
-        self.shared = pathlib.Path(tempfile.mkdtemp(prefix="pipe-chaos-", dir="/var/lib"))  # /tmp is not there where this engine lives
+        self.shared = pathlib.Path(tempfile.mkdtemp(prefix="pipe-chaos-", dir="/var/lib"))  # This engine does not see /tmp.
         self.addCleanup(shutil.rmtree, self.shared)
 
     def ledger_folder(self):
@@ -47,14 +47,14 @@ class EngineRestarts(DriverKills):
 
     def write_pipeline(self):
         super().write_pipeline()
-        text = (self.folder / "pipeline.yaml").read_text()  # who is asked to stop says that all is well
+        text = (self.folder / "pipeline.yaml").read_text()  # A step that is asked to stop ends with exit code 0, as if it had succeeded.
         self.write("pipeline.yaml", text.replace("sh step.sh", "trap 'exit 0' TERM; sh step.sh"))
 
     def entries(self):
         ledger = self.shared / "ledger"
         return ledger.read_text().splitlines() if ledger.exists() else []
 
-    def test_restarts(self):
+    def test_a_run_completes_though_its_engine_is_restarted(self):
         self.write_pipeline()
         retried, joined, attempts = 0, 0, collections.Counter()
         for number, random in rounds(50):

@@ -1,4 +1,5 @@
-"""A disk that is full or over its quota, gives I/O errors or becomes read-only, at each place that writes: a clear error, a whole database, and the next run goes on."""
+"""A disk that is full or over its quota, has I/O errors or becomes read-only, at each change that a run makes on it: the error is clear, the database is whole,
+and the next run continues."""
 
 import collections
 import unittest
@@ -18,6 +19,8 @@ class FailingDisk(DriverKills):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
     def check_round(self, number: int, at: int, deed: str, count: int) -> int:
+        """Runs with a disk on which the change with the number `at` fails by `deed`, once or, if `count` is 0, with all later ones. Checks the run and the next
+        one, and returns the first run's exit code."""
         (self.folder / "ledger").unlink(missing_ok=True)
         self.fresh_state()
         run = self.begin(number, **self.disk(at, deed, count))
@@ -29,7 +32,7 @@ class FailingDisk(DriverKills):
         if result.code == 0:
             self.assertEqual(safe, set("abcd"), where)
         else:
-            # SQLite opens a file in more than one way, and one failure may have passed by the next: then its reason is lost.
+            # SQLite tries to open a file in more than one way. If only the first of them fails, the reason may be lost.
             words = WORDS[deed] + (("cannot open the run store",) if count else ())
             self.assertTrue(any(each in result.text for each in words), where)
         next_run = self.begin(number)
@@ -44,7 +47,7 @@ class FailingDisk(DriverKills):
         self.assert_nothing_left_of_it()
         return result.code
 
-    def test_every_change_may_fail(self):
+    def test_after_a_failure_at_any_change_the_next_run_is_right(self):
         self.write_pipeline()
         self.fresh_state()
         self.assertEqual(self.begin(0, **self.disk()).end().code, 0)

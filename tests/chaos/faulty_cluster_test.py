@@ -20,7 +20,7 @@ from support_cluster import ClusterTest, kubectl, needs_cluster  # noqa: E402
 @needs_cluster
 class FaultyApiServer(ClusterTest, ChaosTest):
     def begin_proxy(self, random) -> FaultyProxy:
-        """Speaks plainly to us, and to the server as whom the kubeconfig names."""
+        """Starts a proxy before the API server, which it reaches with the kubeconfig's certificate, and a kubeconfig that names the proxy, without TLS."""
         config = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         if "client-certificate-data" not in user:
@@ -41,7 +41,7 @@ class FaultyApiServer(ClusterTest, ChaosTest):
         self.kubeconfig = str(self.write("kubeconfig", json.dumps(config)))
         return proxy
 
-    def test_three_of_ten_calls_fail(self):
+    def test_a_run_completes_though_three_of_ten_calls_fail(self):
         def step(work: str, **more) -> dict:
             return {"command": f"for i in 1 2 3; do echo line $i; sleep 0.1; done; {work} > ${{outputs.x}}", "outputs": ["x"], **more}
 

@@ -1,17 +1,16 @@
-// For LD_PRELOAD: the N-th change that `pipe` makes below a folder is its last, or fails.
+// A library for LD_PRELOAD that kills a program at its N-th change below a folder, or lets changes
+// fail from there on. Its variables:
 //
-// CHAOS_PROGRAM  the program that is meant; its children are left alone
+// CHAOS_PROGRAM  the path of the program; its children are left alone
 // CHAOS_FOLDER   changes below this folder are counted
-// CHAOS_LOG      a file that gets a line for each of them: its number, what it is, its path
-// CHAOS_AT       the number of the one where it happens; 0: none
-// CHAOS_DO       kill: the program is killed before it; killed: after it; torn: in the middle of
-// it;
-//                full: no space; quota: EDQUOT; broken: EIO; readonly: EROFS
-// CHAOS_FOR      how many fail from there on; 0: all
-// CHAOS_SYNCED   a folder that gets what is on the disk for certain: for each file that the program
-// has
-//                synced its content then, for each folder the names in it; a file's name there is
-//                its inode's number
+// CHAOS_LOG      a file that gets a line for each change: number, kind, path
+// CHAOS_AT       the number of the change at which something happens; 0: nothing happens
+// CHAOS_DO       kill: the program is killed before the change; killed: after the change;
+//                torn: after half of it; full: no space; quota: EDQUOT; broken: EIO;
+//                readonly: EROFS
+// CHAOS_FOR      how many changes fail from there on; 0: all
+// CHAOS_SYNCED   a folder that gets what was synced: the content of each synced file and the names
+//                in each synced folder, in files that are named by inode numbers
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -38,7 +37,7 @@ namespace {
 enum class Deed { none, kill, killed, torn, full, quota, broken, readonly };
 
 struct Plan {
-  pid_t process = 0;  // 0: this program is not meant
+  pid_t process = 0;  // 0 if this process does not run CHAOS_PROGRAM
   std::string folder, synced;
   int log = -1;
   long at = 0, count = 1;
@@ -46,10 +45,11 @@ struct Plan {
   std::atomic<long> done = 0;
 };
 
+/// Returns a variable, and unsets it, so that children do not have it.
 std::string take(const char* name) {
   const char* value = std::getenv(name);
   std::string text = value ? value : "";
-  ::unsetenv(name);  // so that no child takes it for its own
+  ::unsetenv(name);
   return text;
 }
 
@@ -71,7 +71,7 @@ Plan& plan() {
     if (!count.empty()) own->count = std::atol(count.c_str());
     constexpr const char* names[] = {"",     "kill",  "killed", "torn",
                                      "full", "quota", "broken", "readonly"};
-    for (int i = 0; i < 7; ++i)
+    for (std::size_t i = 0; i < std::size(names); ++i)
       if (deed == names[i]) own->deed = static_cast<Deed>(i);
     own->process = ::getpid();
     return own;
@@ -84,7 +84,7 @@ template <class Function>
 Function* real(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
-// The function below that has this name, and that of the C library.
+// The C library's function of a name that is defined again below.
 #define REAL(name) real<decltype(::name)>(#name)
 
 void die() {
@@ -107,10 +107,11 @@ std::string path_of(int folder, const char* name) {
   return above + "/" + name;
 }
 
-/// Space is wanted by what makes or grows something.
+/// Whether a change needs space on the disk, because it makes or grows something.
 enum class Wants { space, nothing };
 
-/// A change of the disk, counted as it begins.
+/// A change of the disk. The constructor counts it and decides what happens; the destructor kills
+/// the program after the change, if that is asked for.
 class Change {
  public:
   Change(const char* what, const std::string& path, Wants wants = Wants::space) {
@@ -149,7 +150,7 @@ class Change {
     if (error_) errno = error_;
     return error_ != 0;
   }
-  /// How much of so many bytes is written.
+  /// Returns how many of these bytes are written.
   std::size_t part(std::size_t bytes) const { return is_torn_ ? bytes / 2 : bytes; }
   bool is_torn() const { return is_torn_; }
 
@@ -194,7 +195,7 @@ mode_t mode_argument(int flags, va_list arguments) {
   return has_mode(flags) ? va_arg(arguments, mode_t) : 0;
 }
 
-/// Where the content of this inode is kept; empty if it is not.
+/// Returns the file in CHAOS_SYNCED for an inode; empty if nothing is kept.
 std::string kept_content(const struct stat& status) {
   const auto& own = plan();
   if (own.process != ::getpid() || own.synced.empty()) return "";
@@ -206,7 +207,7 @@ int write_new(const std::string& path) {
                                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
 }
 
-/// Keeps what the file or folder has now, as it is on the disk.
+/// Copies the content of a synced file, or the names in a synced folder, to CHAOS_SYNCED.
 void keep_content(int descriptor) {
   static std::mutex one_at_a_time;
   struct stat status;

@@ -35,7 +35,7 @@ class FaultyEngine(DriverKills):
             return engine
 
         usual = chosen(random)
-        seen = set()  # an engine that was never there is reported at once: the first answers are right
+        seen = set()  # The first answers have no fault, because an engine that has never answered is reported at once.
 
         def fault(method: str, target: str):
             place = target.split("?")[0]
@@ -49,7 +49,7 @@ class FaultyEngine(DriverKills):
         self.addCleanup(proxy.end)
         return proxy
 
-    def test_three_of_ten_calls_fail(self):
+    def test_a_run_completes_though_three_of_ten_calls_fail(self):
         self.write_pipeline()
         calls, faults, attempts, count = 0, collections.Counter(), 0, 0
         took = []

@@ -1,4 +1,4 @@
-"""Stands before a server that speaks HTTP, and answers some of its calls itself, cuts them, loses their answers, or never answers."""
+"""A proxy before an HTTP server that answers some calls itself, cuts them, loses their answers, or never answers."""
 
 import contextlib
 import select
@@ -12,7 +12,7 @@ FAULTS = ["429", "500", "503", "refused", "lost", "cut"]
 class FaultyProxy:
     """@param listener a listening socket
     @param connect opens a connection to the server
-    @param fault   asked for each call (method, target), under a lock: one of FAULTS, "never", or nothing"""
+    @param fault   is called for each call (method, target), under a lock, and returns one of FAULTS, "never", or None"""
 
     def __init__(self, listener: socket.socket, connect, fault):
         self.listener, self.connect, self.fault = listener, connect, fault
@@ -71,7 +71,7 @@ class FaultyProxy:
             text = b'{"message": "not now", "code": %s, "kind": "Status"}' % fault.encode()
             client.sendall(b"HTTP/1.1 %s Not Now\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
                            % (fault.encode(), len(text), text))
-            with contextlib.suppress(OSError):  # what it has sent must be read, or the answer is lost with a reset
+            with contextlib.suppress(OSError):  # The rest of the request is read: closing before that would reset the connection, and the answer would be lost.
                 client.shutdown(socket.SHUT_WR)
                 while client.recv(65536):
                     pass
@@ -89,7 +89,8 @@ class FaultyProxy:
             server.close()
 
     def pass_on(self, client: socket.socket, server: socket.socket, fault: str | None):
-        """Both ways, until the server has ended; of a lost answer nothing, of a cut one a half of its first part."""
+        """Passes bytes on in both directions until the server closes its connection. Passes on nothing of a lost answer, and half of the first part of a cut
+        one."""
         ways = {client: server, server: client}
         while ways:
             pending = [each for each in ways if hasattr(each, "pending") and each.pending()]
@@ -112,7 +113,8 @@ class FaultyProxy:
 
 
 def chosen(random, share: float = 0.3, never: float = 0.02, answered=lambda method, target: False):
-    """A fault for so many of the calls; a few, but those that the test says, are never answered."""
+    """Returns a function for FaultyProxy that gives this share of the calls a fault, and never answers the share `never`. The latter spares the calls for which
+    `answered` is true."""
     def fault(method: str, target: str):
         if random.random() < never and not answered(method, target):
             return "never"

@@ -31,13 +31,14 @@ class FaultyBucket(S3Bucket, ChaosTest):
         return proxy
 
     def run_on(self, machine: str, number: int):
+        """Runs the pipeline with the state folder of a machine. Returns the watched command and its Result."""
         self.state = self.folder / machine
         run = Watched(self, "run", "pipeline.yaml", "--output", "json", "-p", f"load.n={number}", PIPE_SERVER_TIMEOUT="3s")
         result = run.end()
         self.assertEqual(result.code, 0, result)
         return run, result
 
-    def test_three_of_ten_calls_fail(self):
+    def test_a_run_and_its_reuse_complete_though_three_of_ten_calls_fail(self):
         self.pipeline(STEPS)
         calls, faults, count, took, told = 0, collections.Counter(), 0, [], 0
         for number, random in rounds(40):

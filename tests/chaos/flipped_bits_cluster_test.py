@@ -1,4 +1,4 @@
-"""One bit of a file in the cache of a node flips at rest: no pod computes with it, and the cache is whole again afterwards."""
+"""A bit of a file in the cache of a node flips: no pod computes with the damaged file, and the cache is whole again afterwards."""
 
 import collections
 import json
@@ -20,12 +20,12 @@ from support_cluster import ClusterTest, needs_cluster, needs_test_bed  # noqa: 
 @needs_s3
 class FlippedBitsInTheCacheOfANode(S3Bucket, ClusterTest, ChaosTest):
     def downloaded(self) -> bool:
-        """Whether the last run's pod has downloaded an input."""
+        """Returns whether the last run's pod has downloaded an input."""
         text = self.pipe("logs", "latest", "use").text
         self.assertIn("from the node's cache", text)
         return ", 0 B downloaded to it" not in text
 
-    def test_no_bit_that_flips_is_computed_with(self):
+    def test_no_step_computes_with_a_flipped_bit(self):
         cache = self.folder / "node-cache"
         store = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": S3["ENDPOINT"], "certificate_authority": S3["CA"]}
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": store, "node_cache": {"path": str(cache), "budget": "1GiB"}}}))

@@ -1,4 +1,4 @@
-"""One bit of an object in a bucket flips at rest: another machine that reuses results computes nothing from it, and the bucket is whole again afterwards."""
+"""A bit of an object in a bucket flips: another machine that reuses results does not compute with it, and the bucket is whole again afterwards."""
 
 import collections
 import os
@@ -35,6 +35,7 @@ class FlippedBitsInABucket(S3Bucket, ChaosTest):
     orchestrator = "local"
 
     def run_on(self, machine: str):
+        """Runs the pipeline with the state folder of a machine."""
         self.state = self.folder / machine
         return self.run_pipe()
 
@@ -47,7 +48,7 @@ class FlippedBitsInABucket(S3Bucket, ChaosTest):
         flip_bit(self.data / random.choice(kinds[kind]), random)
         return kind
 
-    def test_no_bit_that_flips_is_computed_with(self):
+    def test_no_step_computes_with_a_flipped_bit(self):
         for verify in ("driver", "consumer"):
             self.profile(verify=verify)
             self.pipeline(STEPS)
@@ -65,7 +66,7 @@ class FlippedBitsInABucket(S3Bucket, ChaosTest):
                 self.assertEqual(set(result.steps().values()) - {"cached", "succeeded"}, set(), result)
                 ran = [step for step, status in result.steps().items() if status == "succeeded" and step != "use"]
                 noticed[kind] += bool(ran)
-                if kind in ("artifacts", "folder"):  # others may have flipped where it matters to nobody, as in the name of a record's run
+                if kind in ("artifacts", "folder"):  # A bit of a record may have flipped where it has no effect, such as in the name of its run.
                     self.assertNotEqual(ran, [], f"nothing was made again, though {kind} was damaged: {result}")
                 again = self.run_on(f"third{number}")
                 self.assertEqual([step for step, status in again.steps().items() if status != "cached"], ["use"], "the bucket is whole again")

@@ -1,4 +1,4 @@
-"""One bit of an artifact or of the database flips, with the old times: it is noticed, and nothing is computed from it."""
+"""A bit of an artifact or of the database flips, while the file keeps its times: this is noticed, and no step computes with the damaged data."""
 
 import collections
 import contextlib
@@ -40,6 +40,7 @@ class FlippedBits(ChaosTest):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
     def make_template(self):
+        """Makes a state folder with 14 runs, which each round copies, and records the right results."""
         self.write("work.py", WORK)
         self.write("data.txt", "".join(f"line {i} of some data\n" for i in range(300)))
         self.write("big.py", "import sys\nopen(sys.argv[1], 'wb').write(bytes(i * i % 251 for i in range(1200)) * 2000)\n")
@@ -52,7 +53,7 @@ class FlippedBits(ChaosTest):
             "sum": {"command": "python3 work.py ${outputs.x} ${params.n} ${inputs.b}", "code": ["work.py"], "inputs": {"b": "big.x"}, "parameters": {"n": 0},
                     "outputs": ["x"]},
         })
-        for n in range(14):  # so that the log is emptied into the database
+        for n in range(14):  # So many that SQLite has moved its write-ahead log into the database at least once.
             self.run_n(n)
         self.assertGreater((self.state / "pipe.db").stat().st_size, 40_000)
         self.right = {name: pathlib.Path(self.path_of(name)).read_bytes().partition(b"\n")[2] for name in ("use.x", "sum.x")}
@@ -60,6 +61,7 @@ class FlippedBits(ChaosTest):
         self.state.rename(self.folder / "template")
 
     def run_n(self, n: int, code: int | None = 0):
+        """Runs the pipeline with the parameter n."""
         return self.run_pipe("-p", f"use.n={n}", "-p", f"sum.n={n}", code=code)
 
     def path_of(self, name: str) -> str:
@@ -67,6 +69,7 @@ class FlippedBits(ChaosTest):
         return next(each["path"] for each in listed if each["output"] == name)
 
     def flip(self, path, random) -> str:
+        """Flips a random bit of a file, and returns a text that says which."""
         before = os.stat(path)
         os.chmod(path, 0o644)
         at = random.randrange(before.st_size)
@@ -81,6 +84,7 @@ class FlippedBits(ChaosTest):
         return f"bit {bit} of byte {at} of {path}"
 
     def assert_right(self, result, n: int, where: str):
+        """Fails unless a run with the parameter n has succeeded with the right results."""
         self.assertEqual(result.code, 0, f"{where}\n{result}")
         for name, right in self.right.items():
             path = next(each["path"] for each in result.events("summary")[0]["results"] if each["output"] == name)
@@ -91,6 +95,7 @@ class FlippedBits(ChaosTest):
         shutil.copytree(self.folder / "template", self.state, symlinks=True)
 
     def check_artifact(self, number: int, random) -> str:
+        """Flips a bit of an artifact, checks the commands that follow, and returns how the damage was noticed."""
         stored = sorted(path for path in (self.state / "artifacts").rglob("*") if path.is_file())
         path = random.choice(stored)
         where = self.flip(path, random)
@@ -113,6 +118,7 @@ class FlippedBits(ChaosTest):
         return outcome
 
     def check_database(self, number: int, random) -> str:
+        """Flips a bit of the database or of its write-ahead log, checks the commands that follow, and returns how the damage was noticed."""
         path = self.state / random.choice(["pipe.db", "pipe.db", "pipe.db", "pipe.db-wal"])
         where = self.flip(path, random)
         verified = self.pipe("verify")
@@ -136,7 +142,7 @@ class FlippedBits(ChaosTest):
         self.assert_right(result, 1000 + number, where)
         return "in the database where nothing is read" if path.name == "pipe.db" else "in the database's log, which ends before it"
 
-    def test_a_flipped_bit(self):
+    def test_a_flipped_bit_is_noticed_or_has_no_effect(self):
         self.make_template()
         copy = self.folder / "said"
         copy.mkdir()

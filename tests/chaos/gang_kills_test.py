@@ -11,10 +11,10 @@ import subprocess
 import time
 import unittest
 
-from support_chaos import REPEAT, ChaosTest, docker, figure, rounds, wait_until  # it makes tests/e2e known
+from support_chaos import REPEAT, ChaosTest, docker, figure, rounds, wait_until  # puts tests/e2e on the path, for the next line
 from gpu_local_test import UUIDS, GpuTest
 
-# Trains four numbers in each rank; rank 0 adds them up in the order of the ranks, and keeps the state. Whoever loses the others ends.
+# Trains one number. In each epoch rank 0 adds up the parts of all ranks in their order, and keeps the state. A rank that loses its connection ends.
 TRAIN = """
 import json, os, socket, struct, time
 rank, world, kept = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["PIPE_CHECKPOINT"] + "/state.json"
@@ -75,7 +75,7 @@ if rank == 0:
 
 
 class GangKills(ChaosTest):
-    """Each round kills one of them, at a time of its own: before the ranks begin, too, where it is the driver."""
+    """Each round kills a rank, a node, an agent (it starts a node's ranks) or the driver at a random time; the driver also before the ranks begin."""
 
     kinds = ("rank", "node", "agent", "driver")
     resources: dict = {}
@@ -86,7 +86,7 @@ class GangKills(ChaosTest):
                                  "retry": {"max_retries": 3, "max_infrastructure_retries": 3, "delay": "0s"}, "timeout": "2m", **self.resources}})
 
     def ranks(self, *variables: str) -> list[int]:
-        """The processes of the ranks that have these variables, as this machine numbers them: in containers too."""
+        """Returns the process ids on this machine of the ranks that have these variables, also of those in containers."""
         found = []
         for number in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ class GangKills(ChaosTest):
         return super().pipeline(steps, *words, name=self.mark, **top)
 
     def kill(self, kind: str, run: subprocess.Popen, chance: random.Random) -> bool:
-        """Whether there was one to kill."""
+        """Kills a random victim of a kind. Returns false if there was none."""
         if kind == "driver":
             run.kill()
             return run.wait() == -signal.SIGKILL
@@ -109,7 +109,7 @@ class GangKills(ChaosTest):
         try:
             self.end(kind, chance.choice(found))
         except (ProcessLookupError, subprocess.CalledProcessError):
-            return False  # It has just ended.
+            return False  # The victim has ended by itself.
         return True
 
     def end(self, kind: str, victim):
@@ -117,6 +117,7 @@ class GangKills(ChaosTest):
             os.kill(process, signal.SIGKILL)
 
     def finish_run(self, run: subprocess.Popen):
+        """Waits for the run, and continues it as often as its driver was killed."""
         out, err = run.communicate(timeout=300)
         while run.returncode == -signal.SIGKILL:
             # A driver that was killed before it had recorded its run has nothing to resume.
@@ -126,6 +127,7 @@ class GangKills(ChaosTest):
         self.assertEqual(run.returncode, 0, f"{REPEAT}\n{out}{err}")
 
     def has_run(self) -> bool:
+        """Returns whether the latest run has not ended."""
         runs = json.loads(self.pipe("runs", "--output", "json").out)["runs"]
         return bool(runs) and runs[0]["status"] not in ("succeeded", "failed")
 
@@ -139,7 +141,7 @@ class GangKills(ChaosTest):
         self.assertEqual(self.pipe(*self.words).code, 0)
         whole = self.artifact("train.model")
         killed = dict.fromkeys(self.kinds, 0)
-        for number, chance in rounds(104, at_least=len(self.kinds)):  # some come too late
+        for number, chance in rounds(104, at_least=len(self.kinds)):  # More than 100, because some kills come too late.
             kind = self.kinds[number % len(self.kinds)]
             run = self.start(*self.words, "--output", "json")
             if kind != "driver":
@@ -172,7 +174,7 @@ class GangKillsLocally(GangKills, GpuTest):
         super().assert_all_is_gone(at)
         for uuid in UUIDS:
             with contextlib.suppress(FileNotFoundError), open(self.locks / uuid) as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # It throws if somebody has it.
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Raises an error if a process holds the lock.
 
 
 class GangKillsInContainers(GangKills):

@@ -1,4 +1,5 @@
-"""Steps with nodes that want the same GPUs, ranks that are stopped, and ranks that work in silence: no deadlock, each stopped one is named in time, and no healthy one is ended."""
+"""Gangs, which are the ranks of a step with nodes: two gangs that want the same GPUs do not deadlock, a stopped rank is named in time, and a gang that works in
+silence is not ended."""
 
 import itertools
 import json
@@ -11,7 +12,7 @@ import unittest
 from support_chaos import REPEAT, ChaosTest, Watched, figure, in_words, rounds, wait_until
 from gpu_local_test import UUIDS, GpuTest
 
-# Meets the others at each turn, and says so: the one that is stopped holds up all.
+# Waits for the other ranks in each turn, and prints a line then. A rank that is stopped holds up all.
 TURNS = """
 import os, socket, sys, time
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -68,7 +69,7 @@ class TwoGangs(ChaosTest, GpuTest):
 
 class Stalls(ChaosTest):
     orchestrator = "local"
-    after = 2.0
+    after = 2.0  # stalled_after in seconds
 
     def watched(self) -> Watched:
         return Watched(self, "run", "pipeline.yaml", "-o", "local", "--no-cache", "--output", "json")
@@ -79,7 +80,7 @@ class Stalls(ChaosTest):
         late = []
         for number, chance in rounds(10):
             at = f"round {number}: {REPEAT} CHAOS_ONLY={number}"
-            self.fresh_state()  # whose latest run is this one
+            self.fresh_state()  # So that pids() reads the log of this round's run.
             run = self.watched()
             pids = wait_until(self.pids, "three ranks")
             time.sleep(chance.uniform(0, 2))
@@ -94,7 +95,7 @@ class Stalls(ChaosTest):
         figure("stopped ranks", f"{len(late)} ranks were stopped by SIGSTOP and named, `stalled_after` and {in_words(late)} later; the attempt after it succeeded each time")
 
     def test_a_gang_that_works_in_silence_is_left_alone(self):
-        """One rank computes, one writes, and one does both by turns; none says a word for three times as long as a rank may do nothing."""
+        """One rank computes, one writes, and one does both by turns. None prints anything for three times `stalled_after`."""
         self.write("train.py", """
 import os, time
 rank, end = int(os.environ["RANK"]), time.monotonic() + 3 * float(os.environ["AFTER"])
@@ -118,6 +119,7 @@ with open(os.environ["PIPE_SCRATCH"] + f"/written-{rank}", "wb", buffering=0) as
         figure("silent gangs", f"{done} gangs of three worked in silence for three times `stalled_after`: none was ended, or named")
 
     def pids(self) -> list[int]:
+        """Returns the process ids by rank, once all three have printed theirs; before, nothing."""
         lines = [line.split() for line in self.pipe("logs", "latest", "train").out.splitlines() if " pid " in line]
         return [pid for _, pid in sorted((line[0], int(line[2])) for line in lines)] if len(lines) == 3 else []
 

@@ -1,7 +1,7 @@
-"""Simulates a power cut on a folder: of the data that was not synced, a random part stays, in the worst order.
+"""Simulates a power cut on a folder: a random part of the data that was not synced is lost.
 
-A file system keeps what was synced (fsync). Of the rest, each file may be as it was before, empty, full of zeros though its size and time are right, or old and
-new page by page; a name may be missing, or name the file that it named before.
+A file system keeps data that was synced (fsync). A file that was not synced may be as it was before, empty, full of zeros although its size and time are right,
+or a mixture of old and new pages. A name that was not synced may be missing, or be that of the file before.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ PAGE = 4096
 
 
 class Disk:
-    """Everything below the folder is on the disk now. The library faulty_disk.so keeps what is synced from now on."""
+    """Records a folder as it is on the disk now. The library faulty_disk.so copies what is synced from now on into the folder `synced`."""
 
     def __init__(self, folder: pathlib.Path, synced: pathlib.Path):
         self.folder, self.synced = folder, synced
@@ -30,18 +30,20 @@ class Disk:
         return [path for folder in self.folders() for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
 
     def content_on_disk(self, path: pathlib.Path, inode: int) -> bytes | None:
+        """Returns the content of a file that a power cut would leave; None if the file was never synced."""
         kept = self.synced / str(inode)
         if kept.exists():
             return kept.read_bytes()
         return self.before[path] if self.inodes.get(path) == inode else None
 
     def names_on_disk(self, folder: pathlib.Path) -> set[str]:
+        """Returns the names in a folder that a power cut would leave."""
         inode = folder.stat().st_ino
         kept = self.synced / str(inode)
         return set(kept.read_text().splitlines()) if kept.exists() else self.names.get(inode, set())
 
     def cut_power(self, random) -> int:
-        """@return how many files and names are not what the program had made of them"""
+        """Changes the folder as a power cut may. Returns how many files and names differ from what the program has written."""
         harmed = 0
         for path in self.files():
             status = path.stat()
@@ -55,7 +57,7 @@ class Disk:
             self.write(path, random.choice([content, old, grown[:max(len(content), len(old))], torn, self.before.get(path, b"")]), status)
             harmed += path.read_bytes() != content
         for folder in self.folders():
-            if not folder.is_dir():  # its name was lost
+            if not folder.is_dir():  # A folder above it has lost its name.
                 continue
             on_disk = self.names_on_disk(folder)
             for name in sorted(set(os.listdir(folder)) - on_disk):
@@ -66,7 +68,7 @@ class Disk:
 
     @staticmethod
     def write(path: pathlib.Path, content: bytes, status: os.stat_result):
-        """The times and the mode stay: they may reach the disk before the content does."""
+        """Writes a file's content and keeps its times and mode, which may reach the disk before the content does."""
         os.chmod(path, 0o600)
         path.write_bytes(content)
         os.chmod(path, status.st_mode & 0o7777)

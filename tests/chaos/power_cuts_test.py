@@ -1,4 +1,4 @@
-"""The power fails while a run writes, at each of its changes: what was not synced may be gone or wrong. The next run is right, and runs at worst more steps."""
+"""The power fails at each change that a run makes: data that was not synced may be lost or wrong. The next run is right; at worst it repeats steps."""
 
 import pathlib
 import unittest
@@ -6,7 +6,7 @@ import unittest
 from power_cut import Disk
 from support_chaos import NOWHERE, ChaosTest, Watched, figure, rounds, wait_until
 
-# Larger than what is read before each use, and made as numpy.memmap does it: its size is there before its content.
+# Writes a file that is too large to be read before each use. It is written as numpy.memmap does: the file has its size before its content.
 BIG = """
 import mmap, sys
 with open(sys.argv[1], 'w+b') as file:
@@ -35,12 +35,13 @@ class PowerCuts(ChaosTest):
         return Watched(self, "run", "pipeline.yaml", "-o", "local", "--output", "json", "-p", f"big.n={number}", "-p", f"small.n={number}", **env)
 
     def assert_right(self, run: Watched, number: int, where: str):
+        """Fails unless the results of a run are those for the parameter `number`, and no artifact of a run is damaged."""
         results = {each["output"]: pathlib.Path(self.folder / each["path"]) for each in run.events[-1]["results"]}
         big, one = bytes([65 + number % 26]) * (2 << 20), f"some data\n{number}\n".encode()
         self.assertEqual(results["sum.x"].read_bytes().splitlines()[:2], one.splitlines(), where)
         shown = {path.name: path.read_bytes() for path in self.state.glob("artifacts/??/*") if path.is_file()}
         self.assertTrue(big in shown.values(), where)
-        # A small folder of code is read as a whole before it is used, and need not be on the disk before.
+        # The code of a step is not synced: it is small, and is read and checked before it is used. A power cut may damage it, but then no run has it.
         damaged = [line for line in self.pipe("verify").out.splitlines() if "  damaged  " in line]
         self.assertEqual([line for line in damaged if not line.endswith("no run")], [], where)
         again = self.pipe("verify")
@@ -57,7 +58,7 @@ class PowerCuts(ChaosTest):
         for number, random in rounds(400, at_least=8):
             with self.subTest(round=number):
                 self.fresh_state()
-                if number % 3:  # else the state is new
+                if number % 3:  # In every third round the state is new.
                     self.assertEqual(self.begin(number % 3).end().code, 0)
                 self.state.mkdir(exist_ok=True)
                 # Every other time the power fails as the run ends, when most is recorded and little is synced.

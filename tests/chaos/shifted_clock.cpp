@@ -12,6 +12,7 @@
 
 namespace {
 
+/// Returns the seconds by which the clock is shifted; 0 if CHAOS_CLOCK names no file.
 std::int64_t shift() {
   static const volatile std::int64_t* const said = []() -> const volatile std::int64_t* {
     const char* path = std::getenv("CHAOS_CLOCK");

@@ -1,7 +1,8 @@
 """Shared parts of the chaos tests: their scale, seeds that can be repeated, changes of a disk that fail, and the figures.
 
-CHAOS_SCALE says how much: 1 takes about an hour, the default is what CI has time for. CHAOS_SEED repeats what a seed has found,
-CHAOS_ONLY=N[,M] only some of its rounds (a round that fails is shown with its number), CHAOS_MINUTES=N ends each row of rounds after so long. Figures are printed, and kept in the folder `chaos` of the build.
+CHAOS_SCALE is the share of rounds that run: 1 takes about an hour; the default is what CI has time for. CHAOS_SEED repeats the rounds of a seed, and
+CHAOS_ONLY=N[,M] only those with these numbers (a failed round is shown with its number). CHAOS_MINUTES=N ends the rounds of a test after N minutes. Figures are
+printed, and kept in the folder `chaos` of the build.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from support import NOWHERE, PIPE, PipeTest, Result, docker, wait_until  # noqa: E402, F401
 
 SCALE = float(os.environ.get("CHAOS_SCALE") or "0.03")
-# A part of the whole is the same each time, so that a change of the sources is what makes it fail.
+# At a small scale, as in CI, the seed is always the same, so that only a change of the sources can make a test fail.
 SEED = int(os.environ.get("CHAOS_SEED") or (random.SystemRandom().randrange(1 << 32) if SCALE >= 0.1 else 1))
 MINUTES = float(os.environ.get("CHAOS_MINUTES") or "inf")
 ONLY = [int(number) for number in os.environ.get("CHAOS_ONLY", "").split(",") if number]
@@ -31,12 +32,12 @@ REPEAT = f"CHAOS_SEED={SEED} CHAOS_SCALE={SCALE:g}"
 
 
 def scaled(in_full: int, at_least: int = 1) -> int:
-    """How many of what is this many in full."""
+    """Returns the share CHAOS_SCALE of a number."""
     return max(at_least, round(in_full * SCALE))
 
 
 def rounds(in_full: int, at_least: int = 1):
-    """The numbers of the rounds, each with a random generator of its own, so that one can be repeated alone."""
+    """Yields the numbers of the rounds, each with a random generator of its own, so that a round can be repeated alone."""
     end = time.monotonic() + 60 * MINUTES
     for number in ONLY or range(scaled(in_full, at_least)):
         if time.monotonic() > end:
@@ -44,27 +45,32 @@ def rounds(in_full: int, at_least: int = 1):
         yield number, random.Random(f"{SEED}/{number}")
 
 
-MOST_CHANGES = 800  # of a state, by one run of a pipeline of these tests
+MAX_CHANGES = 800  # More changes than a run of these tests' pipelines makes in its state folder.
 
 
 def places(*deeds) -> list[tuple]:
-    """Changes of a disk and what happens there, (AT, DEED), in an order that the seed alone decides: each change once, then each with another deed, and so on.
+    """Returns pairs (AT, DEED): the number of a change of the disk, and what happens there, one of `deeds`.
 
-    A run makes a few changes more or less than the last one, and the number of a round nevertheless means the same place: see rounds_at().
+    The order depends only on the seed: each change once, then each change with another deed, and so on.
+
+    A run makes a few changes more or less than the run before, but the number of a round always means the same pair: see rounds_at().
     """
     chance = random.Random(SEED)
-    first = [chance.randrange(len(deeds)) for _ in range(MOST_CHANGES + 1)]
+    first = [chance.randrange(len(deeds)) for _ in range(MAX_CHANGES + 1)]
     found = []
     for turn in range(len(deeds)):
-        order = list(range(1, MOST_CHANGES + 1))
+        order = list(range(1, MAX_CHANGES + 1))
         chance.shuffle(order)
         found += [(at, deeds[(first[at] + turn) % len(deeds)]) for at in order]
     return found
 
 
 def rounds_at(changes: int, where: list[tuple], in_full: int, elsewhere: float = 0):
-    """As rounds(), each with its place (even numbers); a share of them has none (odd numbers). What is behind the last change is passed over."""
-    assert changes <= MOST_CHANGES, f"{changes} changes: raise MOST_CHANGES"
+    """Yields what rounds() does, and for each round with an even number its pair of places().
+
+    A share of the rounds, `elsewhere`, has odd numbers and None instead. Pairs behind the last change are passed over.
+    """
+    assert changes <= MAX_CHANGES, f"{changes} changes: raise MAX_CHANGES"
     end = time.monotonic() + 60 * MINUTES
     at_places, others = (2 * i for i in itertools.count() if where[i % len(where)][0] <= changes), itertools.count(1, 2)
     for i in range(len(ONLY) or scaled(in_full)):
@@ -76,8 +82,8 @@ def rounds_at(changes: int, where: list[tuple], in_full: int, elsewhere: float =
 
 
 def figure(test: str, text: str):
-    """A line of the table."""
-    failed = ChaosTest.current and not ChaosTest.current._outcome.success  # what the text counts are the rounds that passed
+    """Prints a line of figures, and adds it to the file of the test."""
+    failed = ChaosTest.current and not ChaosTest.current._outcome.success  # The figures count only the rounds that have passed.
     line = f"{test}: {'SOME ROUNDS HAVE FAILED; ' if failed else ''}{text}  ({REPEAT})"
     print(line, flush=True)
     FIGURES.mkdir(exist_ok=True)
@@ -86,7 +92,7 @@ def figure(test: str, text: str):
 
 
 def in_words(seconds: list[float]) -> str:
-    """Times as their middle and their longest."""
+    """Returns the median and the maximum of times as text."""
     ordered = sorted(seconds) or [0]
     return f"{1000 * ordered[len(ordered) // 2]:.0f} ms in the middle, {1000 * ordered[-1]:.0f} ms at most"
 
@@ -99,9 +105,10 @@ class ChaosTest(PipeTest):
     def setUp(self):
         super().setUp()
         ChaosTest.current = self
-        print(f"{self.id()}: {REPEAT}", flush=True)  # also of a test that ends before it has a figure
+        print(f"{self.id()}: {REPEAT}", flush=True)  # Printed here, because a failing test may end before it prints its figures.
 
     def fresh_state(self) -> pathlib.Path:
+        """Removes the state folder, and returns the path of the next one."""
         self.remove_state()
         self.state = self.folder / "state"
         return self.state
@@ -115,7 +122,10 @@ class ChaosTest(PipeTest):
             shutil.rmtree(self.state)
 
     def disk(self, at: int = 0, deed: str = "", count: int = 1) -> dict:
-        """The variables with which the command's disk does this at its at-th change below the state."""
+        """Returns variables with which faulty_disk.so does `deed` at the command's change with the number `at` below the state folder.
+
+        It does the deed at `count` changes in all; 0 means at all later ones.
+        """
         log = self.folder / "changes"
         log.unlink(missing_ok=True)
         return {"LD_PRELOAD": str(LIBRARIES / "faulty_disk.so"), "CHAOS_PROGRAM": os.path.realpath(PIPE), "CHAOS_FOLDER": str(self.state),
@@ -139,12 +149,13 @@ class ChaosTest(PipeTest):
         return found
 
     def assert_no_work_left(self):
-        """What a killed driver has half stored stays in artifacts/tmp until `pipe clean`, which passes over what is younger than a minute."""
+        """Fails if a run's work folder is left. Unfinished artifacts of a killed driver may stay in artifacts/tmp until `pipe clean`, which passes over those
+        younger than a minute."""
         work = self.state / "work"
         self.assertEqual([path.name for path in work.iterdir()] if work.is_dir() else [], [])
 
     def assert_database_whole(self):
-        """Reads a copy by SQLite, so that the original stays unchanged."""
+        """Fails if SQLite finds the database damaged. SQLite reads a copy, so that the original stays unchanged."""
         copy = self.folder / "copy-of-state"
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir()
@@ -157,7 +168,7 @@ class ChaosTest(PipeTest):
 
 
 class Watched:
-    """A command whose events are read as they come, each with the seconds since the start."""
+    """A command whose events are read as they arrive. Each event has a member `after`: the seconds since the command's start."""
 
     def __init__(self, test: PipeTest, *words, **env):
         self.began = time.monotonic()
@@ -170,11 +181,12 @@ class Watched:
         threading.Timer(seconds, self.process.kill).start()
 
     def end(self) -> Result:
+        """Waits until the command ends, and returns its Result."""
         text = ""
         with self.process.stdout:
             for line in self.process.stdout:
                 text += line
-                with contextlib.suppress(ValueError):  # the last line of a killed one may be half
+                with contextlib.suppress(ValueError):  # The last line of a killed command may be incomplete.
                     self.events.append({**json.loads(line), "after": time.monotonic() - self.began})
         self.process.wait()
         self.errors.seek(0)
@@ -184,7 +196,9 @@ class Watched:
         return Result(self.process.returncode, text, errors)
 
     def steps(self, kind: str, *statuses: str) -> set[str]:
+        """Returns the steps that have an event of this kind, with one of these statuses if any are given."""
         return {event["step"] for event in self.events if event["event"] == kind and (not statuses or event["status"] in statuses)}
 
     def first(self, kind: str) -> float | None:
+        """Returns the seconds until the first event of this kind."""
         return next((event["after"] for event in self.events if event["event"] == kind), None)

@@ -1,4 +1,4 @@
-"""Two machines with one state folder, a clock that is a day off, a laptop that sleeps: nobody's run is touched, and durations are right."""
+"""Two machines with one state folder, a clock that jumps by a day, a laptop that sleeps: no run is disturbed, and durations are right."""
 
 import json
 import os
@@ -21,8 +21,8 @@ class TwoMachines(MachinesTest, ChaosTest):
         self.pipeline({"wait": {**WAITS, "cache": False, "timeout": "1h"}, "next": {"command": "cat ${inputs.out}", "inputs": {"out": "wait.out"}}})
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "echo x > ${outputs.x}", "outputs": ["x"], "cache": False}}}))
 
-    def test_a_run_is_left_alone_whoever_works_beside_it(self):
-        """One machine drives, and may sleep meanwhile; the other runs its commands."""
+    def test_commands_of_another_machine_leave_a_run_alone(self):
+        """One machine executes the run, and may sleep meanwhile; the other executes commands."""
         self.write_pipeline()
         other = self.elsewhere()
         asleep = 0
@@ -57,7 +57,7 @@ class TwoMachines(MachinesTest, ChaosTest):
         self.assert_database_whole()
         figure("two_machines", f"{count} runs with another machine's commands beside them, {asleep} of their drivers asleep meanwhile: none was touched")
 
-    def test_a_driver_that_was_killed_on_one_is_continued_on_the_other(self):
+    def test_a_run_whose_driver_was_killed_on_one_machine_is_resumed_on_the_other(self):
         self.write_pipeline()
         other = self.elsewhere()
         count = 0
@@ -90,10 +90,11 @@ class Clock(ChaosTest):
         return super().environment({"DOCKER_HOST": NOWHERE, "LD_PRELOAD": str(LIBRARIES / "shifted_clock.so"), "CHAOS_CLOCK": str(self.clock), **env})
 
     def turn(self, seconds: int):
+        """Sets the clock of all commands to this many seconds after the real time."""
         with open(self.clock, "r+b" if self.clock.exists() else "w+b", buffering=0) as file:
             file.write(struct.pack("q", seconds))
 
-    def test_it_jumps_by_a_day_while_a_run_goes_on(self):
+    def test_durations_are_right_though_the_clock_jumps_during_a_run(self):
         step = "for i in 1 2 3; do echo line $i; sleep 0.05; done; echo $PIPE_ATTEMPT > ${outputs.x}; test $PIPE_ATTEMPT = 2"
         self.pipeline({"a": {"command": step, "outputs": ["x"], "retry": {"max_retries": 1, "delay": "100ms"}, "timeout": "5m", "parameters": {"n": 0}},
                        "b": {"command": "cat ${inputs.x}", "inputs": {"x": "a.x"}, "timeout": "5m"}})
@@ -105,7 +106,7 @@ class Clock(ChaosTest):
                 self.turn(before)
                 began = time.monotonic()
                 run = Watched(self, "run", "pipeline.yaml", "-o", "local", "--output", "json", "-p", f"a.n={number}")
-                time.sleep(random.uniform(0.02, 0.4))  # any moment is as good as another
+                time.sleep(random.uniform(0.02, 0.4))  # The clock jumps at any moment of the run.
                 self.turn(after)
                 result = run.end()
                 took = time.monotonic() - began

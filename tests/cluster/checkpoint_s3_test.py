@@ -1,4 +1,4 @@
-"""${checkpoint} of pods that share no files with the driver, and what failed attempts have written there: both pass through a bucket."""
+"""${checkpoint} and outputs of failed attempts in pods that share no files with the driver: both pass through a bucket."""
 
 import json
 import signal
@@ -14,9 +14,11 @@ from support_training import KilledTraining
 @needs_s3
 class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
     def checkpoints(self) -> list[str]:
+        """Returns the bucket's objects that belong to checkpoints."""
         return [name for name in self.objects() if "/checkpoints/" in name]
 
     def heads(self) -> list[dict]:
+        """Returns the records that say which uploaded state each checkpoint has."""
         files = [self.data / name for name in self.checkpoints() if name.endswith("/head.json")]
         return [json.loads(file.read_text()) for file in files]
 
@@ -27,7 +29,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
     COUNT = ("echo $PIPE_ATTEMPT >> ${checkpoint}/lines; mkdir -p ${checkpoint}/deep; echo x > ${checkpoint}/deep/tool; chmod +x ${checkpoint}/deep/tool;"
              " test $(wc -l < ${checkpoint}/lines) -ge 3; test -x ${checkpoint}/deep/tool; cp ${checkpoint}/lines ${outputs.lines}")
 
-    def test_retries_and_the_next_run_from_another_state_go_on_where_the_attempt_before_ended(self):
+    def test_retries_and_the_next_run_from_another_state_folder_continue_where_the_attempt_before_ended(self):
         self.pipeline({"count": {"command": self.COUNT, "outputs": ["lines"], "retry": {"max_retries": 1, "delay": "0s"}}})
         self.run_pipe(code=1)
         self.assertEqual(len(self.heads()), 1)
@@ -37,7 +39,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         self.assertIn("${checkpoint} has the files that an earlier attempt uploaded last", self.pipe("logs", "latest", "count").text)
         self.assertEqual(self.checkpoints(), [])
 
-    def test_a_stopped_step_sends_what_it_writes_at_sigterm(self):
+    def test_the_checkpoint_that_a_step_writes_at_sigterm_is_uploaded(self):
         self.pipeline({"train": {"command": "trap 'echo stopped > ${checkpoint}/why; exit 1' TERM; cat ${checkpoint}/why > ${outputs.why} && exit 0;"
                                             " echo begun; while :; do sleep 0.1; done", "outputs": ["why"]}})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
@@ -48,8 +50,8 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         self.assertEqual(self.artifact("train.why"), "stopped\n")
         self.assertEqual(self.checkpoints(), [])
 
-    def test_what_was_sent_by_half_or_came_to_harm_is_never_restored(self):
-        """A later state that cannot be sent leaves the one before; one that is damaged in the bucket leaves an empty folder."""
+    def test_a_checkpoint_that_was_uploaded_incompletely_or_is_damaged_is_never_restored(self):
+        """If a later checkpoint cannot be uploaded, the one before is restored; if it is damaged in the bucket, the folder is empty."""
         refuses = False
         between = Between(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
         self.addCleanup(between.end)

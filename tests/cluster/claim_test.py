@@ -1,4 +1,4 @@
-"""Artifacts through a volume claim: pods see the state folder in it, and no path of a node."""
+"""Artifacts through a persistent volume claim: pods see the state folder in the claim's volume, and no folder of a node."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ class ClaimTest(ClusterTest):
     def setUp(self):
         super().setUp()
         (self.folder / "shared").mkdir()
-        # The volume is this folder, on the one node; elsewhere it is a network file system that this machine has mounted.
+        # The volume is a folder of this machine, which is the only node. On another cluster it is a network file system that this machine has mounted.
         volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"v{self.mark}"},
                   "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": self.mark,
                            "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": str(self.folder / "shared")}}}
@@ -41,7 +41,7 @@ class ClaimTest(ClusterTest):
         self.assertNotEqual(result.code, 0)
         self.assertIn(f"the claim 'c{self.mark}' does not hold", result.text)
 
-    def test_files_pass_from_step_to_step(self):
+    def test_outputs_are_inputs_of_other_steps(self):
         self.pipeline(self.steps())
         result = self.pipe("run", "--profile", "lab", "--output", "json")
         self.assertEqual(result.code, 0, result)

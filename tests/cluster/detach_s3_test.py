@@ -1,4 +1,4 @@
-"""Runs that are driven from within a cluster whose pods share no files with whoever has begun them: all goes through a bucket."""
+"""Detached runs on a cluster whose pods share no files with the machine that has started them: everything passes through a bucket."""
 
 import hashlib
 import json
@@ -18,6 +18,7 @@ from support_s3 import S3, S3Bucket, needs_s3
 @needs_s3
 class DetachedThroughABucketTest(Served, S3Bucket, detach_test.StopsAnywhere, detach_test.DetachedTest):
     def left_in_bucket(self) -> list[str]:
+        """Returns the bucket's objects that are neither artifacts nor results."""
         return [name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))]
 
     def assert_ended_well(self, steps: list[str]):
@@ -30,7 +31,7 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.StopsAnywhere, de
         super().assert_nothing_in_the_cluster()
         self.assertEqual(self.left_in_bucket(), [])
 
-    def test_run_completes_and_all_of_it_comes_home(self):
+    def test_run_completes_and_its_logs_and_artifacts_can_be_read_here(self):
         self.write("words.txt", "from the code\n")
         self.pipeline({"make": {"command": "cat words.txt > ${outputs.text}; mkdir ${outputs.many}; echo 1 > ${outputs.many}/one; echo made; sleep 2; echo ended",
                                 "code": ["words.txt"], "outputs": ["text", "many"]},
@@ -48,14 +49,14 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.StopsAnywhere, de
         listed = self.pipe("artifacts", run).out
         self.assertIn(f"s3://{self.bucket}/team/pipe/artifacts/", listed)
         self.assertEqual(self.artifact("use.all"), "from the code\n1\n")
-        self.assertNotIn("AWS_", self.artifact("use.seen"), "keys are the driver's alone")
+        self.assertNotIn("AWS_", self.artifact("use.seen"), "only the driver has keys")
         self.pipe("artifacts", run, "use.tool", "--copy", self.folder / "tool")
         self.assertEqual(subprocess.run([self.folder / "tool"], stdout=subprocess.PIPE, check=True, text=True).stdout, "ran\n")
         self.assertNotIn(S3["SECRET_KEY"].encode(), b"".join(file.read_bytes() for file in self.folder.rglob("*") if file.is_file()))
         again = self.run_pipe("--namespace", self.namespace)
         self.assertEqual(again.steps()["make"], "cached")
 
-    def test_data_at_addresses_is_fetched_by_pods_and_by_the_driver_where_they_cannot(self):
+    def test_pods_fetch_data_at_addresses_and_the_driver_fetches_what_they_cannot(self):
         near, far = os.urandom(9 << 20), os.urandom(1 << 20)
         server = self.server({"/near": near, "/far": far}, trouble=lambda agent, path: 403 if agent == POD and path == "/far" else None)
         self.pipeline({"near": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "outputs": ["sum"],
@@ -69,7 +70,7 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.StopsAnywhere, de
         self.assertEqual(server.asked[(POD, "/far")], 1, server.asked)
         self.assertIn(hashlib.sha256(far).hexdigest(), (self.folder / "pipeline.lock").read_text())
 
-    def test_run_completes_though_its_driver_is_lost_twice_with_all_that_it_had(self):
+    def test_run_completes_though_its_driver_and_its_files_are_lost_twice(self):
         steps = self.write_chain(4, 1, waits=(0, 2))
         self.detached()
         self.lose_driver_twice()
@@ -84,7 +85,7 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.StopsAnywhere, de
             self.assertEqual(set(self.steps().values()), {status})
         self.assertEqual(self.artifact("count_lines.result"), "2\n")
 
-    def test_keys_that_are_missing_are_told_before_anything_is_built(self):
+    def test_missing_keys_are_an_error_before_anything_is_built(self):
         self.write_chain(1)
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", AWS_ACCESS_KEY_ID="")
         self.assertEqual(result.code, 3, result)

@@ -1,4 +1,5 @@
-"""Runs that are driven from within the cluster: the terminal gone, the driver's pod lost, told to stop from outside."""
+"""Detached runs, whose driver (the process that executes the run) is a pod of the cluster: they outlive their terminal and the driver's pod, and can be stopped
+from outside."""
 
 import hashlib
 import json
@@ -12,7 +13,7 @@ from support_cluster import NamespaceTest, needs_cluster, needs_test_bed, wait_u
 
 
 class DetachedTest(NamespaceTest):
-    """With the account that drivers act as."""
+    """A test whose namespace has the service account of drivers with its rights."""
 
     def setUp(self):
         super().setUp()
@@ -23,7 +24,8 @@ class DetachedTest(NamespaceTest):
         self.in_namespace("apply", "-f", "-", input=role.out)
 
     def write_chain(self, length: int = 3, seconds: float = 1.5, waits: tuple = (), **more) -> list[str]:
-        """Steps one after the other, each of which says in which pod it ran; those with the numbers in `waits` end once release_step() says so."""
+        """Writes a pipeline of steps that run one after the other and output the name of their pod, and returns the steps' names. Those whose numbers, from 0,
+        are in `waits` end once the test calls release_step(). `more` has further keys of each step."""
         steps = {}
         for number in range(length):
             before = {} if number == 0 else {"inputs": {"before": f"s{number - 1}.pod"}}
@@ -38,11 +40,13 @@ class DetachedTest(NamespaceTest):
         self.release_pod(pod, "-n", self.namespace)
 
     def detach(self, *words, code: int = 0, **env):
+        """Executes `pipe run --detach`, and returns its Result. `code` is the expected exit code."""
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", "--output", "json", *words, **env)
         self.assertEqual(result.code, code, result)
         return result
 
     def detached(self, *words, **env) -> dict:
+        """Detaches a run, and returns the event that names the run and its driver."""
         (event,) = self.detach(*words, **env).events("detached")
         return event
 
@@ -67,11 +71,12 @@ class DetachedTest(NamespaceTest):
                 if item["metadata"]["name"].startswith("pipe-") and "token" not in item["metadata"]["name"] and "deletionTimestamp" not in item["metadata"]]
 
     def driver_pods(self) -> list[dict]:
+        """Returns the pods of drivers that wait or run."""
         return [pod for pod in json.loads(self.in_namespace("get", "pods", "-l", "pipe.driver", "-o", "json"))["items"]
                 if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running")]
 
     def lose_driver_twice(self):
-        """Deletes the driver's pod while s0 runs, and kills the next pod's container while s2 runs; both steps end only afterwards."""
+        """Deletes the driver's pod while the step s0 runs, and kills the container of the next pod while s2 runs. Both steps end only afterwards."""
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
         (pod,) = self.driver_pods()
         self.in_namespace("delete", "pod", "--wait=false", pod["metadata"]["name"])
@@ -85,6 +90,7 @@ class DetachedTest(NamespaceTest):
         self.release_step("s2")
 
     def assert_each_step_had_one_pod(self, steps: list[str]):
+        """Fails if the cluster's events say that a step has had more than one pod."""
         made = {}
         for event in json.loads(self.in_namespace("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
             name = event["involvedObject"]["name"]
@@ -98,9 +104,9 @@ class DetachedTest(NamespaceTest):
 
 
 class StopsAnywhere:
-    """Put before a DetachedTest: what holds wherever the run is kept."""
+    """A mixin before DetachedTest: tests that hold with shared files and with a bucket."""
 
-    def test_cancelled_from_outside_it_leaves_nothing(self):
+    def test_a_run_that_is_cancelled_from_outside_leaves_nothing(self):
         self.write_chain(3, 30)
         self.detached()
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
@@ -124,7 +130,7 @@ class StopsAnywhere:
         self.assertEqual(ended.code, 0, ended)
         self.assertIn("2 succeeded", ended.out)
 
-    def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
+    def test_a_run_whose_drivers_job_was_deleted_is_resumed_at_the_terminal(self):
         steps = self.write_chain(3, 1, waits=(1,))
         event = self.detached()
         wait_until(lambda: self.steps()["s1"] == "running", "s1 running")
@@ -146,7 +152,7 @@ class StopsAnywhere:
 @needs_cluster
 @needs_test_bed
 class GoesOnTest(DetachedTest):
-    def test_included_files_go_along_and_the_graph_grows_there(self):
+    def test_the_driver_has_included_files_and_expands_the_graph(self):
         self.write("shared/common.yaml", "steps:\n  make: {command: 'sh make.sh ${outputs.list} ${outputs.n}', outputs: {list: list.json, n: n}}\n")
         self.write("shared/make.sh", "echo '[\"a\", \"b\"]' > $1; echo 0 > $2\n")
         self.pipeline({
@@ -156,7 +162,7 @@ class GoesOnTest(DetachedTest):
             "all": {"command": "cat ${inputs.parts}/*-work* ${inputs.n} > ${outputs.text}", "inputs": {"parts": "work[*].made", "n": "count.n"}, "outputs": ["text"]},
         }, include=[{"file": "shared/common.yaml", "prefix": "c"}])
         self.detached()
-        self.write("shared/make.sh", "exit 1\n")  # the driver has a copy
+        self.write("shared/make.sh", "exit 1\n")  # The driver uses a copy of the file as it was.
         self.wait_for("succeeded")
         self.assertEqual(self.steps(), dict.fromkeys(("c-make", "work.item-a", "work.item-b", "count.round-0", "count.round-1", "all"), "succeeded"))
         self.assertEqual(self.artifact("all.text"), "a\nb\n2\n")
@@ -173,11 +179,11 @@ class GoesOnTest(DetachedTest):
         self.assertIn("pipe-s2-", self.artifact("s2.pod"), "the pod's own name")
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
-        # Its keys are those of a run that is driven from here.
+        # A run with its driver on this machine reuses the steps, because their keys are the same.
         again = self.run_pipe("--namespace", self.namespace)
         self.assertEqual(again.steps(), {step: "cached" for step in steps})
 
-    def test_a_step_of_a_driver_elsewhere_has_its_services(self):
+    def test_a_step_of_a_detached_run_has_its_services(self):
         serve = ["python3", "-u", "-m", "http.server", "8000"]
         image = "python:3.11-slim-bookworm"
         self.pipeline({"ask": {"command": ["python3", "-c", "import urllib.request; print(urllib.request.urlopen('http://web:8000/').status)"],
@@ -199,7 +205,7 @@ class GoesOnTest(DetachedTest):
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 
-    def test_a_lease_that_a_driver_makes_goes_with_its_job(self):
+    def test_the_lease_of_a_driver_is_removed_with_its_job(self):
         steps = self.write_chain(2, 1, waits=(0,))
         job = self.detached()["driver"]["job"]
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
@@ -222,7 +228,7 @@ class GoesOnTest(DetachedTest):
         self.assert_each_step_had_one_pod(steps)
         self.assert_nothing_in_the_cluster()
 
-    def test_files_variables_and_secrets_are_those_that_the_run_was_begun_with_and_go_nowhere_else(self):
+    def test_files_variables_and_secrets_are_those_of_the_runs_start_and_secrets_are_in_no_file(self):
         self.write("say.sh", "echo first\n")
         self.write("lib/words.txt", "second\n")
         self.write("password", "from-a-file\n")
@@ -241,7 +247,7 @@ class GoesOnTest(DetachedTest):
         self.assertEqual(told, [])
         self.assert_nothing_in_the_cluster()
 
-    def test_through_a_claim(self):
+    def test_a_detached_run_shares_its_state_through_a_claim(self):
         shared = self.folder / "shared"
         shared.mkdir()
         self.state = shared / "pipe"
@@ -283,7 +289,7 @@ class ProgramTest(DetachedTest):
 @needs_cluster
 @needs_test_bed
 class StopsTest(StopsAnywhere, DetachedTest):
-    def test_cancelled_while_its_driver_is_lost_it_leaves_nothing(self):
+    def test_a_run_that_is_cancelled_while_its_driver_is_lost_leaves_nothing(self):
         self.write_chain(3, 60)
         self.detached()
         wait_until(lambda: self.steps()["s0"] == "running", "s0 running")
@@ -294,7 +300,7 @@ class StopsTest(StopsAnywhere, DetachedTest):
         self.assertEqual(self.status(), "interrupted")
         self.assert_nothing_in_the_cluster()
 
-    def test_a_second_driver_waits(self):
+    def test_a_second_driver_waits_for_the_lease(self):
         steps = self.write_chain(2, 1, waits=(0,))
         event = self.detached()
         second = self.start("__drive", event["run"], "--state", self.state)
@@ -311,6 +317,7 @@ class StopsTest(StopsAnywhere, DetachedTest):
 @needs_test_bed
 class RefusedTest(DetachedTest):
     def refusal(self, *words, **env) -> str:
+        """Returns the error of a detached run that is refused before anything is built or made."""
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", *words, **env)
         self.assertNotEqual(result.code, 0, result)
         self.assertEqual(self.cluster_objects(), [])
@@ -318,7 +325,7 @@ class RefusedTest(DetachedTest):
         self.assertEqual(json.loads(self.pipe("runs", "--output", "json").out)["runs"], [])
         return result.err
 
-    def test_what_the_drivers_account_may_not_do_is_told_before_anything_is_built(self):
+    def test_missing_rights_of_the_drivers_account_are_an_error_before_anything_is_built(self):
         self.write_chain(1)
         told = self.refusal("--service-account", "nobody")
         self.assertIn(f"there is no service account 'nobody' in the namespace {self.namespace}", told)
@@ -328,11 +335,11 @@ class RefusedTest(DetachedTest):
         self.assertIn("create leases.coordination.k8s.io", told)
         self.assertIn(f"`pipe kubernetes rbac --namespace {self.namespace} --subject ServiceAccount:pipe | kubectl apply -f -`", told)
 
-    def test_steps_elsewhere_cannot_be_detached(self):
+    def test_a_run_with_a_local_step_cannot_be_detached(self):
         self.pipeline({"here": {"command": "true", "orchestrator": "local"}, "there": {"command": "true"}})
         self.assertIn("step 'here' runs on 'local', which a driver in the cluster does not have", self.refusal())
 
-    def test_steps_that_need_a_person_or_a_folder_of_this_machine_cannot_be_detached(self):
+    def test_a_run_that_needs_an_answer_or_a_folder_of_this_machine_cannot_be_detached(self):
         self.pipeline({"deploy": {"command": "true", "wait": "Deploy?"}})
         self.assertIn("step 'deploy' has a `wait`, and nobody can answer a driver that is elsewhere", self.refusal())
         self.pipeline({"deploy": {"command": "echo 1 > ${outputs.o}", "outputs": ["o"], "publish_to": "./results"}})

@@ -23,7 +23,7 @@ class DetachedNotifications(detach_test.DetachedTest):
         self.addCleanup(hook.shutdown)
         return hook
 
-    def test_driver_calls_it_when_the_run_has_ended(self):
+    def test_the_driver_calls_the_webhook_when_the_run_has_ended(self):
         for command, status, code in (("true", "succeeded", 0), ("echo no such column; exit 3", "failed", 3)):
             hook = self.hook()
             self.pipeline({"work": {"command": "sleep 2; " + command}}, notify={"url": {"env": "HOOK"}, "on": ["failed", "succeeded"]})

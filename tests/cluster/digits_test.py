@@ -1,4 +1,4 @@
-"""examples/digits on a cluster: one option more than the run on this machine, the same results; and what has run in one place is reused in the other."""
+"""examples/digits on a cluster has the same results as on this machine, and steps that have run in one place are reused in the other."""
 
 import json
 import shutil
@@ -13,14 +13,14 @@ class DigitsTest(ClusterTest):
         super().setUp()
         shutil.copytree(ROOT / "examples/digits", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".pipe"))
 
-    def test_nobody_there_is_told_at_once_and_nothing_is_built(self):
+    def test_a_cluster_that_cannot_be_reached_is_an_error_before_anything_is_built(self):
         config = self.write("kubeconfig", "current-context: gone\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
                                           "contexts: [{name: gone, context: {cluster: c}}]\n")
         result = self.run_pipe("--no-cache", code=3, KUBECONFIG=str(config))
         self.assertIn("cannot reach the cluster of context 'gone'", result.text)
         self.assertEqual(result.events("build_started"), [])
 
-    def test_digits_come_out_as_they_do_here(self):
+    def test_results_are_those_of_this_machine_and_steps_are_reused_between_both(self):
         on_cluster = self.run_pipe()
         self.assertEqual(set(on_cluster.steps().values()), {"succeeded"}, on_cluster)
         metrics = self.artifact("evaluate.metrics")

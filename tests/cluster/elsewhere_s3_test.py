@@ -1,4 +1,4 @@
-"""Outputs that stay in the bucket, as is the default: no byte of them passes through the driver."""
+"""Outputs of pods stay in the bucket by default: no byte of them passes through the driver (`pipe run`)."""
 
 import hashlib
 import json
@@ -24,24 +24,28 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         return None
 
     def downloads(self) -> list[str]:
-        """What the driver has read of outputs."""
+        """Returns the driver's requests that read outputs, since the last call."""
         found = [line for line in self.between.asked if line.startswith("GET ") and ("/artifacts/" in line or "/outputs/" in line)]
         self.between.asked.clear()
         return found
 
     def blob(self, digest: str, suffix: str = "") -> pathlib.Path:
+        """Returns the server's file of an artifact; that of a folder has the suffix `.tar`."""
         return self.data / "team/pipe/artifacts" / digest[:2] / (digest[2:] + suffix)
 
     def damage(self, digest: str, suffix: str = ""):
+        """Changes a bit in the middle of an artifact in the bucket."""
         blob = self.blob(digest, suffix)
         content = bytearray(blob.read_bytes())
         content[len(content) // 2] ^= 1
         blob.write_bytes(content)
 
     def outputs(self) -> dict[str, dict]:
+        """Returns the artifacts of the latest run by name, as `pipe artifacts` has them in JSON."""
         return {one["output"]: one for one in json.loads(self.pipe("artifacts", "--output", "json").out)["artifacts"]}
 
     def chain(self, **more):
+        """Writes a pipeline: `make` has large outputs, and `use` reads them. `more` has further steps."""
         self.pipeline({
             "make": {"command": "head -c 20000000 /dev/zero | tr '\\0' x > ${outputs.data}; mkdir -p ${outputs.many}/deep/none;"
                                 " for i in 1 2 3; do head -c 1000000 /dev/urandom > ${outputs.many}/deep/$i; done; ln -s deep/1 ${outputs.many}/link; chmod +x ${outputs.many}/deep/2; cp /bin/bash ${outputs.tool}; echo small > ${outputs.small}",
@@ -50,7 +54,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
                                " test -x ${inputs.many}/deep/2 -a -d ${inputs.many}/deep/none",
                     "inputs": {"data": "make.data", "many": "make.many", "tool": "make.tool"}, "outputs": ["sum"]}, **more})
 
-    def test_what_only_pods_take_is_never_read_by_the_driver(self):
+    def test_outputs_that_only_pods_use_are_never_read_by_the_driver(self):
         self.chain()
         result = self.run_pipe()
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
@@ -63,7 +67,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertLess(len(self.downloads()), 3, "of small ones alone")
         self.assertEqual(self.artifact("use.sum").split(), [hashlib.sha256(b"x" * 20000000).hexdigest(), "-", "4000000"])
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
-        # Without the content: reuse, plan and the tables. `verify` and `clean` know where it is.
+        # Reuse, plan and tables do not need the content. `verify` knows that it is in the bucket.
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
         self.chain(more={"command": "wc -c < ${inputs.data} > ${outputs.n}", "inputs": {"data": "make.data"}, "outputs": ["n"]})
         self.pipe("plan", "pipeline.yaml")
@@ -73,7 +77,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertEqual({one["state"] for one in verified["findings"]}, {"not on this machine"}, verified)
         self.assertEqual(self.run_pipe().steps(), {"make": "cached", "use": "cached", "more": "succeeded"})
         self.assertLess(len(self.downloads()), 2)
-        # What a local step or the user needs is fetched, once.
+        # An output that a local step or the user needs is downloaded once.
         self.chain(here={"orchestrator": "local", "command": "ls ${inputs.many}/deep > ${outputs.list}; ${inputs.tool} -c 'echo ran' >> ${outputs.list}",
                          "inputs": {"many": "make.many", "tool": "make.tool"}, "outputs": ["list"]})
         self.assertEqual(self.run_pipe().steps()["here"], "succeeded")
@@ -83,7 +87,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertEqual((self.folder / "copy").read_bytes(), b"x" * 20000000)
         self.assertIn("path", self.outputs()["make.data"])
 
-    def test_what_is_damaged_in_the_bucket_is_noticed_by_the_consumer_and_made_again(self):
+    def test_an_output_that_is_damaged_in_the_bucket_is_noticed_by_its_consumer_and_made_again(self):
         self.chain()
         self.run_pipe()
         self.damage(self.outputs()["make.many"]["digest"], ".tar")
@@ -92,12 +96,12 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertIn("runs again, because its output is damaged", result.text)
         self.assertEqual(self.artifact("use.sum").split()[0], hashlib.sha256(b"x" * 20000000).hexdigest())
 
-    def test_a_driver_that_is_killed_before_it_records_is_followed_by_one_that_does(self):
+    def test_another_driver_records_a_step_whose_driver_was_killed_before_it_could(self):
         self.chain()
         killed = []
 
         def trouble(method, path):
-            is_copy = method == "PUT" and "/artifacts/" in path and not path.split("?")[0].endswith(".tar")  # That of the code is no copy.
+            is_copy = method == "PUT" and "/artifacts/" in path and not path.split("?")[0].endswith(".tar")  # The tar archive is the code, which is uploaded.
             if is_copy and not killed and process:
                 killed.append(path)
                 process[0].send_signal(signal.SIGKILL)
@@ -114,6 +118,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertIn("url", self.outputs()["make.data"])
 
     def make_large(self, letter: str):
+        """Writes a pipeline with a step that makes an output of 70 MB, and one that reads it."""
         self.pipeline({f"make{letter}": {"command": f"head -c 70000000 /dev/zero | tr '\\0' {letter} > ${{outputs.data}}", "outputs": ["data"]},
                        f"use{letter}": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "inputs": {"data": f"make{letter}.data"}, "outputs": ["sum"]}})
 
@@ -144,7 +149,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
         self.assertEqual(self.artifact("useb.sum").split()[0], hashlib.sha256(b"b" * 70000000).hexdigest())
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
 
-    def test_what_a_killed_driver_had_not_removed_of_an_ended_step_is_removed_by_the_next(self):
+    def test_the_next_driver_removes_what_a_killed_driver_had_not_removed_of_an_ended_step(self):
         staged = lambda: [name for name in self.objects() if "/runs/" in name]
         for words in ("resume",), ("run", "pipeline.yaml"):
             with self.subTest(words[0]):

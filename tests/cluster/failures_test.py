@@ -1,4 +1,5 @@
-"""Messages of failures on a cluster, each provoked for real, word for word in tests/golden/cluster/NAME.txt (PIPE_ACCEPT=1 writes them)."""
+"""Messages of failures on a real cluster. The whole text of each is in tests/golden/cluster/NAME.txt (PIPE_ACCEPT=1 writes it), and a test for each failure is
+named after it."""
 
 import json
 import os
@@ -16,6 +17,7 @@ class Failures(ClusterTest):
         self.name = f"s{self.mark}"
 
     def step(self, command: str, resources: dict | None = None, kubernetes: dict | None = None, **more) -> None:
+        """Writes a pipeline with one step that has these settings. `more` has further keys of the step."""
         settings = {name: value for name, value in (("resources", resources), ("kubernetes", kubernetes)) if value}
         self.pipeline({self.name: {"command": command, "settings": settings, **more}})
 
@@ -23,15 +25,18 @@ class Failures(ClusterTest):
         return json.loads(kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "-o", "json"))["items"]
 
     def running_pod(self) -> str:
+        """Waits until a pod of the step runs, and returns its name."""
         def running():
             return [pod["metadata"]["name"] for pod in self.pods() if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
         return wait_until(running, "a pod that runs")[0]
 
     def run_beside(self, disturb, *words) -> str:
+        """Runs the pipeline, calls disturb() meanwhile, and returns the output."""
         return self.finish_beside(self.start("run", "pipeline.yaml", "-o", "kubernetes", *words), disturb).text
 
     def expect(self, name: str, text: str) -> None:
+        """Compares an output with the golden file of this name, after what differs between runs and machines has been replaced by words."""
         for pattern, word in ((self.name, "STEP"), (self.mark, "PIPELINE"), (r"pipe-STEP-?[a-z0-9-]+|pipe-s[0-9a-f]{12}[a-z0-9-]*", "POD"),
                               (r"\d{8}-\d{6}-[0-9a-z]{6}", "RUN"), (r"\b\d+(\.\d+)?(ms|s)\b|\b\d+m\d\ds\b", "TIME"), (str(self.folder), "FOLDER"),
                               (r"on node \S+", "on node NODE"), (r"\b\d+/\d+ nodes", "NODES"), (r"\d+ (node\(s\)|Insufficient|Preemption|No preemption)", r"N \1"),
@@ -45,7 +50,7 @@ class Failures(ClusterTest):
             if NAME != "kubernetes" and file.exists() and file.read_text() != text:
                 file = own
             file.write_text(text)
-        if own.exists():  # where newer servers have other words
+        if own.exists():  # Servers of another version have other words.
             file = own
         self.assertEqual(text, file.read_text())
         self.assertEqual(self.jobs(), [])
@@ -68,7 +73,7 @@ class FailuresTest(Failures):
 
     def test_deadline_of_the_job(self):
         self.step("echo begun; sleep 100", kubernetes={"active_deadline_seconds": 15})
-        # A controller of 1.20 forgets the deadline of a Job whose first status it could not write, and keeps those of later ones.
+        # A controller of 1.20 may forget the deadline of a Job if it could not write the Job's first status; so the test tries it a second time.
         told = self.pipe("run", "-o", "kubernetes").text
         self.expect("deadline", told if "failed" in told else self.pipe("run", "-o", "kubernetes", "--no-cache").text)
 

@@ -1,4 +1,4 @@
-"""The API server restarted, its connections cut, its history gone, its queue full, in the middle of a run: it completes, and nothing runs twice."""
+"""Faults of the API server during a run: restarts, cut connections, a compacted history, a full queue. The run completes, and no step runs twice."""
 
 import unittest
 
@@ -13,6 +13,7 @@ class FaultsTest(ClusterTest):
         self.write("count.sh", "for i in 1 2 3 4; do echo $1 $i; sleep 1; done; echo $1 > $2\n")
 
     def run_beside(self, disturb) -> None:
+        """Runs nine steps in three rows, calls disturb() once the second row has begun, and checks that each step has run once and has its whole log."""
         steps = {}
         for row in range(3):
             for lane in "abc":
@@ -31,7 +32,7 @@ class FaultsTest(ClusterTest):
         self.assertEqual(result.code, 0, result)
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         self.assertEqual({event["attempts"] for event in result.events("step_finished")}, {1}, result)
-        made = self.pods_made()  # A controller gives up a note of a pod that the server refuses too often, or that it is not there for.
+        made = self.pods_made()  # May lack pods: a controller gives up an event that the server refuses too often.
         self.assertEqual(set(made.values()), {1}, made)
         for name in steps:
             self.assertEqual([line for line in self.pipe("logs", "latest", name).out.splitlines() if name in line],
@@ -39,9 +40,10 @@ class FaultsTest(ClusterTest):
         self.assertEqual(self.jobs(), [])
 
     def answers(self) -> bool:
+        """Returns whether the API server is ready."""
         return test_bed("kubectl", "--kubeconfig", KUBECONFIG, "get", "--raw", "/readyz", check=False) == "ok"
 
-    def test_api_server_restarts_and_its_history_is_compacted_while_nobody_is_connected(self):
+    def test_a_run_completes_though_the_api_server_restarts_and_compacts_its_history(self):
         def disturb():
             test_bed("restart-api")
             wait_until(self.answers, "an answer of the API server")
@@ -51,7 +53,7 @@ class FaultsTest(ClusterTest):
 
         self.run_beside(disturb)
 
-    def test_server_that_is_too_busy_is_asked_again_later(self):
+    def test_requests_to_a_server_that_is_too_busy_are_repeated_later(self):
         self.addCleanup(test_bed, "restart-api")
 
         def disturb():

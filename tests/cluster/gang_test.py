@@ -1,4 +1,4 @@
-"""A step with nodes as the pods of a cluster: they are told one another's addresses, and nobody looks up a name."""
+"""A step with nodes as pods of a cluster. The driver gives the pods one another's addresses, so that no name has to be looked up."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from nodes_test import FAIL, NCCLRAS, PATH_WITH_BIN, WRITE
 from support import wait_until
 
 PYTHON = {"parent_image": "python:3.11-slim-bookworm"}
-# Meets the others, says where it is, and stays while this holds.
+# Connects to the other ranks, prints a line, and waits while a condition holds, which a test puts in the place of WHILE.
 STAY = WRITE + """
 print("here", os.environ["PIPE_RENDEZVOUS_ID"], flush=True)
 while WHILE:
@@ -54,7 +54,7 @@ class NodesTest(ClusterTest):
             self.assertIn(f"[{rank}] told to end", self.log())
         self.assertEqual(self.jobs(), [])
 
-    def test_a_pod_that_is_removed_ends_the_attempt_and_all_begin_again(self):
+    def test_after_the_removal_of_a_pod_all_ranks_begin_again_in_another_attempt(self):
         self.write_steps(STAY.replace("WHILE", "os.environ['PIPE_ATTEMPT'] == '1'"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
 
@@ -69,7 +69,7 @@ class NodesTest(ClusterTest):
         self.assertIn("1 of 0", self.log("show"))
         self.assertEqual(self.jobs(), [])
 
-    def test_the_ranks_of_a_killed_driver_go_on_and_are_joined(self):
+    def test_another_driver_joins_the_ranks_of_a_killed_one(self):
         self.write_steps(STAY.replace("WHILE", "not os.path.exists('/tmp/go')"), 2)
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
         wait_until(lambda: self.log().count("here") == 2, "both ranks")
@@ -83,13 +83,14 @@ class NodesTest(ClusterTest):
             self.release_pod("pod/" + pod)
         result = self.finish(resumed)
         self.assertEqual(result.code, 0, result)
-        self.assertEqual(sum(self.pods_made().values()), 3, "no pod was made again")  # two, and one that shows
+        self.assertEqual(sum(self.pods_made().values()), 3, "no pod was made again")  # Two pods of the step, and that of the step that prints.
         self.assertIn("1 of 0", self.log("show"))
         self.assertEqual(self.jobs(), [])
         self.assert_nothing_left()
 
-    def test_a_silent_rank_is_stalled_once_it_does_nothing(self):
-        """All compute in silence for longer than stalled_after, and then one of them stops: it is named, and NCCL is asked. A shell is beside it before."""
+    def test_a_silent_rank_counts_as_stalled_only_once_it_does_nothing(self):
+        """All ranks compute in silence for longer than stalled_after, and then rank 1 stops. The failure names it, and has what NCCL reports. While the ranks
+        compute, a shell runs beside one of them."""
         self.write("bin/ncclras", NCCLRAS).chmod(0o755)
         self.write_steps("""
 import os, time
@@ -98,7 +99,7 @@ end = time.monotonic() + 10
 nowhere = open("/dev/null", "wb")
 while os.environ["RANK"] != "1" or time.monotonic() < end:
     sum(range(100000))
-    nowhere.write(bytes(1 << 17))  # progress also on a machine so loaded that pods get a hundredth of a CPU
+    nowhere.write(bytes(1 << 17))  # This counts as progress even if a pod gets only a hundredth of a CPU.
     time.sleep(0.02)
 time.sleep(600)
 """, 3, code=["train.py", "bin"], stalled_after="4s", retry={"max_retries": 0, "stalled": True}, environment={"PATH": PATH_WITH_BIN})
@@ -134,9 +135,11 @@ time.sleep(600)
 @needs_cluster
 class RoomTest(_OwnNamespaceTest):
     def node(self) -> dict:
+        """Returns the first node that takes pods."""
         return next(node for node in json.loads(kubectl("get", "nodes", "-o", "json"))["items"] if not node["spec"].get("taints"))
 
     def gang(self, cpus: float, count: int, seconds: int, timeout: str = "600s"):
+        """Returns a step with `count` nodes of this many CPUs each, which runs for some seconds. `timeout` is its pod_startup_timeout."""
         return {"command": f"echo begins ${{node.rank}}; sleep {seconds}; echo ends", "nodes": count,
                 "settings": {"resources": {"cpu_count": cpus}, "kubernetes": {"pod_startup_timeout": timeout}}}
 
@@ -148,12 +151,12 @@ class RoomTest(_OwnNamespaceTest):
         self.assertIn("has 3 nodes, and all of the cluster's together take 2 at the same time", self.run_there(code=2, as_json=False).err)
 
     def check_a_gang_without_room(self):
-        """It holds one node for no longer than the time."""
+        """Fails unless the step, whose pods do not all have a node, gives back the node that one has after pod_startup_timeout."""
         wait_until(lambda: "all is given back" in self.output_of("train"), "giving back")
         self.assertRegex(self.output_of("train"), r"\[\d\] \[nodes\] rank \d of 2, on node \d, has no node 10 s after another pod of the step had one: all is given back")
 
     def test_a_gang_that_has_not_all_nodes_runs_once_there_is_room(self):
-        """A gang of two while another pod has half of the machine."""
+        """A gang is the pods of a step with nodes. Two of them do not fit while another pod has half of the machine."""
         cpus = float(self.node()["status"]["allocatable"]["cpu"])
         hold = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hold"}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [
             {"name": "hold", "image": "debian:bookworm-slim", "imagePullPolicy": "Never", "command": ["sleep", "1000"], "resources": {"requests": {"cpu": str(0.4 * cpus)}}}]}}

@@ -1,5 +1,5 @@
-"""A step with nodes in a queue is one Indexed Job: what gang_test says of a Job for each node holds for it, too. The bed's server, 1.20, has no such Jobs, so that a stand-in makes
-their pods; nodes, volumes, logs and streams are real."""
+"""A step with nodes in a queue is one Indexed Job. It passes the tests of gang_test.py, in which each node has a Job. The test bed's server, 1.20, has no
+Indexed Jobs: support_indexed_jobs.py makes their pods. Nodes, volumes, logs and streams are real."""
 
 import unittest
 
@@ -10,7 +10,7 @@ from support_indexed_jobs import IndexedJobs
 
 @needs_test_bed
 class IndexedJobsTest(gang_test.NodesTest):
-    test_ctrl_c_ends_all_pods = test_the_ranks_of_a_killed_driver_go_on_and_are_joined = None  # they take a minute each
+    test_ctrl_c_ends_all_pods = test_another_driver_joins_the_ranks_of_a_killed_one = None  # They take a minute each.
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-// Steps that go wrong on a real cluster, and what is left of them: nothing.
+// Failures of steps on a real cluster: their messages, and that no object is left of them.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +34,7 @@ class OnACluster : public testing::Test {
     builder.step.settings->docker.parent_image = "debian:bookworm-slim";
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
   }
+  /// Returns how many objects of a kind the test's steps have. @param kind plural, such as `jobs`
   std::size_t count(const std::string& group, const std::string& kind) {
     const auto path = client.path(group, kind) + "?labelSelector=" +
                       net::url_encode("pipe.state=" + orchestrators::owner_of(state));
@@ -57,7 +58,7 @@ class OnACluster : public testing::Test {
   std::unique_ptr<orchestrators::Orchestrator> orchestrator;
 };
 
-TEST_F(OnACluster, what_no_node_can_give_is_told_with_the_schedulers_words_while_it_waits) {
+TEST_F(OnACluster, waiting_step_that_no_node_can_take_logs_the_schedulers_words) {
   AttemptBuilder step(program({"true"}));
   step.step.settings->resources.gpu_count = 64;
   step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::graceful); };
@@ -69,7 +70,7 @@ TEST_F(OnACluster, what_no_node_can_give_is_told_with_the_schedulers_words_while
   EXPECT_EQ(count("batch/v1", "jobs"), 0u);
 }
 
-TEST_F(OnACluster, too_much_memory_is_told_with_the_limit) {
+TEST_F(OnACluster, failure_for_lack_of_memory_names_the_limit) {
   AttemptBuilder step(shell("head -c 300000000 /dev/zero | tail"));
   step.step.settings->resources.memory = Bytes{64} << 20;
   const auto result = run(step);
@@ -78,7 +79,7 @@ TEST_F(OnACluster, too_much_memory_is_told_with_the_limit) {
   EXPECT_THAT(result.failure->message, HasSubstr("its limit is 64 MiB"));
 }
 
-TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
+TEST_F(OnACluster, deletion_of_a_pod_is_an_infrastructure_failure) {
   AttemptBuilder step(shell("echo ready; sleep 1000"));
   step.log.on_write = [&](const Log&) {
     step.log.on_write = {};
@@ -91,7 +92,7 @@ TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
   EXPECT_THAT(result.failure->message, HasSubstr("was deleted by another user or program"));
 }
 
-TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
+TEST_F(OnACluster, attempt_that_another_driver_has_started_is_joined) {
   AttemptBuilder step(shell("echo x >> $PIPE_OUTPUT_COUNT; sleep 2; echo done"));
   step.output("count", "count");
   step.step.settings->docker.parent_image = "debian:bookworm-slim";
@@ -113,7 +114,7 @@ TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
   EXPECT_THAT(step.log.out, HasSubstr("done\n"));
 }
 
-TEST_F(OnACluster, secrets_go_with_their_job) {
+TEST_F(OnACluster, secrets_are_removed_with_their_job) {
   AttemptBuilder step(shell("test \"$TOKEN\" = hush && echo right"));
   step.secrets = {{"TOKEN", "hush"}};
   const auto result = run(step);
@@ -140,7 +141,7 @@ TEST_F(OnACluster, gpus_are_scheduled_by_number) {
   EXPECT_EQ(step.log.out, "tmpfs\n[]\n");
 }
 
-TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
+TEST_F(OnACluster, unknown_namespace_is_an_error_with_advice) {
   orchestrator = orchestrators::make_kubernetes_orchestrator(
       loop, {.root = root.path(),
              .state = state,
@@ -156,7 +157,7 @@ TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
   }
 }
 
-/// With a namespace of its own, which has a quota.
+/// A test in a namespace of its own, which has a quota.
 class WithAQuota : public OnACluster {
  protected:
   WithAQuota() {
@@ -173,6 +174,7 @@ class WithAQuota : public OnACluster {
   ~WithAQuota() override {
     run_task(loop, client.remove("clean up", "/api/v1/namespaces/" + name, "", std::nullopt));
   }
+  /// Waits until an object of the namespace has a field.
   void await(const std::string& path, const char* field) {
     for (json found; kubernetes_api::at(found, field).is_null();) try {
         found = run_task(loop, client.get("wait", "/api/v1/namespaces/" + name + path));
@@ -180,6 +182,7 @@ class WithAQuota : public OnACluster {
         ASSERT_EQ(error.status(), 404);
       }
   }
+  /// Gives the namespace a quota with these limits.
   void allow(const json& hard) {
     json quota;
     quota["metadata"]["name"] = "q";
@@ -194,6 +197,7 @@ class WithAQuota : public OnACluster {
     builder->step.settings->docker.parent_image = "debian:bookworm-slim";
     return builder;
   }
+  /// Runs a step, and decrements `running` at its end.
   async::Task<> run_one(AttemptBuilder& builder, int& running) {
     const auto result = co_await test::prepare_and_run(*orchestrator, builder, events);
     EXPECT_FALSE(result.failure) << result.failure->message;

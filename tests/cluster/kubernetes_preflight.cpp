@@ -1,5 +1,4 @@
-// Reasons of a real cluster against steps, reported before anything is made; and settings that
-// reach the pod.
+// Checks of steps against a real cluster before anything is made, and settings that reach the pod.
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -27,7 +26,9 @@ class BeforeARun : public testing::Test {
   ~BeforeARun() override {
     for (const auto& path : made) run_task(loop, client.remove("clean up", path, "", std::nullopt));
   }
-  /// An object of this test's own; its name.
+  /// Makes an object, which is removed when the test ends, and returns its name.
+  /// @param plural the kind as it stands in paths, such as `secrets`
+  /// @param more further members of the object
   std::string make(const std::string& kind, const std::string& plural, const std::string& name,
                    json more) {
     json object{{"apiVersion", "v1"},
@@ -39,7 +40,7 @@ class BeforeARun : public testing::Test {
     made.push_back(path + "/" + object["metadata"]["name"].get<std::string>());
     return object["metadata"]["name"];
   }
-  /// Returns all diagnostics with their notes.
+  /// Returns all diagnostics of `step` with their notes.
   std::string told() {
     std::string text;
     for (const auto& each : run_task(loop, orchestrators::kubernetes::check_steps(
@@ -71,21 +72,21 @@ class BeforeARun : public testing::Test {
   StepSpec step;
 };
 
-TEST_F(BeforeARun, step_that_a_cluster_takes_has_nothing_against_it) {
+TEST_F(BeforeARun, step_that_the_cluster_accepts_has_no_diagnostic) {
   EXPECT_THAT(told(), IsEmpty());
 }
 
 TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed) {
   const auto nodes = run_task(loop, client.get("list nodes", "/api/v1/nodes"));
-  unsigned most = 0;
+  unsigned max_gpus = 0;  // of a node
   for (const auto& node : kubernetes_api::list_at(nodes, "/items"))
     if (const auto& there = kubernetes_api::at(node, "/status/allocatable/nvidia.com~1gpu");
         there.is_string())
-      most = std::max(most, static_cast<unsigned>(std::stoul(there.get<std::string>())));
-  if (most == 0) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
-  step.settings->resources.gpu_count = 2 * most;
+      max_gpus = std::max(max_gpus, static_cast<unsigned>(std::stoul(there.get<std::string>())));
+  if (max_gpus == 0) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
+  step.settings->resources.gpu_count = 2 * max_gpus;
   const auto text = told();
-  const auto wanted = std::to_string(2 * most) + " nvidia.com/gpu";
+  const auto wanted = std::to_string(2 * max_gpus) + " nvidia.com/gpu";
   EXPECT_THAT(
       text,
       HasSubstr("step 'train': no node of the cluster can ever take it: it asks for " + wanted));
@@ -96,7 +97,7 @@ TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(BeforeARun, label_and_instance_type_that_no_node_has_are_told) {
+TEST_F(BeforeARun, label_and_instance_type_that_no_node_has_are_reported) {
   step.settings->kubernetes.node_selectors = {{"no-such-label", "x"}};
   EXPECT_THAT(told(), HasSubstr("no label no-such-label, which has to be x"));
   step.settings->kubernetes.node_selectors = {};
@@ -104,7 +105,7 @@ TEST_F(BeforeARun, label_and_instance_type_that_no_node_has_are_told) {
   EXPECT_THAT(told(), HasSubstr("label node.kubernetes.io/instance-type"));
 }
 
-TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_name) {
+TEST_F(BeforeARun, missing_objects_are_reported_together_with_similar_names) {
   const auto secret =
       make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
   step.settings->kubernetes.env = json::array({"TOKEN=secret/" + secret + "x/token"});
@@ -127,7 +128,7 @@ TEST_F(BeforeARun, objects_that_are_not_there_are_told_at_once_with_the_near_nam
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(BeforeARun, job_that_the_server_refuses_is_told_by_its_settings) {
+TEST_F(BeforeARun, the_settings_for_which_the_server_refuses_a_job_are_named) {
   const auto map = make("ConfigMap", "configmaps", "conf", {{"data", {{"mode", "fast"}}}});
   step.settings->kubernetes.volumes =
       json::array({"configmap/" + map + ":/etc/x", "configmap/" + map + ":/etc/x"});
@@ -142,7 +143,7 @@ TEST_F(BeforeARun, job_that_the_server_refuses_is_told_by_its_settings) {
   EXPECT_THAT(text, HasSubstr("the cluster does not take `kubernetes.tolerations`"));
 }
 
-TEST_F(BeforeARun, namespace_that_is_not_there_is_told_with_what_to_do) {
+TEST_F(BeforeARun, missing_namespace_is_an_error_with_advice) {
   kubernetes_api::Client other(
       loop, kubernetes_api::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
   try {
@@ -154,7 +155,7 @@ TEST_F(BeforeARun, namespace_that_is_not_there_is_told_with_what_to_do) {
   }
 }
 
-TEST_F(BeforeARun, what_the_cluster_keeps_reaches_the_step) {
+TEST_F(BeforeARun, secrets_and_config_maps_of_the_cluster_reach_the_step) {
   const auto secret =
       make("Secret", "secrets", "hugging-face", {{"stringData", {{"token", "hush"}}}});
   const auto map = make("ConfigMap", "configmaps", "conf", {{"data", {{"MODE", "fast"}}}});
@@ -177,7 +178,7 @@ TEST_F(BeforeARun, what_the_cluster_keeps_reaches_the_step) {
   EXPECT_THAT(builder.log.out, HasSubstr("fast fast 4321 box "));
 }
 
-TEST_F(BeforeARun, deadline_that_the_cluster_keeps_is_told_as_one) {
+TEST_F(BeforeARun, the_failure_by_a_deadline_of_the_job_names_the_deadline) {
   AttemptBuilder builder(program({"sleep", "1000"}));
   builder.step.settings->kubernetes.active_deadline_seconds = 2;
   const auto result = run(builder);
@@ -186,7 +187,7 @@ TEST_F(BeforeARun, deadline_that_the_cluster_keeps_is_told_as_one) {
   EXPECT_THAT(result.failure->message, HasSubstr("its Job has a deadline of 2.0s"));
 }
 
-TEST_F(BeforeARun, pod_that_no_node_takes_fails_after_the_time_that_is_set) {
+TEST_F(BeforeARun, pod_that_no_node_takes_fails_after_pod_startup_timeout) {
   AttemptBuilder builder(program({"true"}));
   builder.step.settings->resources.gpu_count = 1000;
   builder.step.settings->kubernetes.pod_startup_timeout = std::chrono::seconds(2);

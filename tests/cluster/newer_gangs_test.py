@@ -42,7 +42,7 @@ class Room(gang_test.RoomTest):
 
 
 class Queue:
-    """A queue `training` of a namespace, which lets this many pods go."""
+    """A queue `training` of Kueue in a namespace, which admits this many pods at the same time."""
 
     def __init__(self, test: unittest.TestCase, namespace: str, pods: int, topology: str = "", **more):
         self.name = test.mark
@@ -69,7 +69,7 @@ class Queue:
 
 @needs_cluster
 class Queued(gang_test.NodesTest):
-    """One Indexed Job of all nodes, which Kueue lets go."""
+    """A step with nodes is one Indexed Job, which Kueue admits."""
 
     def setUp(self):
         super().setUp()

@@ -1,4 +1,4 @@
-"""Servers of today (scripts/testbed/kubernetes-newer: 1.35, a kubelet with containerd): what the other tests of clusters say holds there, too, and what only such servers do."""
+"""Current servers (scripts/testbed/kubernetes-newer: 1.35, a kubelet with containerd): they pass the tests of other clusters, and tests of their own."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from support import Result  # noqa: E402
 
 def setUpModule():
     if not getattr(OnServersOfToday, "__unittest_skip__", False):
-        test_bed("load", "debian:bookworm-slim")  # this node has an image store of its own
+        test_bed("load", "debian:bookworm-slim")  # This node does not share the engine's images.
 
 
 class Failures(failures_test.FailuresTest):
@@ -81,11 +81,13 @@ EVERY_SETTING = {
 
 @needs_cluster
 class OnServersOfToday(NamespaceTest):
-    def write_step(self, command: str, of_the_machine: dict | None = None, **kubernetes) -> None:
-        settings = {"resources": of_the_machine or {}, "kubernetes": kubernetes}
+    def write_step(self, command: str, resources: dict | None = None, **kubernetes) -> None:
+        """Writes a pipeline with one step that has these settings and no retries."""
+        settings = {"resources": resources or {}, "kubernetes": kubernetes}
         self.pipeline({"train": {"command": command, "retry": {"max_infrastructure_retries": 0}, "settings": settings}})
 
     def run_there(self) -> tuple[str, ...]:
+        """Returns the words of a run in the test's namespace."""
         return "run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace
 
     def pods(self) -> list[dict]:
@@ -97,26 +99,26 @@ class OnServersOfToday(NamespaceTest):
     def run_beside(self, disturb) -> Result:
         return self.finish_beside(self.start(*self.run_there(), PIPE_LOG="warn"), disturb)
 
-    def test_it_is_one(self):
+    def test_the_server_is_a_current_one(self):
         server = json.loads(kubectl("version", "-o", "json"))["serverVersion"]
         self.assertGreaterEqual((int(server["major"]), int(server["minor"])), (1, 35), server)
 
-    def test_every_setting_is_one_that_the_server_takes_without_a_warning(self):
+    def test_the_server_accepts_every_setting_without_a_warning(self):
         keys = json.loads(self.pipe("schema").out)["properties"]["settings"]["properties"]["kubernetes"]["properties"]
-        self.assertEqual(set(EVERY_SETTING), set(keys), "what is new belongs here, too")
+        self.assertEqual(set(EVERY_SETTING), set(keys), "EVERY_SETTING lacks a new setting")
         self.write_step("true", {"gpu_count": 2, "memory": "128MiB", "shm_size": "64MiB", "cpu_count": 0.5}, **EVERY_SETTING)
         manifests = self.pipe("render", "pipeline.yaml", "-o", "kubernetes")
         self.assertEqual(manifests.code, 0, manifests)
         self.assert_taken_without_a_warning(manifests.out)
-        with self.assertRaisesRegex(AssertionError, "unknown field"):  # of the look itself
+        with self.assertRaisesRegex(AssertionError, "unknown field"):  # The check itself finds an error.
             self.assert_taken_without_a_warning(manifests.out.replace("activeDeadlineSeconds", "activeDeadlineSecond"))
 
-    def test_role_is_one_that_the_server_takes_without_a_warning(self):
+    def test_the_server_accepts_the_printed_role_without_a_warning(self):
         for subject in ("User:ann", "Group:ml", "ServiceAccount:trainer"):
             self.assert_taken_without_a_warning(self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", subject).out)
 
     def test_queue_of_a_newer_kueue_is_found(self):
-        """Stand-in: Kueue's own definition of a queue, in the only version that newer ones serve, and nobody who lets the Job go."""
+        """The test makes the definition of Kueue's queues in the only version that newer releases serve. There is no Kueue, so that the Job waits for ever."""
         any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                       "metadata": {"name": "localqueues.kueue.x-k8s.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test's"}},
@@ -151,7 +153,7 @@ class OnServersOfToday(NamespaceTest):
         wait_until(lambda: not self.pods(), "the end of the pod")
         self.assertEqual(self.in_namespace("get", "jobs,secrets", "-o", "name"), "")
 
-    def test_pod_that_fills_its_disk_is_evicted_by_its_kubelet_and_told_in_its_words(self):
+    def test_the_failure_of_a_pod_that_fills_its_disk_has_the_words_of_its_kubelet(self):
         self.write_step("echo begun; head -c 60000000 /dev/zero > /var/tmp/x; sleep 1000", resources={"limits": {"ephemeral-storage": "10Mi"}},
                         container_security_context={"runAsUser": 0})
         result = self.pipe(*self.run_there())
@@ -159,7 +161,7 @@ class OnServersOfToday(NamespaceTest):
         self.assertRegex(result.text, r"the pod \S+ on node node1 was evicted by its node: .*ephemeral")
         self.assertIn("a step that says what it needs under `resources`", result.text)
 
-    def test_pod_that_is_drained_says_so(self):
+    def test_the_failure_of_a_pod_that_is_evicted_says_that_its_node_may_be_drained(self):
         self.write_step("echo begun; sleep 1000")
 
         def disturb():
@@ -172,8 +174,8 @@ class OnServersOfToday(NamespaceTest):
         self.assertEqual(result.code, 1, result)
         self.assertRegex(result.text, r"the pod \S+ on node node1 was evicted, as when a node is drained")
 
-    def test_log_that_the_node_throws_away_before_it_is_read_comes_whole_and_once(self):
-        """A kubelet serves the newest of a log's files only, and reading it again finds no more than that."""
+    def test_a_log_that_its_node_removes_before_it_is_read_is_whole_and_has_each_line_once(self):
+        """A kubelet serves only the newest of a log's files; older lines cannot be read from it a second time."""
         rounds, lines = 7, 400_000
         test_bed("restart-kubelet", "0", "containerLogMaxSize: 1Mi", "containerLogMaxFiles: 2", "containerLogMonitorInterval: 3s")
         self.addCleanup(test_bed, "restart-kubelet", "0")
@@ -189,13 +191,13 @@ class OnServersOfToday(NamespaceTest):
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.pipe("logs", "latest", "train").out, "".join(f"{i}\n" for i in range(rounds * lines)))
 
-    def test_log_of_a_pod_that_was_removed_before_it_was_read_comes_whole(self):
+    def test_the_log_of_a_pod_that_was_removed_before_it_was_read_is_whole(self):
         self.write_step("seq 1000000; until [ -e $HOME/go ]; do sleep 0.1; done; seq 1000001 2000000; sleep 1000")
 
         def disturb():
             pod = self.running_pod()["metadata"]["name"]
             wait_until(lambda: next(self.state.rglob(".pipe-log"), None) and next(self.state.rglob(".pipe-log")).stat().st_size > 10_000_000, "the first half")
-            test_bed("stop-kubelet")  # nobody reads the log any more
+            test_bed("stop-kubelet")  # Without a kubelet, nobody can read the log.
             self.addCleanup(test_bed, "restart-kubelet", "0")
             kept = next(self.state.rglob(".pipe-log"))
             (kept.parent / "go").write_text("")
@@ -206,7 +208,7 @@ class OnServersOfToday(NamespaceTest):
         self.assertEqual(result.code, 1, result)
         self.assertEqual([line for line in self.pipe("logs", "latest", "train").out.splitlines() if line.isdigit()], [str(i) for i in range(1, 2_000_001)])
 
-    def test_what_the_server_warns_of_is_shown_once(self):
+    def test_a_warning_of_the_server_is_shown_once(self):
         kubectl("label", "namespace", self.namespace, "pod-security.kubernetes.io/warn=restricted")
         self.pipeline({name: {"command": "true", "cache": False} for name in ("one", "two")})
         result = self.pipe(*self.run_there())

@@ -1,4 +1,4 @@
-"""Messages of failures of nodes, as in failures_test.py; these disturb the whole cluster."""
+"""Messages of failures of nodes, in golden files as in failures_test.py. These tests disturb the whole cluster."""
 
 import json
 import unittest
@@ -16,11 +16,12 @@ class NodeTest(Failures):
 
     @staticmethod
     def is_well() -> bool:
+        """Returns whether node1 is ready and takes pods."""
         node = json.loads(kubectl("get", "node", "node1", "-o", "json"))
         return not node["spec"].get("taints") and any(said["type"] == "Ready" and said["status"] == "True" for said in node["status"]["conditions"])
 
     def expect_but_for_the_wait(self, name: str, told: str) -> None:
-        """The node may be back too soon for a word about it, and a busy machine may lose it for a moment."""
+        """Compares as expect() does, without lines about waiting for a node: whether there are any depends on the machine's load."""
         self.expect(name, "".join(line for line in told.splitlines(keepends=True) if "no node takes it" not in line))
 
     def test_evicted_by_a_taint(self):
@@ -56,9 +57,11 @@ class NodeTest(Failures):
     def test_node_that_stays_away(self):
         away = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3} for key in ("unreachable", "not-ready")]
         self.step("echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 1000; fi", kubernetes={"tolerations": away})
-        test_bed("hollow", "1")  # a cluster whose nodes are all away gives none up: it takes itself for the one that is cut off
+        # A second node, a stand-in, stays ready: if all nodes are away, the controllers assume that they themselves are cut off, and give up no node.
+        test_bed("hollow", "1")
         self.addCleanup(test_bed, "unhollow")
-        test_bed("restart-controllers")  # those of 1.20 stay for ever at a lost node that has been deleted since, such as other tests' stand-ins, and come to no other
+        # Controllers of 1.20 wait for ever for a lost node that has been deleted since, such as another test's stand-in, and then handle no other node.
+        test_bed("restart-controllers")
 
         def disturb():
             self.running_pod()
@@ -79,7 +82,7 @@ class NodeTest(Failures):
 
         self.assertIn("failed: was stopped: it ran longer than its timeout of 15", self.run_beside(disturb))
 
-    def test_kubelet_that_restarts_is_no_failure(self):
+    def test_a_kubelet_that_restarts_does_not_fail_the_step(self):
         self.step("echo begun; sleep 8; echo ended")
 
         def disturb():
@@ -88,7 +91,7 @@ class NodeTest(Failures):
 
         self.expect("kubelet_restarted", self.run_beside(disturb))
 
-    def test_log_that_its_node_throws_away_before_it_was_read_comes_whole_and_once(self):
+    def test_a_log_that_its_node_removes_before_it_was_read_is_whole_and_has_each_line_once(self):
         lines = 300_000
         self.step(f"seq {lines}; until [ -e $HOME/go ]; do sleep 0.1; done; seq {lines + 1} {2 * lines}; until [ -e $HOME/end ]; do sleep 0.1; done; echo ended")
 
@@ -97,7 +100,7 @@ class NodeTest(Failures):
             kept = wait_until(lambda: next(self.state.rglob(".pipe-log"), None), "what the agent keeps")
             wait_until(lambda: b" 300000\n" in kept.read_bytes()[-30:], "the first half")
             self.addCleanup(test_bed, "restart-kubelet", "0")
-            test_bed("stop-kubelet")  # nobody reads any more
+            test_bed("stop-kubelet")  # Without a kubelet, nobody can read the log.
             (kept.parent / "go").touch()
             wait_until(lambda: b" 600000\n" in kept.read_bytes()[-30:], "the second half")
             test_bed("forget-log", pod)

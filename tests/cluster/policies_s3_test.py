@@ -1,4 +1,5 @@
-"""What a step may do without, how often and beside whom it runs, what it takes per instance and where its results go, all in one pipeline, through a bucket."""
+"""Policies of steps (allowed failures, retries, limits, ages of results, answers, published and temporary outputs) in one pipeline on a cluster, through a
+bucket."""
 
 import json
 import unittest
@@ -15,16 +16,16 @@ cat ${{inputs.reads}} > ${{outputs.bam}}
 echo lane ${{params.lane}} > ${{outputs.stats}}"""
 
 
-def most_at_once(logs: list[str]) -> int:
-    """How many of the programs ran at a time, by what they printed at their begins and ends."""
+def max_at_once(logs: list[str]) -> int:
+    """Returns how many of the programs ran at the same time at most, by the times that they have printed."""
     changes = []
     for log in logs:
         changes += [(int(line.split()[1]), 1 if line.startswith("begin") else -1) for line in log.splitlines() if line.startswith(("begin ", "end "))]
-    running = most = 0
+    running = max_running = 0
     for _, change in sorted(changes):
         running += change
-        most = max(most, running)
-    return most
+        max_running = max(max_running, running)
+    return max_running
 
 
 @needs_cluster
@@ -49,6 +50,7 @@ class PoliciesTest(S3Bucket, ClusterTest):
         }
 
     def events_until_asked(self, process) -> list[dict]:
+        """Returns the events of a run until it waits for an answer."""
         events = []
         for line in process.stdout:
             events.append(json.loads(line))
@@ -57,7 +59,7 @@ class PoliciesTest(S3Bucket, ClusterTest):
         return self.fail(f"it has not asked: {events}")
 
     def finish_with(self, process, answer: str, code: int) -> dict[str, dict]:
-        """Answers what the run asks. Returns how its steps have ended."""
+        """Answers the run's question, and returns the event of each step's end. `code` is the expected exit code."""
         events = self.events_until_asked(process)
         self.assertEqual(self.pipe("answer", "latest", "deploy", answer).code, 0)
         ended = self.finish(process, timeout=600)
@@ -70,7 +72,7 @@ class PoliciesTest(S3Bucket, ClusterTest):
     def log(self, step: str) -> str:
         return self.pipe("logs", "latest", step).out
 
-    def test_they_hold_in_pods_together(self):
+    def test_all_policies_hold_together_in_pods(self):
         for sample in "abc":
             self.write(f"data/{sample}.txt", f"reads of {sample}\n")
         self.write("samples.csv", "sample,lane\na,01\nb,2\nc,3\n")
@@ -105,8 +107,8 @@ class PoliciesTest(S3Bucket, ClusterTest):
         self.assertEqual(sorted(file.name for file in (self.folder / "results").rglob("*")), ["a", "all.txt", "b", "stats.txt", "stats.txt"])
         self.assertEqual(self.result("all.txt"), "reads of a\nreads of b\n")
         self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
-        self.assertLessEqual(most_at_once([self.log(name) for name in (A, B, C)]), 2)
-        self.assertEqual(most_at_once([self.log("one"), self.log("two")]), 1)
+        self.assertLessEqual(max_at_once([self.log(name) for name in (A, B, C)]), 2)
+        self.assertEqual(max_at_once([self.log("one"), self.log("two")]), 1)
         self.assertEqual(self.plan()["one"]["action"], "reuse")
         self.pipeline(self.steps(max_age="1s"))
         plan = self.plan()

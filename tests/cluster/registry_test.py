@@ -1,7 +1,7 @@
-"""Images through a real registry with TLS and a login: pushed from here, fetched by the cluster by digest, with the credentials that the cluster has been given.
+"""Images through a real registry with TLS and a login: `pipe` pushes them, and the cluster pulls them by digest with its own credentials.
 
-The nodes of the test bed share this machine's engine. So a step is held back until its image has been pushed and the engine has forgotten it: only the registry
-has it then, as on any other cluster.
+The nodes of the test bed share this machine's engine. So a step is held back until its image has been pushed and removed from the engine. Then only the
+registry has the image, as with any other cluster.
 """
 
 import json
@@ -50,6 +50,7 @@ class RegistryTest(PipeTest):
         self.kubectl("patch", "serviceaccount", "default", "-p", '{"imagePullSecrets": [{"name": "registry"}]}')
 
     def images_here(self) -> list[str]:
+        """Returns the names of this test's images on the engine."""
         images = json.loads(subprocess.run(["curl", "-fsS", "--unix-socket", "/var/run/docker.sock", "http://d/images/json"], check=True,
                                            stdout=subprocess.PIPE).stdout)
         names = [name for image in images for key in ("RepoTags", "RepoDigests") for name in image[key] or []]
@@ -63,11 +64,11 @@ class RegistryTest(PipeTest):
         return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
 
     def assert_pods_are_sent_away(self):
-        """Pods are gone or being deleted; the kubelet decides when."""
+        """Fails unless all pods are gone or being deleted; the kubelet decides when they are gone."""
         self.assertEqual([pod["metadata"]["name"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]], [])
 
     def start_held_back(self, repository: str = "") -> subprocess.Popen:
-        """A run whose one step waits for a node with a label that none has, until the engine has forgotten its image."""
+        """Starts a run whose step asks for a node with a label. Once its image is removed from the engine, node1 gets the label. Returns the process."""
         self.repository = repository or self.repository
         self.write("pipeline.yaml", json.dumps({
             "name": "e2e",
@@ -82,7 +83,7 @@ class RegistryTest(PipeTest):
         self.addCleanup(self.kubectl, "label", "node", "node1", f"test-{self.mark}-")
         return process
 
-    def test_cluster_fetches_by_digest_what_only_the_registry_has(self):
+    def test_the_cluster_pulls_by_digest_an_image_that_only_the_registry_has(self):
         self.use_pull_secret()
         process = self.start_held_back()
         spec = self.pods()[0]["spec"]
@@ -121,7 +122,7 @@ class RegistryTest(PipeTest):
         wait_until(lambda: json.loads(self.pipe("show", "--output", "json").out)["status"] == "succeeded", "the run's end")
         self.assertEqual(self.artifact("train.model"), self.mark + "\n")
 
-    def test_registry_that_the_nodes_may_not_read_is_told_while_the_step_waits(self):
+    def test_a_waiting_step_says_that_the_nodes_may_not_read_the_registry(self):
         process = self.start_held_back()
         waiting = "[kubernetes] waiting: the image cannot be fetched ("
         seen = []
@@ -136,7 +137,7 @@ class RegistryTest(PipeTest):
         self.finish(process)
         self.assert_pods_are_sent_away()
 
-    def test_image_that_only_this_machine_had_is_told_with_what_to_do(self):
+    def test_the_failure_for_an_image_without_a_registry_advises_target_repository(self):
         process = self.start_held_back(repository=f"pipe-e2e-{self.mark}")
         result = self.finish(process)
         self.assertEqual(result.code, 1, result)

@@ -1,4 +1,4 @@
-"""Drivers that are killed at any moment: the run goes on, and nothing runs twice. KILLS says how often (default: 8)."""
+"""Drivers (`pipe run`) that are killed at any moment: a resumed run continues, and no step runs twice. KILLS is the number of kills (default: 8)."""
 
 import os
 import random
@@ -15,10 +15,10 @@ KILLS = int(os.environ.get("KILLS", "8"))
 @needs_cluster
 class ResumeTest(ClusterTest):
     def write_pipeline(self):
-        # Names carry the mark, so that the Jobs do.
+        # The names of steps have the test's mark, so that those of their Jobs have it, by which pods_made() finds them.
         step = {"command": "sleep ${params.s}; cat /etc/hostname > ${outputs.pod}", "parameters": {"s": 0.5}, "outputs": ["pod"]}
         steps = {}
-        for row in range(4 + KILLS // 3):  # so that it goes on for as long as drivers are killed
+        for row in range(4 + KILLS // 3):  # Enough steps that the run lasts until all drivers have been killed.
             for lane in "ab":
                 before = {} if row == 0 else {"inputs": {"before": f"{self.mark}{lane}{row - 1}.pod"}}
                 steps[f"{self.mark}{lane}{row}"] = {**step, **before, "cache": row % 2 == 0}
@@ -52,7 +52,7 @@ class ResumeTest(ClusterTest):
         self.assertEqual(len(self.pipe("runs").out.splitlines()), 2, "a heading and one run")
         self.assert_nothing_left()
 
-    def test_one_that_has_ended_or_goes_on_is_not_resumed(self):
+    def test_a_run_that_has_ended_is_not_resumed(self):
         self.pipeline({"x": {"command": ["true"]}})
         self.assertIn("there is no state folder", self.pipe("resume").text)
         self.run_pipe()

@@ -1,4 +1,4 @@
-"""Artifacts through S3: pods that see no file of this machine, and a real server of it (scripts/testbed/s3: rclone), over TLS."""
+"""Artifacts through S3: the pods see no files of this machine, and a real server (scripts/testbed/s3: rclone) is reached over TLS."""
 
 import collections
 import hashlib
@@ -22,7 +22,7 @@ class S3Test(S3Bucket, ClusterTest):
                 self.assertNotIn(S3["SECRET_KEY"].encode(), file.read_bytes(), file)
                 self.assertNotIn(b"X-Amz-Signature", file.read_bytes(), file)
 
-    def test_files_pass_from_step_to_step(self):
+    def test_outputs_are_inputs_of_other_steps(self):
         make = ("mkdir -p ${outputs.many}/deep; for i in 1 2 3; do echo $i > ${outputs.many}/deep/$i; done; ln -s deep/1 ${outputs.many}/link; : > ${outputs.none};"
                 "printf '#!/bin/sh\\necho ran\\n' > ${outputs.tool}; chmod +x ${outputs.tool}; cat helper.txt > ${outputs.code}")
         self.write("helper.txt", "from the code\n")
@@ -44,11 +44,11 @@ class S3Test(S3Bucket, ClusterTest):
             self.assertRegex(line, r"kubernetes\.io~empty-dir/| /pipe/collect ro,.* tmpfs ", "nothing else is mounted")
         self.assertNotIn(S3["ACCESS_KEY"], self.artifact("end.seen"))
         self.assertTrue(self.objects())
-        self.assertEqual([name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))], [], "what is an attempt's alone is gone")
+        self.assertEqual([name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))], [], "objects of attempts are removed")
         self.assert_no_secret_is_kept()
         self.assert_nothing_left()
 
-    def test_what_is_large_goes_in_parts_and_only_once(self):
+    def test_large_outputs_are_uploaded_in_parts_and_only_once(self):
         self.pipeline({"big": {"command": "head -c 50000000 /dev/urandom > ${outputs.data}; sha256sum < ${outputs.data}", "outputs": ["data"]},
                        "here": {"orchestrator": "local", "command": "head -c 40000000 /dev/urandom > ${outputs.data}", "outputs": ["data"]},
                        **{f"sum-{name}": {"command": "cat ${inputs.a} ${inputs.b} | wc -c > ${outputs.n}", "inputs": {"a": "big.data", "b": "here.data"},
@@ -59,7 +59,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.run_pipe()
         self.assertEqual(self.artifact("sum-x.n").strip(), "90000000")
         self.assertEqual(self.artifact("sum-y.n").strip(), "90000000")
-        # Of what was served: a part whose connection broke on a busy machine is sent again.
+        # Only answered requests count, because a part is sent again if its connection breaks, as on a busy machine.
         parts = [line for line in between.served if line.startswith("PUT") and "/outputs/data" in line]
         self.assertEqual(len(parts), 6, "of 8 MiB, from the pod")
         writes = [line for line in between.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
@@ -84,7 +84,7 @@ class S3Test(S3Bucket, ClusterTest):
         digest = hashlib.sha256(bytes(size) + f"{self.mark}\n".encode()).hexdigest()
 
         def downloads_of(name: str) -> int:
-            """Of the data, which is made on this machine, by the pod of a step that reads it."""
+            """Runs a step that reads data of this machine, and returns how many requests its pod has sent for the data."""
             between.served.clear()
             self.pipeline({"here": {"orchestrator": "local", "command": f"head -c {size} /dev/zero > ${{outputs.data}}; echo {self.mark} >> ${{outputs.data}}", "outputs": ["data"]},
                            name: {"command": f"sha256sum < ${{inputs.data}}; : {name}", "inputs": {"data": "here.data"}}})
@@ -101,9 +101,9 @@ class S3Test(S3Bucket, ClusterTest):
         with (cache / digest).open("r+b") as file:
             file.seek(size // 2)
             file.write(b"x")
-        self.assertGreater(downloads_of("third"), 0, "what was damaged at rest is downloaded again")
+        self.assertGreater(downloads_of("third"), 0, "a damaged file of the cache is downloaded again")
 
-    def test_digits_come_out_as_they_do_in_containers_of_this_machine(self):
+    def test_digits_has_the_results_of_containers_of_this_machine(self):
         shutil.copytree(ROOT / "examples/digits", self.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".pipe", "profiles.yaml"))
         result = self.run_pipe("--no-cache")
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
@@ -116,6 +116,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(self.artifact("evaluate.metrics"), metrics)
 
     def chain(self, length: int = 4) -> dict:
+        """Writes a pipeline whose steps each add a line to the output of the step before, and returns the steps."""
         steps = {}
         for i in range(length):
             before = {"inputs": {"before": f"{self.mark}{i - 1}.text"}} if i else {}
@@ -123,7 +124,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.pipeline(steps)
         return steps
 
-    def test_a_server_that_answers_busy_or_cuts_connections_is_asked_again(self):
+    def test_requests_are_repeated_if_the_server_is_busy_or_cuts_connections(self):
         count = 0
 
         def trouble(method, path):
@@ -141,7 +142,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(set(self.pods_made().values()), {1}, "nothing has run twice")
         self.assertEqual(len(self.pods_made()), len(steps))
 
-    def test_the_server_killed_and_started_again_in_the_middle(self):
+    def test_a_run_completes_though_the_server_is_killed_and_started_again(self):
         self.chain(6)
         process = self.start("run", "pipeline.yaml", "--output", "json")
 
@@ -155,7 +156,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(self.artifact(f"{self.mark}5.text"), "0\n1\n2\n3\n4\n5\n")
         self.assertEqual(set(self.pods_made().values()), {1}, "nothing has run twice")
 
-    def test_a_driver_that_is_killed_finds_what_its_pods_have_made(self):
+    def test_a_resumed_run_finds_what_the_pods_of_a_killed_driver_have_made(self):
         self.pipeline({f"{self.mark}x": {"command": "sleep 3; cat /etc/hostname > ${outputs.pod}", "outputs": ["pod"]}})
         process = self.start("run", "pipeline.yaml", "--output", "json")
         wait_until(lambda: self.jobs(), "a Job")
@@ -167,7 +168,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(set(self.pods_made().values()), {1})
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
 
-    def test_a_step_that_fails_leaves_its_reason_and_nothing_else(self):
+    def test_a_failed_step_has_its_reason_and_leaves_no_objects(self):
         self.pipeline({"bad": {"command": "echo x > ${outputs.y}; echo '{\"type\": \"Oops\", \"message\": \"no luck\"}' > $PIPE_FAILURE_FILE; exit 3", "outputs": ["y"]},
                        "odd": {"command": "ln -s /etc/passwd ${outputs.y}", "outputs": ["y"]},
                        "lazy": {"command": "true", "outputs": ["y"]}}, execution_mode="continue_on_failure")
@@ -177,7 +178,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertIn("did not write its output 'y'", result.failure("lazy")["message"])
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
 
-    def test_what_is_wrong_with_the_store_is_said_before_anything_is_built(self):
+    def test_errors_of_the_store_are_reported_before_anything_is_built(self):
         self.pipeline({"x": {"command": ["true"]}}, {"parent_image": "debian:bookworm-slim", "environment": {"MARK": self.mark}})
 
         def refusal(**env):
@@ -201,7 +202,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.profile(endpoint="https://10.213.68.2:1")
         self.assertIn("check `endpoint` under `artifact_store`, the address of the server", refusal())
 
-    def test_pods_that_do_not_reach_the_store_say_so(self):
+    def test_the_failure_of_a_pod_that_does_not_reach_the_store_says_so(self):
         self.profile(pod_endpoint="http://no-such-host.invalid:9000")
         self.pipeline({"x": {"command": ["true"], "retry": {"max_infrastructure_retries": 0}}})
         result = self.run_pipe(code=1)

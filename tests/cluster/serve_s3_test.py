@@ -1,4 +1,4 @@
-"""`pipe serve --bucket`: runs that drivers in a cluster save to a bucket, on the page of somebody who has neither begun them nor reaches the cluster."""
+"""`pipe serve --bucket` shows runs that drivers in a cluster save to a bucket, to a user who has not started them and cannot reach the cluster."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ from support_browser import BROWSER, Browser  # noqa: E402
 @needs_s3
 class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
     def serve(self) -> str:
-        """Reads as another user: with the profile, but without a state folder or a kubeconfig."""
+        """Starts the server as another user, who has the profile, but neither a state folder nor a kubeconfig. Returns its address with the token."""
         self.elsewhere = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         (self.elsewhere / "profiles.yaml").write_text((self.folder / "profiles.yaml").read_text())
         folder, self.folder = self.folder, self.elsewhere
@@ -32,6 +32,7 @@ class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
         return address
 
     def ask(self, address: str, path: str) -> dict:
+        """Returns the JSON at a path of the server."""
         parts = urllib.parse.urlsplit(address)
         connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=30)
         connection.request("GET", path, headers={"Authorization": "Bearer " + urllib.parse.parse_qs(parts.query)["token"][0]})
@@ -69,7 +70,7 @@ class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
         self.wait_for("succeeded")
         self.assert_nothing_in_the_cluster()
 
-    def test_what_is_no_bucket_is_an_error(self):
+    def test_a_profile_without_a_bucket_and_an_unknown_one_are_errors(self):
         self.assertEqual(self.pipe("serve", "--bucket", "labb").code, 2)
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "local"}}))
         without = self.pipe("serve", "--bucket", "lab")

@@ -1,4 +1,4 @@
-"""Services of a step in its pod: reached by their names, ready before it starts, and ended with it even if nobody watches."""
+"""Services of a step in its pod: the step reaches them by their names, they are ready before it starts, and they end with it even without a driver."""
 
 import json
 import os
@@ -27,6 +27,7 @@ END_IT = ["python3", "-c", "import time, urllib.request\ntry: urllib.request.url
 
 
 def web(**more) -> dict:
+    """Returns a service that is an HTTP server. `more` replaces keys of the service."""
     return {"image": PARENT, "command": ["python3", "-u", "-m", "http.server", "8000"], "ready": {"port": 8000, "http": "/"}, **more}
 
 
@@ -47,7 +48,7 @@ class Reached:
         self.assertIn("trained\nknown", self.log("ask"))
         self.assertIn("[web] serves", self.log("ask"))
         self.assertEqual(self.jobs(), [])
-        self.assertNotIn("Traceback", self.log("ask"), "whoever asks whether it is ready reads the answer")
+        self.assertNotIn("Traceback", self.log("ask"), "the check whether the service is ready reads the whole answer")
         self.assertEqual(self.run_pipe(TOKEN="hush").steps()["ask"], "cached")
 
 

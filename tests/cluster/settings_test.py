@@ -1,4 +1,4 @@
-"""Settings of steps on a real cluster: what is wrong with them is said before anything is built, and what is right reaches the pod."""
+"""Settings of steps on a real cluster: errors in them are reported before anything is built, and the settings reach the pod."""
 
 import json
 import signal
@@ -12,7 +12,7 @@ from support import Result, wait_until
 class OwnNamespaceTest(NamespaceTest):
     def setUp(self):
         super().setUp()
-        self.in_namespace("create", "serviceaccount", "default", check=False)  # its controller takes a moment
+        self.in_namespace("create", "serviceaccount", "default", check=False)  # A controller makes it as well, but only after a moment.
 
     def apply(self, *objects: dict):
         self.in_namespace("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
@@ -21,6 +21,7 @@ class OwnNamespaceTest(NamespaceTest):
         self.write("pipeline.yaml", json.dumps({"name": "e2e", "settings": {"docker": {"parent_image": "debian:bookworm-slim"}}, "steps": steps}, indent=2))
 
     def run_there(self, *words, code: int = 0, as_json: bool = True, **env) -> Result:
+        """Runs the pipeline in the test's namespace. `code` is the expected exit code."""
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, *(("--output", "json") if as_json else ()), *words, **env)
         self.assertEqual(result.code, code, result)
         return result
@@ -35,6 +36,7 @@ class OwnNamespaceTest(NamespaceTest):
 
 class PreflightTest(OwnNamespaceTest):
     def refusal(self, steps: dict) -> str:
+        """Returns the error for these steps, for which nothing is built or made."""
         self.write_steps(steps)
         result = self.run_there(code=2)
         self.assert_nothing_was_made(result)
@@ -52,7 +54,7 @@ class PreflightTest(OwnNamespaceTest):
             self.assertIn(f"{count} of {2 * max(gpus.values())} nvidia.com/gpu", told)
         self.assertRegex(told, r"pipeline.yaml:\d+:\d+: error")
 
-    def test_all_that_is_missing_is_told_at_once_and_by_its_near_name(self):
+    def test_all_missing_objects_are_reported_together_with_similar_names(self):
         self.in_namespace("create", "secret", "generic", "hugging-face", "--from-literal=token=hush")
         told = self.refusal({"train": {"command": ["true"], "settings": {"kubernetes": {
             "env": ["HF_TOKEN=secret/huging-face/token"], "volumes": ["pvc/datasets:/data"], "service_account_name": "trainer",
@@ -65,7 +67,7 @@ class PreflightTest(OwnNamespaceTest):
         self.assertIn("Kueue" if "kueue" not in kubectl("api-versions") else "LocalQueue", told)
         self.assertNotIn("hush", told)
 
-    def test_job_that_the_cluster_refuses_is_told_by_the_setting(self):
+    def test_the_settings_for_which_the_cluster_refuses_a_job_are_named(self):
         self.in_namespace("create", "configmap", "conf")
         told = self.refusal({"train": {"command": ["true"], "settings": {"kubernetes": {
             "volumes": ["configmap/conf:/etc/x", "configmap/conf:/etc/x"], "tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}}}})
@@ -73,7 +75,7 @@ class PreflightTest(OwnNamespaceTest):
         self.assertIn("must be unique", told)
         self.assertIn("the cluster does not take `kubernetes.tolerations`", told)
 
-    def test_right_of_a_role_is_enough_and_what_it_does_not_show_is_no_error(self):
+    def test_the_rights_of_the_printed_role_are_enough_for_a_run(self):
         role = self.pipe("kubernetes", "rbac", "--namespace", self.namespace, "--subject", "User:ann").out
         self.in_namespace("apply", "-f", "-", input=role)
         self.in_namespace("create", "configmap", "conf", "--from-literal=mode=fast")
@@ -90,7 +92,7 @@ class PreflightTest(OwnNamespaceTest):
 
 
 class HonouredTest(OwnNamespaceTest):
-    def test_what_the_cluster_keeps_reaches_the_step(self):
+    def test_secrets_config_maps_and_settings_reach_the_step(self):
         self.in_namespace("create", "secret", "generic", "hugging-face", "--from-literal=token=hush")
         self.in_namespace("create", "secret", "generic", "database", "--from-literal=DB_HOST=db.example.org")
         self.in_namespace("create", "configmap", "conf", "--from-literal=mode=fast")
@@ -111,7 +113,7 @@ class HonouredTest(OwnNamespaceTest):
         self.assertIn("4321", lines)
         self.assertIn("1", lines)
 
-    def test_claim_is_written_to(self):
+    def test_a_step_can_write_to_a_claim(self):
         folder = self.folder / "volume"
         folder.mkdir()
         capacity = {"storage": "1Mi"}
@@ -126,13 +128,13 @@ class HonouredTest(OwnNamespaceTest):
         self.run_there()
         self.assertEqual((folder / "x").read_text(), "kept\n")
 
-    def test_deadline_of_the_cluster_ends_the_step_and_is_told(self):
+    def test_the_failure_by_a_deadline_of_the_job_names_the_deadline(self):
         self.write_steps({"wait": {"command": ["sleep", "1000"], "settings": {"kubernetes": {"active_deadline_seconds": 2}}}})
         failure = self.run_there(code=1).failure("wait")
         self.assertEqual(failure["kind"], "timed_out", failure)
         self.assertIn("its Job has a deadline of 2.0s", failure["message"])
 
-    def test_pod_that_no_node_takes_fails_after_the_time_that_is_set(self):
+    def test_pod_that_no_node_takes_fails_after_pod_startup_timeout(self):
         self.write_steps({"train": {"command": ["true"], "settings": {"resources": {"gpu_count": 1000},
                                                                        "kubernetes": {"autoscaling": True, "pod_startup_timeout": "8s"}}}})
         failure = self.run_there(code=1).failure("train")
@@ -159,7 +161,7 @@ class HonouredTest(OwnNamespaceTest):
         self.assertIn("hollow-1 (8 nvidia.com/gpu, NVIDIA-A100-SXM4-40GB) has the taint testbed/hollow=true:NoSchedule", told)
 
     def assert_nodes(self, expected: dict):
-        """Runs the steps until each pod has a node, and stops them: hollow containers never end."""
+        """Runs the steps until each pod has a node, compares the nodes, and stops the run: containers on stand-ins for nodes never end."""
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--jobs", "4")
 
         def placed() -> dict:

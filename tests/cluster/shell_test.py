@@ -1,4 +1,4 @@
-"""pipe shell of steps on a cluster: a pod like the attempt's, on a terminal and on pipes."""
+"""`pipe shell` of steps on a cluster opens a shell in a pod like the attempt's, on a terminal and on pipes."""
 
 import fcntl
 import json
@@ -15,7 +15,8 @@ from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed,
 
 
 class ShellTest(ClusterTest):
-    def failed(self):
+    def run_failing_step(self):
+        """Runs a pipeline whose step `train` prints its secret, code, input and parameter, and fails with exit code 7."""
         self.write("lib/helper.sh", "X=1\n")
         self.write("train.sh", ". lib/helper.sh\necho $TOKEN $X $(cat $1) $2\nexit 7\n")
         self.pipeline({
@@ -35,10 +36,11 @@ class ShellTest(ClusterTest):
         return done
 
     def shell_jobs(self) -> list[str]:
+        """Returns the Jobs and pods of this test's shells."""
         return kubectl("get", "jobs,pods", "-l", f"pipe.shell,pipe.pipeline={self.mark}", "-o", "name").split()
 
     def assert_no_shell(self):
-        # A kubelet takes 40 seconds to end a shell whose terminal was closed, on a machine with nothing else to do.
+        # A kubelet takes 40 seconds to end a shell whose terminal was closed, even on an idle machine.
         wait_until(lambda: self.shell_jobs() == [], f"no shell being left: {self.shell_jobs()}")
         self.assertFalse(any((self.state / "shells").iterdir()))
 
@@ -46,8 +48,8 @@ class ShellTest(ClusterTest):
 @needs_cluster
 @needs_test_bed
 class ShellsInPods(ShellTest):
-    def test_a_failed_attempt_is_there_as_it_was(self):
-        self.failed()
+    def test_a_shell_has_the_files_and_variables_of_a_failed_attempt(self):
+        self.run_failing_step()
         self.write("train.sh", "echo edited\n")
         self.assertEqual(self.shell("latest", "train", "--", "sh", "-c", 'eval "$PIPE_COMMAND"', code=7).stdout, "hush-hush 1 data 0.5\n")
         said = self.shell("latest", "train", text="echo $MODE $PIPE_PARAM_LR $PIPE_ATTEMPT; cat $PIPE_INPUT_X; ls; ls -d $PIPE_SCRATCH >&2; exit 5\n", code=5)
@@ -57,13 +59,14 @@ class ShellsInPods(ShellTest):
         self.assertEqual(self.shell("latest", "train", "--", "no-such-program", code=3).stdout, "")
         self.assert_no_shell()
 
-    def test_large_input_and_output_on_pipes(self):
-        self.failed()
+    def test_large_input_and_output_pass_through_pipes(self):
+        self.run_failing_step()
         text = "x" * 79 + "\n"
         self.assertEqual(self.shell("latest", "train", "--", "cat", text=text * 20_000).stdout, text * 20_000)
         self.assert_no_shell()
 
     def terminal(self, *words) -> tuple[int, int]:
+        """Starts `pipe shell` on a terminal, and returns its process id and the terminal's descriptor."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)
@@ -72,6 +75,7 @@ class ShellsInPods(ShellTest):
         return pid, terminal
 
     def await_text(self, terminal: int, text: bytes):
+        """Waits until the terminal has shown the text. `shown` has all that was read so far."""
         def is_there():
             if select.select([terminal], [], [], 0.1)[0]:
                 try:
@@ -82,8 +86,8 @@ class ShellsInPods(ShellTest):
 
         wait_until(is_there, f"{text!r} on the terminal")
 
-    def test_a_terminal_with_its_size_and_keys(self):
-        self.failed()
+    def test_a_shell_on_a_terminal_has_its_size_and_its_keys(self):
+        self.run_failing_step()
         pid, terminal = self.terminal("latest", "train", "--", "sh", "-c", "export PS1='ready> '; exec sh -i")
         self.await_text(terminal, b"ready> ")
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 99, 0, 0))
@@ -104,7 +108,7 @@ class ShellsInPods(ShellTest):
         self.assert_no_shell()
 
     def test_nothing_is_left_when_the_terminal_is_closed(self):
-        self.failed()
+        self.run_failing_step()
         pid, terminal = self.terminal("latest", "train", "--", "sh", "-c", "echo ready; exec sh -i")
         self.await_text(terminal, b"ready")
         os.close(terminal)
@@ -112,7 +116,7 @@ class ShellsInPods(ShellTest):
         self.assert_no_shell()
 
     def test_a_killed_client_ends_the_shell(self):
-        self.failed()
+        self.run_failing_step()
         pid, terminal = self.terminal("latest", "train", "--", "sh", "-c", "echo ready; exec sh -i")
         self.await_text(terminal, b"ready")
         os.kill(pid, signal.SIGKILL)
@@ -127,8 +131,8 @@ class ShellsInPods(ShellTest):
         for job in self.shell_jobs():
             kubectl("delete", job, "--wait=false", check=False)
 
-    def test_stopped_before_its_pod_runs(self):
-        self.failed()
+    def test_a_shell_that_is_stopped_before_its_pod_runs_leaves_nothing(self):
+        self.run_failing_step()
         text = (self.folder / "pipeline.yaml").read_text()
         self.write("pipeline.yaml", text.replace('"timeout": "1h"', '"timeout": "1h", "settings": {"kubernetes": {"node_selectors": {"testbed/none": "true"}}}'))
         process = self.start("shell", "latest", "train", "--", "true", TOKEN="hush-hush")
@@ -138,7 +142,7 @@ class ShellsInPods(ShellTest):
         self.assert_no_shell()
 
     def test_another_run_leaves_an_open_shell_alone(self):
-        self.failed()
+        self.run_failing_step()
         process = subprocess.Popen(self.words("latest", "train", "--", "cat"), cwd=self.folder, env=self.environment({"TOKEN": "hush-hush"}),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process.stdin.write("one\n")

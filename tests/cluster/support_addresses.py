@@ -1,4 +1,4 @@
-"""A server of files that pods reach, too, and that knows who has asked."""
+"""A server of files that pods can reach, and that counts the requests of each program."""
 
 import collections
 import hashlib
@@ -9,8 +9,8 @@ import threading
 import support_cluster  # noqa: F401  puts tests/e2e on the path
 from support_s3 import S3
 
-POD = "pipe-stager"  # as servers are told by the stager
-HOST = re.search("//(.*):", S3["PLAIN"])[1] if S3 else ""  # an address of this machine that pods reach
+POD = "pipe-stager"  # The User-Agent of the stager, which fetches inputs in a step's pod; that of the driver is `pipe`.
+HOST = re.search("//(.*):", S3["PLAIN"])[1] if S3 else ""  # An address of this machine that pods can reach.
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -49,13 +49,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Files by their paths, asked for by whom; `trouble(agent, path)` says a status, "cut", or nothing."""
+    """Serves `content`, files by their paths. `trouble(agent, path)` returns a status to answer with, "cut" to close the connection, or None to serve the file.
+    `asked` counts the requests by User-Agent and path."""
 
     daemon_threads = True
 
     def __init__(self, host: str, content: dict, trouble=lambda agent, path: None):
         self.content, self.trouble, self.asked, self.lock = content, trouble, collections.Counter(), threading.Lock()
-        self.hold = lambda agent, path: None  # may wait
+        self.hold = lambda agent, path: None  # Is called before each response; a test may wait in it.
         super().__init__((host, 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -63,14 +64,15 @@ class Server(http.server.ThreadingHTTPServer):
         return f"http://{self.server_address[0]}:{self.server_port}{path}"
 
     def by(self, agent: str) -> int:
+        """Returns how many requests a program has sent."""
         return sum(count for (who, _), count in self.asked.items() if who == agent)
 
     def handle_error(self, request, client_address):
-        pass  # of connections that were cut
+        pass  # Connections that were cut would be reported.
 
 
 class Served:
-    """Put before a test."""
+    """A mixin before a test."""
 
     def server(self, content: dict, host: str = HOST, **more) -> Server:
         made = Server(host, content, **more)

@@ -1,4 +1,4 @@
-"""Shared parts of tests on a cluster: the cluster, and the objects made there."""
+"""Shared parts of tests on a cluster: the cluster, commands for it, and the objects that a test makes there."""
 
 import collections
 import json
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from support import PipeTest, Result, wait_until  # noqa: E402, F401
 
-NAME = os.environ.get("TEST_BED", "kubernetes")  # of a script in scripts/testbed
+NAME = os.environ.get("TEST_BED", "kubernetes")  # The name of a script in scripts/testbed.
 TEST_BED = pathlib.Path(f"/var/lib/pipe-testbed/{NAME}/kubeconfig")
 KUBECONFIG = os.environ.get("KUBECONFIG") or (str(TEST_BED) if TEST_BED.exists() else "")
 needs_cluster = unittest.skipUnless(KUBECONFIG, f"no cluster: KUBECONFIG is not set, and scripts/testbed/{NAME} has not been started")
@@ -21,6 +21,7 @@ needs_test_bed = unittest.skipUnless(KUBECONFIG == str(TEST_BED), "not the test 
 
 
 def test_bed(*words: str, check: bool = True, **more) -> str:
+    """Runs a command of the test bed's script, and returns its stdout."""
     done = subprocess.run([ROOT / "scripts/testbed" / NAME, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, **more)
     if check and done.returncode:
         raise AssertionError(f"{' '.join(words)}: {done.stderr}")
@@ -28,6 +29,7 @@ def test_bed(*words: str, check: bool = True, **more) -> str:
 
 
 def kubectl(*words: str, **more) -> str:
+    """Runs kubectl on the cluster, and returns its stdout."""
     return test_bed("kubectl", "--kubeconfig", KUBECONFIG, *words, **more)
 
 
@@ -38,12 +40,12 @@ class ClusterTest(PipeTest):
         return super().environment({"KUBECONFIG": KUBECONFIG, **env})
 
     def pipeline(self, steps: dict, docker_settings: dict | None = None, **top) -> pathlib.Path:
-        """Without what only an engine honours."""
+        """Writes pipeline.yaml without the settings that apply only to a Docker Engine. The pipeline's name is the test's mark."""
         document = {"name": self.mark, "settings": {"docker": {"parent_image": "debian:bookworm-slim", **(docker_settings or {})}}, "steps": steps, **top}
         return self.write("pipeline.yaml", json.dumps(document, indent=2))
 
     def finish_beside(self, process: subprocess.Popen, disturb) -> Result:
-        """The end of a run that is disturbed meanwhile; what goes wrong in `disturb` is the test's failure."""
+        """Calls disturb() while a run goes on, waits for the run, and returns its Result. Fails if disturb() fails."""
         errors = []
 
         def work():
@@ -51,7 +53,7 @@ class ClusterTest(PipeTest):
                 disturb()
             except Exception as error:  # noqa: BLE001
                 errors.append(error)
-                process.terminate()  # nobody need wait for its end
+                process.terminate()  # The test has failed, and need not wait for the run.
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -61,17 +63,17 @@ class ClusterTest(PipeTest):
         return result
 
     def jobs(self) -> list[str]:
-        """Returns the existing objects of this test's pipeline."""
+        """Returns the existing Jobs of this test's pipeline."""
         return kubectl("get", "jobs", "-l", f"pipe.pipeline={self.mark}", "-o", "name").split()
 
     def release_pod(self, pod: str, *options: str):
-        """Makes /tmp/go in a pod (pod/NAME), whose step waits for it. The step's container may end before the shell that makes it, and take it along."""
+        """Makes the file /tmp/go in a pod (pod/NAME), whose step waits for it. The shell that makes it may be killed when the step's container ends."""
         runs = lambda: kubectl(*options, "get", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}") == "Running"  # noqa: E731
         say = lambda: kubectl(*options, "exec", pod, "--", "sh", "-c", "touch /tmp/go; echo said", check=False)  # noqa: E731
-        wait_until(lambda: "said" in say() or not runs(), f"{pod} being told")
+        wait_until(lambda: "said" in say() or not runs(), f"the file /tmp/go in {pod}")
 
     def pods_made(self) -> collections.Counter:
-        """How many pods each of this test's Jobs has ever had, by the cluster's own notes."""
+        """Returns how many pods each of this test's Jobs has ever had, according to the cluster's events."""
         made = collections.Counter()
         for event in json.loads(kubectl("get", "events", "--field-selector", "reason=SuccessfulCreate,involvedObject.kind=Job", "-o", "json"))["items"]:
             name = event["involvedObject"]["name"]
@@ -81,7 +83,7 @@ class ClusterTest(PipeTest):
 
 
 class NamespaceTest(ClusterTest):
-    """With a namespace of its own."""
+    """A test that has a namespace of its own."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,6 @@
-"""A stand-in for servers with Indexed Jobs and Kueue, before a real API server of 1.20, which has neither: it passes on all requests, and makes and ends the pods of such Jobs as
-their controller does: a pod for each index, and when one has failed or is deleted, the others are deleted. A Job in the queue `training` is let go at once."""
+"""A stand-in for an API server with Indexed Jobs and Kueue: a proxy before a real API server of 1.20, which has neither. The proxy passes on all requests. It
+makes and ends the pods of an Indexed Job as the Job's controller does: there is a pod for each index, and when a pod fails or is deleted, the others are
+deleted. A Job in Kueue's queue `training` starts at once."""
 
 import asyncio
 import json
@@ -11,12 +12,13 @@ import urllib.parse
 
 
 def answer(status: int, content: dict) -> bytes:
+    """Returns an HTTP response with JSON."""
     body = json.dumps(content).encode()
     return f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 
 
 def whole(body: bytes) -> bytes:
-    """A chunked body without its chunks."""
+    """Returns the content of a body with the transfer encoding `chunked`."""
     content = b""
     while body:
         size, _, body = body.partition(b"\r\n")
@@ -36,7 +38,7 @@ async def pass_on(reader, writer) -> None:
 
 
 class IndexedJobs:
-    """Runs until the process ends, on a thread of its own; `kubeconfig` is the text of one that leads here."""
+    """The proxy, which runs in a thread until the process ends. `kubeconfig` is the text of a file that names the proxy; `made` has the Indexed Jobs."""
 
     def __init__(self, kubectl):
         config = json.loads(kubectl("config", "view", "--raw", "-o", "json"))
@@ -61,6 +63,7 @@ class IndexedJobs:
             await server.serve_forever()
 
     async def call(self, method: str, path: str, content: dict | None = None) -> tuple[int, dict]:
+        """Sends a request to the real server, and returns status and JSON of the response."""
         reader, writer = await asyncio.open_connection(*self.server, ssl=self.tls)
         body = json.dumps(content).encode() if content is not None else b""
         head = f"{method} {path} HTTP/1.1\r\nHost: server\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -71,6 +74,7 @@ class IndexedJobs:
         return int(head.split()[1]), json.loads(whole(body) if b"chunked" in head.lower() else body)
 
     async def control(self, pods: str, job: dict, template: dict, count: int) -> None:
+        """Makes `count` pods of a Job, and deletes the others when one fails or is deleted. `pods` is the path of the namespace's pods."""
         name = job["metadata"]["name"]
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"]}
         for index in range(count):
@@ -93,15 +97,17 @@ class IndexedJobs:
                 return
 
     async def create(self, path: str, job: dict) -> bytes:
+        """Creates an Indexed Job on the real server, whose pods control() makes, and returns the response."""
         self.made.append(job)
         kept = json.loads(json.dumps(job))
-        kept["spec"]["parallelism"] = 0  # the server's own controller makes no pods
+        kept["spec"]["parallelism"] = 0  # So that the real server's controller makes no pods.
         status, made = await self.call("POST", path, kept)
         if status == 201:
             self.controller = asyncio.ensure_future(self.control(f"/api/v1/namespaces/{path.split('/')[5]}/pods", made, job["spec"]["template"], job["spec"]["completions"]))
         return answer(status, made)
 
     async def own_answer(self, method: str, path: str, body: bytes) -> bytes | None:
+        """Returns the proxy's own response to a request; None if the request is to be passed on."""
         place = path.split("?")[0]
         if place == "/version":
             return answer(200, {"major": "1", "minor": "24"})
@@ -132,7 +138,7 @@ class IndexedJobs:
         to_read, to_write = await asyncio.open_connection(*self.server, ssl=self.tls)
         to_write.write("\r\n".join(head).encode() + body)
         ways = [asyncio.ensure_future(pass_on(reader, to_write)), asyncio.ensure_future(pass_on(to_read, writer))]
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)  # either side has hung up
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)  # Until one of the two sides closes its connection.
         for way in ways:
             way.cancel()
         for each in (writer, to_write):

@@ -1,4 +1,4 @@
-"""A training that keeps its progress in ${checkpoint}, what it comes to when nothing disturbs it, and its kills."""
+"""A training that keeps its progress in ${checkpoint}, and a test that kills it in several ways and compares its weights with those of an undisturbed one."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ import time
 from support_cluster import kubectl, wait_until
 
 ROUNDS = 60
-SCALE = float(os.environ.get("CHAOS_SCALE") or "0.06")  # 1: all 50 kills
+SCALE = float(os.environ.get("CHAOS_SCALE") or "0.06")  # The share of 50 kills.
 
 # Each round needs the state of the one before. The state is replaced by a rename, so a kill leaves the old or the new one.
 TRAIN = """
@@ -38,6 +38,7 @@ print("lives", json.dumps(lives), flush=True)
 
 
 def undisturbed() -> bytes:
+    """Returns the weights that TRAIN has at its end if nothing interrupts it."""
     state = b"weights"
     for i in range(ROUNDS):
         for _ in range(200):
@@ -46,16 +47,17 @@ def undisturbed() -> bytes:
 
 
 class KilledTraining:
-    """Put before a ClusterTest."""
+    """A mixin before ClusterTest. A class that uses it has checkpoints(), which returns the checkpoints that exist."""
 
     def training(self, **step):
+        """Writes a pipeline that executes TRAIN. `step` has further keys of the step."""
         self.write("train.py", TRAIN)
         self.pipeline({"train": {"command": f"python3 train.py ${{outputs.model}} {ROUNDS}", "checkpoint": True, "outputs": ["model"],
                                  "environment": {"MARK": self.mark}, "retry": {"max_retries": 3, "delay": "0s"}, **step}},
                       {"parent_image": "python:3.11-slim-bookworm", "skip_build": True})
 
     def processes(self) -> list[int]:
-        """The training's: the test bed's pods are processes of this machine."""
+        """Returns the ids of the training's processes. The test bed's pods are processes of this machine."""
         found = []
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -64,21 +66,24 @@ class KilledTraining:
         return found
 
     def pods(self) -> list[str]:
+        """Returns the running pods of this test's pipeline, as pod/NAME."""
         return kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "--field-selector", "status.phase=Running", "-o", "name").split()
 
     def kill(self, what: str, driver: subprocess.Popen):
+        """Kills the `driver` (`pipe run`), the `step`, or the `pod`: gracefully, or with `pod at once` without a grace period."""
         if what == "driver":
             os.killpg(driver.pid, signal.SIGKILL)
         elif what == "step":
             for process in self.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-        else:  # the pod: at once, with all that runs in it, or in an orderly way
+        else:
             at_once = ["--grace-period=0", "--force"] if what == "pod at once" else []
             for pod in self.pods():
                 kubectl("delete", pod, "--wait=false", *at_once, check=False)
 
     def model(self) -> bytes:
+        """Returns the weights that the latest run has made."""
         target = self.folder / "model"
         target.unlink(missing_ok=True)
         copied = self.pipe("artifacts", "latest", "train.model", "--copy", target)
@@ -86,12 +91,12 @@ class KilledTraining:
         return target.read_bytes()
 
     def lives(self) -> list[int]:
-        """From which rounds the training that has succeeded went on, once for each time it was begun."""
+        """Returns, for each start of the training that has succeeded, the round from which it continued."""
         shown = self.pipe("logs", "latest", "train").out
         return json.loads(shown.split("lives", 1)[1].splitlines()[0])
 
     def check_killed_training(self):
-        """Kills `step`, `driver` or `pod` at random, one at a time; each next attempt continues from the kept state. Goes on until one has."""
+        """Kills step, driver or pod at random, one at a time, so that the next attempt continues from the checkpoint. Goes on until one has continued."""
         in_full = kills_wanted = max(3, round(50 * SCALE))
         chance = random.Random(int(os.environ.get("CHAOS_SEED", "16")))
         kills = {what: 0 for what in ("step", "driver", "pod", "pod at once")}
@@ -120,7 +125,7 @@ class KilledTraining:
                 if sum(kills.values()) >= kills_wanted:
                     if continued or kills_wanted == 2 * in_full:
                         break
-                    kills_wanted += 1  # On a busy machine each of them came before anything was kept.
-        self.assertGreater(continued, 0, "some life has gone on from a checkpoint")
+                    kills_wanted += 1  # On a busy machine, all kills may have come before the training had written a checkpoint.
+        self.assertGreater(continued, 0, "some start has continued from a checkpoint")
         print(f"killed {kills} in {time.monotonic() - began:.0f} s; {trainings} trainings came to the same weights, {continued} lives went on")
         wait_until(lambda: not self.jobs(), "the end of the Jobs")

@@ -1,4 +1,4 @@
-"""Usage of steps in pods, as the pod's agent measures it; steps that need more memory, or hang."""
+"""Usage of steps in pods, as the agent (the program that starts a step's command in its pod) measures it; steps that need more memory, or hang."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from support_cluster import ROOT, ClusterTest, kubectl, needs_cluster, needs_tes
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from measured_test import BURN, DISK, MEBIBYTE, used_by_its_own_account  # noqa: E402
 
-# Prints as nvidia-smi does for two GPUs, of which one is divided and tells no load; it uses much CPU time itself.
+# Prints what nvidia-smi does for two GPUs, one of which is divided by MIG and has no load. It uses much CPU time itself, which must not count for the step.
 NVIDIA_SMI = """#!/bin/bash
 [ "$2" = --format=csv,noheader,nounits ] && [ "$3" = -lms ] || exit 2
 for ((i = 0; i < 400000; ++i)); do :; done
@@ -66,7 +66,7 @@ class Measured(ClusterTest):
 
     def test_gpus_are_measured_by_nvidia_smi_in_the_pod(self):
         node = json.loads(kubectl("get", "node", "node1", "-o", "json"))
-        if int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) < 2:  # else it stays as other tests see it
+        if int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) < 2:  # Otherwise the node is left as other tests see it.
             test_bed("gpus", "4")
         self.write("nvidia-smi", NVIDIA_SMI).chmod(0o755)
         variables = {"runtime_environment": {"PATH": "/pipe/code:/usr/bin:/bin"}}
@@ -108,7 +108,7 @@ class Measured(ClusterTest):
         self.assert_nothing_left()
 
     def test_a_step_that_hangs_is_ended_and_tried_again(self):
-        """The agent in the pod says what its processes wait in: one for a writer of a pipe, the shell for that."""
+        """The agent says in what the step's processes wait: `cat` waits for a writer of a pipe, and the shell waits for `cat`."""
         hangs = "mkfifo /tmp/pipe; echo begun; if [ $PIPE_ATTEMPT = 1 ]; then cat /tmp/pipe; fi; echo well"
         self.pipeline({"hangs": {"command": hangs, "stalled_after": "5s", "retry": {"stalled": True}},
                        "talks": {"command": "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 1; done", "stalled_after": "5s", "retry": {"stalled": True}}})
@@ -122,7 +122,7 @@ class Measured(ClusterTest):
         self.assertEqual(self.jobs(), [])
         self.assert_nothing_left()
 
-    def test_a_step_that_hangs_is_said_to(self):
+    def test_a_notice_says_that_a_step_hangs(self):
         self.pipeline({"hangs": {"command": "echo begun; sleep 7; echo goes on", "stalled_after": "4s"}})
         (notice,) = [notice["text"] for notice in self.run_pipe().events("notice") if "stalled" in notice["text"]]
         self.assertRegex(notice, r"stalled: has printed nothing for 4\.0s; \d+ bash -e -o pipefail -c echo begun; .*: sleeps in \w+")

@@ -1,4 +1,4 @@
-"""Conditions, run_on and data from outside on a cluster, with shared files and through a bucket."""
+"""Conditions, `run_on` and inputs from outside of the pipeline, on a cluster with shared files and through a bucket."""
 
 import hashlib
 import http.server
@@ -34,7 +34,7 @@ class Workflows:
         steps = self.run_pipe("-p", "evaluate.accuracy=0.5").steps()
         self.assertEqual((steps["deploy"], steps["again"], steps["after"]), ("skipped", "succeeded", "succeeded"))
 
-    def test_a_failure_starts_what_waits_for_one(self):
+    def test_a_failure_starts_the_steps_with_run_on_failure(self):
         self.pipeline({"work": {"command": "exit 3"}, "next": {"command": "true", "after": ["work"]},
                        "tell": {"command": "echo told > ${outputs.x}", "run_on": "failure", "outputs": ["x"]},
                        "tidy": {"command": "echo tidy > ${outputs.x}", "run_on": "always", "outputs": ["x"]}})

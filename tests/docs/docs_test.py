@@ -150,7 +150,7 @@ steps:
 
 
 class OutputForPrograms(unittest.TestCase):
-    """docs/json.md names all that commands print with --output json."""
+    """All names that commands print with --output json are in docs/json.md."""
 
     @classmethod
     def setUpClass(cls):
@@ -158,7 +158,7 @@ class OutputForPrograms(unittest.TestCase):
         cls.documented = {name for code in re.findall(r"`([^`\n]+)`", text) for name in re.findall(r"\w+", code)}
 
     def names(self, value) -> set:
-        """Names in maps with the user's keys, or with content that other documents describe, are left out."""
+        """Returns all names in a value, but for those in maps with the user's keys or with content that other documents describe."""
         if isinstance(value, list):
             return set().union(*(self.names(each) for each in value))
         if not isinstance(value, dict):

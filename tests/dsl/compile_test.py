@@ -27,7 +27,7 @@ def compile(file, *options, compiler=os.environ.get("CXX", "g++"), standard="c++
 
 
 class WhatMustNotCompile(unittest.TestCase):
-    def test_message_says_it_in_the_users_terms(self):
+    def test_messages_name_the_users_line_and_the_mistake(self):
         cases = sorted((HERE / "compile_fail").glob("*.cpp"))
         self.assertGreater(len(cases), 5)
         folder = tempfile.TemporaryDirectory()

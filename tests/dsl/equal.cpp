@@ -24,7 +24,7 @@ using Cases = std::map<std::string_view, Case>;
 const std::string write_x = "echo > ${outputs.x}";
 const std::vector<std::string> list_x{"ls", "${inputs.x}"};
 
-/// A step that is a function of digits.py.
+/// Returns the step that a function of digits.py becomes.
 pl::CommandStep function(std::string_view name, const std::vector<std::string>& words,
                          pl::StepOptions options = {}) {
   std::vector<std::string> command{"python", "__pipe__/pipe_step.py",

@@ -13,7 +13,7 @@
 
 namespace pl = pipeline;
 
-struct Secret {  // not to be stored by itself: no plain struct
+struct Secret {  // Not a plain struct, so it can only be stored by its codec below.
   explicit Secret(int number) : number_(number) {}
   int number() const { return number_; }
 
@@ -68,9 +68,9 @@ struct Counting : pl::Executor {
   }
 };
 
-void check(bool good, const char* what) {
-  if (good) return;
-  std::cerr << "not so: " << what << "\n";
+void check(bool holds, const char* claim) {
+  if (holds) return;
+  std::cerr << "not so: " << claim << "\n";
   std::_Exit(9);
 }
 

@@ -19,6 +19,7 @@ NAME = "Ana <b>M</b>"
 class AnswersTest(ServeTest):
     @contextlib.contextmanager
     def hook(self):
+        """Serves a webhook, which is the context's value."""
         hook = Hook()
         thread = threading.Thread(target=hook.serve_forever)
         thread.start()
@@ -30,7 +31,7 @@ class AnswersTest(ServeTest):
             hook.server_close()
 
     def waiting_run(self, *words, questions: int = 1, **more):
-        """Starts a run; returns its process, once it has asked so many questions, and its name."""
+        """Starts a run whose steps ask this many questions. Returns its process and its identifier after the last question."""
         self.pipeline({f"deploy{i}" if i else "deploy": {"wait": f"Deploy <i>{i}</i>?", "command": "true"} for i in range(questions)}, **more)
         process, run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json", *words), ""
         while questions:
@@ -40,17 +41,19 @@ class AnswersTest(ServeTest):
         return process, run
 
     def answer(self, run: str, step: str = "deploy", answer: str = "yes", token: bool = True, **headers) -> tuple[int, str]:
+        """Answers a question as the page does. Returns the response's status and text. `more`, among the headers, has further members of the body."""
         body = {"run": run, "step": step, "answer": answer, **headers.pop("more", {})}
         status, _, said = self.ask("/api/answer", "POST", token, json.dumps(body).encode(), **{"Content_Type": "application/json", **headers})
         return status, said.decode()
 
     def question(self, run: str) -> dict:
+        """Returns the run's only question, as `pipe answer` has it in JSON."""
         question, = json.loads(self.pipe("answer", run, "--output", "json").out)["questions"]
         return question
 
 
 class OnThePage(AnswersTest):
-    def test_who_has_the_token_answers_once(self):
+    def test_a_question_is_answered_once_with_the_token(self):
         process, run = self.waiting_run()
         self.serve()
         question, = self.json("/api/run?run=" + run)["questions"]
@@ -74,7 +77,7 @@ class OnThePage(AnswersTest):
         done = self.finish(process)
         self.assertIn("was rejected by", done.failure("deploy")["message"])
 
-    def test_nobody_else_answers(self):
+    def test_answers_without_the_token_or_from_another_site_are_refused(self):
         process, run = self.waiting_run()
         self.serve()
         refused = {
@@ -103,7 +106,7 @@ class OnThePage(AnswersTest):
         self.assertEqual(self.answer(run)[0], 404, "a run that has ended")
 
     @unittest.skipUnless(BROWSER, "there is no browser")
-    def test_by_the_keyboard_in_a_browser(self):
+    def test_a_question_is_answered_by_the_keyboard_in_a_browser(self):
         process, run = self.waiting_run()
         with contextlib.closing(Browser()) as browser:
             browser.open(self.serve())
@@ -120,7 +123,8 @@ class OnThePage(AnswersTest):
 
 class InAMessage(AnswersTest):
     def asked(self, *formats, questions: int = 1):
-        """Starts `pipe serve`, and a run whose messages name its address; returns process, run and the messages."""
+        """Starts `pipe serve`, and a run whose messages to webhooks name the page's address. `formats` has a format for each webhook. Returns the process, the
+        run's identifier, and for each webhook its message, or its messages if there are several questions."""
         self.small_run()
         self.serve()
         with contextlib.ExitStack() as hooks:
@@ -131,12 +135,13 @@ class InAMessage(AnswersTest):
             return process, run, [hook.bodies[0][1] if questions == 1 else [body for _, body in hook.bodies] for hook in all_hooks]
 
     def key_of(self, message: dict) -> str:
+        """Returns the key in the address of a message, with which its question can be answered."""
         address = urllib.parse.urlsplit(message["page"])
         self.assertEqual((address.path, address.query), ("/answer", f"run={message['run']}&step={message['step']}"))
         self.assertRegex(address.fragment, "^[0-9a-f]{32}$")
         return address.fragment
 
-    def test_the_address_answers_its_question_alone(self):
+    def test_the_address_in_a_message_answers_only_its_question(self):
         process, run, (messages,) = self.asked("json", questions=2)
         first, second = sorted(messages, key=lambda each: each["step"])
         self.assertEqual((first["event"], first["step"], first["question"], first["answer"]), ("question", "deploy", "Deploy <i>0</i>?", f"pipe answer {run} deploy yes"))
@@ -166,7 +171,7 @@ class InAMessage(AnswersTest):
         self.assertEqual(self.pipe("answer", run, "deploy", "yes").code, 0)
         self.assertEqual(self.finish(process).code, 0)
 
-    def test_a_resumed_run_takes_the_address_of_the_first_message(self):
+    def test_the_address_in_a_message_answers_also_after_a_resume(self):
         process, run, (message,) = self.asked("json")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
@@ -185,7 +190,7 @@ class InAMessage(AnswersTest):
             self.assertEqual(self.finish(process).code, 0)
             self.assertEqual([body["event"] for _, body in hook.bodies], ["question", "run_finished"])
 
-    def test_a_webhook_that_does_not_answer_holds_nothing_up(self):
+    def test_a_webhook_that_does_not_answer_delays_no_stop(self):
         with self.hook() as hook:
             hook.pause = 60
             process, run = self.waiting_run(notify={"url": hook.url, "on": ["succeeded"]})
@@ -193,7 +198,7 @@ class InAMessage(AnswersTest):
             self.assertEqual(self.finish(process).code, 130)
             hook.pause = 0
 
-    def test_a_page_that_is_no_address_is_an_error_with_its_place(self):
+    def test_a_page_in_a_profile_that_is_not_an_address_is_an_error_with_its_place(self):
         for page in ("lab1:7473", "http://lab1:7473/", "http://a@lab1", "ftp://lab1"):
             self.write("profiles.yaml", json.dumps({"default": {"page": page}}))
             self.pipeline({"one": {"command": "true"}})
@@ -203,7 +208,7 @@ class InAMessage(AnswersTest):
             self.assertIn("http://HOST:PORT", failed.err)
 
     @unittest.skipUnless(BROWSER, "there is no browser")
-    def test_in_a_browser(self):
+    def test_the_address_in_a_message_opens_a_page_that_answers(self):
         process, run, (message,) = self.asked("json")
         with contextlib.closing(Browser()) as browser:
             browser.open(message["page"])

@@ -1,4 +1,4 @@
-"""`apt_snapshot`: Debian packages as an archive had them at a date, from a real archive with two dates and signed indexes."""
+"""`apt_snapshot`: Debian packages as an archive had them at a date. The test's archive has signed indexes of two dates."""
 
 import re
 import shutil
@@ -28,6 +28,7 @@ class AptSnapshot(PipeTest):
         self.make_parent("FROM debian:bookworm-slim\nRUN rm -f /etc/apt/sources.list\nCOPY test.gpg /usr/share/keyrings/\nCOPY debian.sources vendor.list /etc/apt/sources.list.d/\n")
 
     def make_parent(self, dockerfile: str):
+        """Builds the parent image."""
         self.write("parent/Dockerfile", dockerfile)
         docker("build", "-q", "-t", self.parent, str(self.folder / "parent"))
 
@@ -43,7 +44,7 @@ class AptSnapshot(PipeTest):
         for moment, version in (("2024-01-01", "1.0"), ("2024-06-01T12:00:00Z", "2.0"), (OLD, "1.0")):
             self.declare(moment)
             self.assertIn(f"{self.name} {version}", self.run_pipe("--no-cache").text)
-        self.assertEqual(len(self.images()), 3, "the parent and an image a date; other words for a date are no other date")
+        self.assertEqual(len(self.images()), 3, "the parent and an image for each date; the same date in another form makes no other image")
         asked = [path for path in self.archive.requests if path.startswith("/debian/")]
         self.assertTrue(asked)
         self.assertEqual({path.split("/")[2] for path in asked}, {OLD, NEW})
@@ -56,7 +57,7 @@ class AptSnapshot(PipeTest):
         self.assertIn(f"apt_snapshot changed (added {NEW}, removed {OLD})", self.pipe("plan", "pipeline.yaml").out)
         self.assertEqual(self.run_pipe().steps(), {"one": "succeeded"})
 
-    def test_nothing_of_it_stays_in_the_image_and_other_sources_stay_as_they_are(self):
+    def test_nothing_of_the_snapshot_stays_in_the_image_and_other_sources_stay_as_they_are(self):
         self.declare("2024-01-01", self.name, "other")
         said = self.run_pipe().text
         self.assertRegex(said, "apt_snapshot pins no packages of: deb .*vendor/debian")
@@ -97,6 +98,7 @@ class AptSnapshot(PipeTest):
         self.assertEqual(changes, [f"+ apt snapshot {NEW}", f"- apt snapshot {OLD}", f"+ apt {self.name}=2.0", f"- apt {self.name}=1.0"])
 
     def lock_text(self) -> str:
+        """Returns what `pipe lock` prints."""
         locked = self.pipe("lock", "pipeline.yaml", PIPE_APT_SNAPSHOT_MIRROR=self.archive.url)
         self.assertEqual(locked.code, 0, locked)
         return locked.out

@@ -13,7 +13,7 @@ from support import wait_until
 from support_browser import BROWSER, Browser
 from support_history import History
 
-# Folds of a rate: curves that fall, of which one fold has a peak that lasts one training step.
+# Reports a falling curve for a rate and a fold. One of the folds has a peak of one training step.
 TRAIN = """import json, math, sys
 rate, fold, values = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 for step in range(values):
@@ -23,9 +23,10 @@ for step in range(values):
 print('@pipe', json.dumps({'metric': 'accuracy', 'value': round(rate + fold / 100, 4)}))
 print('@pipe', json.dumps({'metric': '</script><b>evil\\u202e', 'value': 1}))
 """
+# Reports six values, and three more once a file exists.
 LIVE = """import pathlib, sys, time
 for step in range(5): print('@pipe {"metric": "val_loss", "value": %d, "step": %d}' % (step + 1, step), flush=True)
-time.sleep(5.5)  # values are stored every five seconds, with one that comes then
+time.sleep(5.5)  # The driver stores values at most every five seconds, when the next value arrives.
 print('@pipe {"metric": "val_loss", "value": 6, "step": 5}', flush=True)
 while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)
 for step in range(6, 9): print('@pipe {"metric": "val_loss", "value": %d, "step": %d}' % (step + 1, step), flush=True)
@@ -35,6 +36,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "templates/page"
 
 
 def points_of(line: str) -> str:
+    """Returns a JavaScript expression: the coordinates of a line's points. `line` is an expression for the element."""
     return f"{line}.getAttribute('points').split(' ').map((one) => one.split(',').map(Number))"
 
 
@@ -46,19 +48,23 @@ class Charts(ServeTest):
         self.addCleanup(self.browser.close)
 
     def folds(self, values: int = 50, seed: int = 1) -> str:
+        """Runs three folds of three rates, each with this many values, and returns the run's identifier."""
         self.write("train.py", TRAIN)
         self.pipeline({"load": {"command": "echo 1 > ${outputs.data}", "outputs": ["data"]},
                        "train": {"command": f"python3 train.py ${{params.rate}} ${{params.fold}} {values}", "code": ["train.py"], "inputs": {"data": "load.data"}, "matrix": {"rate": list(RATES), "fold": list(FOLDS)}}}, parameters={"seed": seed})
         return self.run_pipe().events("run_started")[0]["run"]
 
     def report(self):
+        """Opens the report of the latest run."""
         self.assertEqual(self.pipe("report", "latest", "-o", "report.html").code, 0)
         self.browser.open(f"file://{self.folder}/report.html", "document.querySelector('.curvechart')")
 
     def lines(self, chart: str = "figure.chart") -> int:
+        """Returns the number of lines in a chart."""
         return self.browser.js(f"document.querySelector('{chart}').querySelectorAll('g > polyline.line').length")
 
     def choose(self, id: str, value: str):
+        """Chooses a value in the page's element of this id."""
         self.browser.js(f"(() => {{ const node = document.getElementById('{id}'); node.value = '{value}'; node.dispatchEvent(new Event('change')); }})()")
 
     def drag(self, start: float, end: float):
@@ -69,7 +75,7 @@ class Charts(ServeTest):
         for kind, part in (("mousePressed", start), ("mouseMoved", (start + end) / 2), ("mouseReleased", end)):
             self.browser.call("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **at(part))
 
-    def test_a_metric_is_one_chart_of_all_instances(self):
+    def test_a_metric_is_one_chart_of_all_instances_with_options(self):
         self.folds()
         self.report()
         self.assertEqual(self.browser.js("document.querySelectorAll('figure.chart').length"), 1, "a metric is one chart, and single values are none")
@@ -138,11 +144,11 @@ class Charts(ServeTest):
         self.browser.open(self.address.replace("/?", f"/compare?run={first}&run={live}&mean=nothing&"), "document.querySelectorAll('g > polyline.line').length === 10")
         self.assertEqual(self.browser.js("document.getElementById('curve-colour').value"), "run")
         self.assertEqual(self.browser.js("new Set([...document.querySelectorAll('g > polyline.line')].map((one) => one.getAttribute('stroke'))).size"), 2)
-        self.browser.wait("document.querySelector('figcaption').textContent.includes('456 values')")  # The last one is stored after a while.
+        self.browser.wait("document.querySelector('figcaption').textContent.includes('456 values')")  # The sixth value is stored later.
         gate.touch()
         self.browser.wait("document.querySelector('figcaption').textContent.includes('459 values')")
 
-    def test_a_thousand_curves_of_a_million_values(self):
+    def test_a_thousand_curves_of_a_million_values_are_reduced_and_drawn(self):
         run = self.folds()
         history = History(self.state, run)
         history.add_wide_run("many", 1000)
@@ -158,7 +164,7 @@ class Charts(ServeTest):
         self.assertEqual((len(curves), sum(one["points"] for one in curves)), (1000, 1_000_000))
         self.assertLess(len(body), 3_000_000)
         self.assertEqual({max(point[1] for point in one["curve"]) for one in curves}, {7}, "the highest value stays")
-        self.assertEqual({(one["curve"][0][0], one["curve"][-1][0]) for one in curves}, {(0, 999)}, "and the ends")
+        self.assertEqual({(one["curve"][0][0], one["curve"][-1][0]) for one in curves}, {(0, 999)}, "the first and the last value stay")
         self.browser.open(self.address.replace("/?", "/run/many?"), "document.querySelectorAll('g > polyline.line').length === 1000")
         drawn = self.browser.js("(() => { const began = performance.now(); document.getElementById('curve-log').click(); document.querySelector('.curvechart').getBoundingClientRect(); return performance.now() - began; })()")
         moved = self.browser.js("""(() => { const chart = document.querySelector('.curvechart'), box = chart.getBoundingClientRect(), began = performance.now();
@@ -167,9 +173,10 @@ class Charts(ServeTest):
         self.assertEqual(self.browser.complaints, [])
 
     def rows(self) -> list[list[str]]:
+        """Returns the texts of the leaderboard's cells, by row."""
         return self.browser.js("[...document.querySelectorAll('table.leaderboard tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent.trim()))")
 
-    def test_a_leaderboard_of_instances(self):
+    def test_a_leaderboard_of_instances_is_sorted_filtered_and_drawn(self):
         run = self.folds()
         self.serve()
         self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&"), "document.querySelector('table.leaderboard tbody tr')")
@@ -231,11 +238,11 @@ if rate > 0.2: raise ValueError('diverged')
 
     def test_curves_are_coloured_by_the_parameter_that_explains_their_ends(self):
         scripts = "".join((PAGE / f"{name}.js").read_text() for name in ("texts", "curves", "leaderboard"))
-        told = """(() => { const rows = Array.from({ length: 64 }, (_, i) => ({ metric: 'loss', last: i / 64 + i % 5, p: { few: i % 2, rate: i === 9 ? '0.09' : i / 100, noise: i * 29 % 64, part: i % 5 } }));
+        chosen = """(() => { const rows = Array.from({ length: 64 }, (_, i) => ({ metric: 'loss', last: i / 64 + i % 5, p: { few: i % 2, rate: i === 9 ? '0.09' : i / 100, noise: i * 29 % 64, part: i % 5 } }));
             const even = evenParameters(rows); return [even[9].p.rate, tellingParameter(even, ['few', 'noise', 'part']), tellingParameter(even.map((one) => ({ ...one, last: one.p.rate ** 2 })), ['few', 'noise', 'rate', 'part'])]; })()"""
-        self.assertEqual(self.browser.js(scripts + told), [0.09, "part", "rate"], "a number written as text, and what explains the last values")
+        self.assertEqual(self.browser.js(scripts + chosen), [0.09, "part", "rate"], "a number written as text, and what explains the last values")
 
-    def test_a_leaderboard_of_runs(self):
+    def test_a_leaderboard_of_runs_has_the_runs_of_one_pipeline(self):
         runs = [self.folds(seed=seed) for seed in (1, 2)]
         self.serve()
         self.browser.open(self.address.replace("/?", "/leaderboard?"), "document.querySelectorAll('table.leaderboard tbody tr').length === 2")
@@ -274,7 +281,7 @@ if rate > 0.2: raise ValueError('diverged')
         rows = self.browser.js("new Set([...document.querySelectorAll('#timeline svg[role=img] g rect')].map((one) => one.getAttribute('y'))).size")
         self.assertLessEqual(rows, 5, "as many as ran at a time")
 
-    def test_a_run_in_the_cell_of_a_notebook(self):
+    def test_a_run_in_the_cell_of_a_notebook_is_a_sandboxed_frame(self):
         self.folds()
         frame = self.pipe("show", "latest", "--output", "html").out
         self.assertRegex(frame, r'^<iframe title="Run \S+ of e2e" sandbox="allow-scripts" ')

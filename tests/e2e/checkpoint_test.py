@@ -1,4 +1,4 @@
-"""Outputs of failed attempts, the folder that a step keeps until it succeeds, and artifacts by name."""
+"""Checkpoints (the folder that a step keeps until it succeeds), outputs of failed attempts, and published artifacts."""
 
 import contextlib
 import hashlib
@@ -34,6 +34,7 @@ open(sys.argv[1], "wb").write(state)
 
 
 def undisturbed() -> bytes:
+    """Returns the weights that TRAIN has at its end if nothing interrupts it."""
     state = b"weights"
     for i in range(40):
         for _ in range(200):
@@ -45,24 +46,27 @@ class Checkpoints(PipeTest):
     orchestrator = "local"
 
     def training(self, **step):
+        """Writes a pipeline that executes TRAIN. `step` has further keys of the step."""
         self.write("train.py", TRAIN)
         self.pipeline({"train": {"command": "python3 train.py ${outputs.model}", "checkpoint": True, "outputs": ["model"],
                                  "environment": {"STARTS": str(self.folder / "starts")}, **step}})
 
     def starts(self) -> list[int]:
+        """Returns for each start of the training how many rounds its checkpoint had."""
         file = self.folder / "starts"
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 
     def model(self) -> bytes:
+        """Returns the weights that the latest run has made."""
         target = self.folder / "model"
         self.assertEqual(self.pipe("artifacts", "latest", "train.model", "--copy", target).code, 0)
         return target.read_bytes()
 
     def test_a_training_killed_fifty_times_ends_with_the_weights_of_an_undisturbed_one(self):
-        """The driver is killed, or the step by itself; each time the next run goes on with what is there."""
+        """The driver and its step are killed, or the step alone; the next run continues from the checkpoint."""
         self.training()
         chance = random.Random(int(os.environ.get("CHAOS_SEED", "16")))
-        kills, goes_on = 0, False
+        kills, was_continued = 0, False
         while kills < 50:
             before = len(self.starts())
             run = self.start("run", "pipeline.yaml", "--orchestrator", "local")
@@ -76,26 +80,28 @@ class Checkpoints(PipeTest):
             self.finish(run)
             if "train" in self.succeeded():
                 self.assertEqual(self.model(), undisturbed())
-                self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)  # once more from the beginning
-                goes_on |= any(self.starts())
+                self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)  # The next run trains from the beginning.
+                was_continued |= any(self.starts())
                 (self.folder / "starts").unlink()
                 (self.folder / "model").unlink()
         self.assertIn(self.run_pipe().steps()["train"], ("succeeded", "cached"))
-        self.assertTrue(goes_on or any(self.starts()), "some attempt has gone on from a checkpoint")
+        self.assertTrue(was_continued or any(self.starts()), "some attempt has continued from a checkpoint")
         self.assertEqual(self.model(), undisturbed())
         self.assertEqual(list((self.state / "checkpoints").iterdir()), [], "a step that has succeeded keeps nothing")
 
     def kill_step(self):
+        """Kills the processes of this test's training."""
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if str(self.folder).encode() in (entry / "environ").read_bytes() and b"train.py" in (entry / "cmdline").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
 
     def succeeded(self) -> list[str]:
+        """Returns the steps of the latest run that have succeeded."""
         shown = self.pipe("show", "latest", "--output", "json")
         return [step["step"] for step in json.loads(shown.out)["steps"] if step["status"] == "succeeded"]
 
-    def test_retries_go_on_where_the_attempt_before_ended(self):
+    def test_retries_continue_where_the_attempt_before_ended(self):
         self.write("count.py", "import os, sys\nfile = os.environ['PIPE_CHECKPOINT'] + '/n'\nn = int(open(file).read()) + 1 if os.path.exists(file) else 1\n"
                                "open(file, 'w').write(str(n))\nopen(sys.argv[1], 'w').write(str(n))\nsys.exit(n < 3)\n")
         step = {"command": "python3 count.py ${outputs.n}", "outputs": ["n"], "checkpoint": True, "retry": {"max_retries": 2, "delay": "0s"}}
@@ -117,7 +123,7 @@ class Checkpoints(PipeTest):
                              "environment": {"SEEN": str(self.folder / "seen"), "GO": str(self.folder / "go")}}})
         runs = []
         for count in (1, 2):
-            runs.append(self.start("run", "pipeline.yaml", "--orchestrator", "local", "--no-cache"))  # which do not wait for each other's result
+            runs.append(self.start("run", "pipeline.yaml", "--orchestrator", "local", "--no-cache"))  # With a cache, the second would wait for the first.
             wait_until(lambda: (self.folder / "seen").exists() and len((self.folder / "seen").read_text().split()) == count, "the step's start")
         (self.folder / "go").touch()
         for run in runs:
@@ -143,7 +149,7 @@ class Checkpoints(PipeTest):
 
 
 class CheckpointsInContainers(PipeTest):
-    def test_a_container_goes_on_where_the_one_before_ended(self):
+    def test_a_container_continues_where_the_one_before_ended(self):
         self.pipeline({"a": {"command": "echo x >> ${checkpoint}/n; cp ${checkpoint}/n ${outputs.n}; [ $(wc -l < ${checkpoint}/n) = 3 ]", "outputs": ["n"]}})
         for code in (1, 1, 0):
             self.run_pipe(code=code)
@@ -156,15 +162,18 @@ class Names(PipeTest):
     orchestrator = "local"
 
     def publish(self, content: str):
+        """Runs a pipeline that publishes this content as `production`."""
         self.pipeline({"train": {"command": f"echo {content} > ${{outputs.model}}", "outputs": {"model": "model.txt"}, "publish": {"model": "production"}}})
         self.run_pipe()
 
     def consume(self, source="artifact:production", code: int = 0):
+        """Runs a pipeline with this input. Returns the input's content, or the Result if `code`, the expected exit code, is not 0."""
         self.pipeline({"use": {"command": "cat ${inputs.model} > ${outputs.seen}", "inputs": {"model": source}, "outputs": ["seen"]}})
         result = self.run_pipe(code=code)
         return self.artifact("use.seen") if code == 0 else result
 
     def versions(self) -> dict[int, bool]:
+        """Returns the versions of `production`; true for the current one."""
         listed = json.loads(self.pipe("artifacts", "--name", "production", "--output", "json").out)["versions"]
         return {version["version"]: version["current"] for version in listed}
 
@@ -185,7 +194,7 @@ class Names(PipeTest):
         self.assertEqual(self.pipe("artifacts", "--name", "production@1", "--copy", self.folder / "m").code, 0)
         self.assertEqual((self.folder / "m").read_text(), "one\n")
 
-    def test_a_published_artifact_goes_to_standard_output(self):
+    def test_a_published_artifact_can_be_copied_to_standard_output(self):
         self.publish("one")
         self.assertEqual(self.pipe("artifacts", "--name", "production", "--copy", "-").out, "one\n")
         refused = self.pipe("artifacts", "--name", "production", "--copy", "-", "--output", "json")
@@ -206,13 +215,13 @@ class Names(PipeTest):
             self.assertEqual(refused.code, 2, refused)
         self.assertIn("did you mean 'production'?", self.pipe("artifacts", "--name", "prodction").err)
 
-    def test_an_output_of_a_run_is_published_by_hand(self):
+    def test_an_output_of_a_run_can_be_published_by_a_command(self):
         self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}})
         self.run_pipe()
         self.assertEqual(self.pipe("artifacts", "latest", "a.x", "--publish", "production").code, 0)
         self.assertEqual(self.consume(), "x\n")
 
-    def test_what_is_published_outlives_its_run(self):
+    def test_a_published_artifact_outlives_its_run(self):
         self.publish("one")
         self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(self.consume(), "one\n")

@@ -1,4 +1,5 @@
-"""`pipe clean --remote`: a remote store becomes smaller, and no run on any machine misses anything. A machine is a state folder."""
+"""`pipe clean --remote` removes old results and artifacts from a remote store, but nothing that a run on any machine uses. A machine is simulated by a state
+folder."""
 
 import json
 import os
@@ -18,6 +19,8 @@ STEPS = {
 
 
 class Cleaned:
+    """The tests, for a store whose files are below `store` and whose address is `url`."""
+
     orchestrator = "local"
 
     def setUp(self):
@@ -26,25 +29,29 @@ class Cleaned:
         self.on("one")
 
     def on(self, machine: str):
+        """Continues as another machine."""
         self.state = self.folder / machine
 
     def run_day(self, day: str, **more):
         return self.run_pipe("--param", f"day={day}", **more)
 
     def files(self, kind: str = "") -> list[pathlib.Path]:
+        """Returns the store's files of a kind, such as `results`, or all of them, without hidden ones."""
         return [file for file in files_below(self.store / kind) if not any(part.startswith(".") for part in file.relative_to(self.store).parts)]
 
     def make_older(self, days: float, kind: str = ""):
+        """Sets the files' times of modification to this many days ago."""
         for file in self.files(kind):
             stamp = time.time() - days * DAY
             os.utime(file, (stamp, stamp))
 
     def clean(self, *words, code=0):
+        """Cleans the store, and returns the command's JSON. `code` is the expected exit code."""
         result = self.pipe("clean", "--remote", *words, "--output", "json")
         self.assertEqual(result.code, code, result)
         return json.loads(result.out)
 
-    def test_old_results_go_and_young_ones_stay(self):
+    def test_old_results_are_removed_and_young_ones_stay(self):
         self.run_day("monday")
         self.make_older(40)
         self.run_day("tuesday")  # The folder of both days has the same content.
@@ -65,9 +72,10 @@ class Cleaned:
         self.assertEqual(set(self.run_day("monday").steps().values()), {"succeeded"})
 
     def runs(self) -> list[str]:
+        """Returns the identifiers of this machine's runs, the latest first."""
         return [run["id"] for run in json.loads(self.pipe("runs", "--output", "json").out)["runs"]]
 
-    def test_a_budget_takes_the_oldest_and_what_is_published_stays(self):
+    def test_a_budget_removes_the_oldest_and_published_artifacts_stay(self):
         self.pipeline({"make": {"command": "head -c 100000 /dev/zero | tr '\\0' ${params.day} > ${outputs.file}", "outputs": ["file"]}}, parameters={"day": "a"})
         for age, day in ((9, "a"), (8, "b"), (7, "c")):
             self.run_day(day)
@@ -82,7 +90,7 @@ class Cleaned:
         self.assertEqual(len(self.files("artifacts")), 1)
         self.assertIn("stay", " ".join(cleaned["kept"]))
 
-    def test_a_run_keeps_what_it_uses(self):
+    def test_artifacts_that_a_run_uses_stay(self):
         self.run_day("monday")
         self.make_older(40)
         self.on("two")
@@ -109,7 +117,7 @@ class Cleaned:
         wait_until(lambda: self.files("leases") or run.poll() is not None, "the run using the store")
         return run
 
-    def test_a_killed_run_holds_nothing(self):
+    def test_the_lease_of_a_killed_run_does_not_delay_a_cleaning(self):
         run = self.started()
         run.kill()
         run.wait()
@@ -122,7 +130,7 @@ class Cleaned:
         self.assertEqual(self.finish(run).code, 130)
         self.assertEqual(self.files("leases"), [])
 
-    def test_wrong_uses(self):
+    def test_wrong_options_are_errors(self):
         for words, said in (((), "nothing to remove was named"), (("--older-than", "30d"), "add --remote"), (("--remote", "--runs", "--keep", "3"), "alone"),
                             (("--remote", "--older-than", "soon"), "30d, 12h"), (("--remote", "--keep-storage", "much"), "20GB"),
                             (("--remote",), "artifact_store")):

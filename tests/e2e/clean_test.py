@@ -1,5 +1,6 @@
-"""`pipe clean` and `pipe doctor` before an engine that the test plays itself: nobody's images are at stake, and each answer can be chosen."""
+"""`pipe clean` and `pipe doctor` with a server of the test in the place of a Docker Engine: no real images are removed, and the test chooses each answer."""
 
+import hashlib
 import http.server
 import json
 import os
@@ -9,6 +10,7 @@ import unittest
 
 from support import PipeTest
 
+# Ids of images: one of pipe's, one of pipe's in use, another program's, and another program's from an image of pipe's.
 OURS, USED, FOREIGN, DERIVED = (f"sha256:{digit * 64}" for digit in "abcd")
 IMAGES = [
     {"Id": OURS, "Labels": {"pipe.digest": "1"}, "RepoTags": ["pipe:env-1", "pipe:latest"], "Size": 1000, "SharedSize": 400},
@@ -25,6 +27,9 @@ LAYERS = {"base:1": [BASE], "pipe:env-oldest": [BASE, HEAVY, {"CreatedBy": "RUN 
           "pipe:env-newest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 5, "Size": 20}]}
 STORED = [{"Id": "sha256:" + name.partition(":")[2], "RepoTags": [name], "Created": number, "Labels": {"pipe.digest": name.partition("-")[2]} if number else None}
           for number, name in enumerate(LAYERS)]
+# `base:1` as a parent image that `pipe` has loaded out of an archive: the name has the beginning of its identity (docker/image_identity.cpp).
+PARENT = "sha256:base:1"
+LOADED = "pipe:parent-" + hashlib.sha256(b"".join(len(text).to_bytes(8, "little") + text.encode() for text in ("image 1", PARENT))).hexdigest()[:16]
 
 
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -32,14 +37,16 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 
 class EnginePlayed(PipeTest):
+    """The members are what the engine answers."""
+
     orchestrator = "local"
     runc = "1.1.12"
-    info: dict = {}
-    stored: list = []
-    images: list = IMAGES
-    history = components = whole = ...  # Answers of another form; `...`: as they are.
-    volumes: list = []
-    used = USED  # Size of the images that the engine refuses to remove.
+    info: dict = {}  # further members of /info
+    stored: list = []  # /images/json
+    images: list = IMAGES  # of /system/df
+    history = components = whole = ...  # Replace an image's history, the version's components, or every answer, unless they are `...`.
+    volumes: list = []  # of /system/df
+    used = USED  # The engine refuses to remove an image or a volume whose path contains this text.
 
     def setUp(self):
         super().setUp()
@@ -69,6 +76,8 @@ class EnginePlayed(PipeTest):
                     self.answer(test.whole)
                 elif "/system/df" in self.path:
                     self.answer({"Images": test.images, "Volumes": test.volumes})
+                elif self.path.endswith("/json") and "/images/pipe:parent-" in self.path:
+                    self.answer({"Id": PARENT})
                 elif "/info" in self.path:
                     self.answer({"MemoryLimit": False, "CpuCfsQuota": True, **test.info})
                 elif "/images/json" in self.path:
@@ -95,10 +104,10 @@ class EnginePlayed(PipeTest):
         self.host = {"DOCKER_HOST": f"unix://{socket}"}
 
     def environment(self, env: dict) -> dict:
-        """The user's cache is another: what is in it stays."""
+        """Has a cache of the test's own, so that the user's cache is not cleaned."""
         return super().environment({"PIPE_CACHE_DIR": str(self.folder / "cache"), **env})
 
-    def test_images_that_are_ours_go_and_the_bytes_are_those_that_nothing_shares(self):
+    def test_images_of_pipe_are_removed_and_shared_bytes_do_not_count(self):
         result = self.pipe("clean", "--images", "--output", "json", **self.host)
         self.assertEqual(result.code, 0, result)
         answer = json.loads(result.out)
@@ -107,7 +116,7 @@ class EnginePlayed(PipeTest):
         self.assertEqual(answer["bytes"], 600)
         self.assertIn("in use", answer["kept"][0])
 
-    def test_the_volume_of_the_resolver_goes_unless_a_resolution_uses_it(self):
+    def test_the_volume_of_the_resolver_is_removed_unless_a_resolution_uses_it(self):
         self.volumes = VOLUMES
         answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
         self.assertEqual(self.deleted[-1], "/v1.41/volumes/pipe-lock-cache")
@@ -117,6 +126,20 @@ class EnginePlayed(PipeTest):
         self.assertNotIn("volume", [item["kind"] for item in answer["removed"]])
         self.assertIn("pipe-lock-cache", answer["kept"][-1])
 
+    def test_a_parent_image_that_was_loaded_out_of_an_archive_goes_but_for_names_of_others(self):
+        image = {"Id": PARENT, "Labels": None, "RepoTags": [LOADED], "Size": 90, "SharedSize": 0}
+        self.images = [{**image, "Id": "sha256:other", "RepoTags": ["pipe:parent-0123456789abcdef", "pipe:parent-x"]}, image]
+        answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
+        self.assertEqual((self.deleted, answer["bytes"]), ([LOADED], 90))
+        self.images = [{**image, "RepoTags": ["theirs:3", LOADED]}]
+        answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
+        self.assertEqual((self.deleted, answer["bytes"]), ([LOADED] * 2, 0))
+
+    def test_a_loaded_parent_image_goes_after_those_that_are_built_on_it(self):
+        self.stored = [{**STORED[0], "RepoTags": [LOADED]}, *STORED[1:]]
+        self.pipe("clean", "--images", "--keep-storage", "1B", **self.host)
+        self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle", "pipe:env-newest", LOADED])
+
     def test_a_dry_run_removes_nothing(self):
         result = self.pipe("clean", "--images", "--dry-run", **self.host)
         self.assertEqual((result.code, self.deleted), (0, []), result)
@@ -124,40 +147,41 @@ class EnginePlayed(PipeTest):
         self.assertIn("would free", result.out)
 
     def kept_storage(self, size: str, **env) -> tuple[list[str], dict]:
+        """Cleans images down to a size. Returns what the engine was asked to remove, and the command's JSON."""
         self.stored = STORED
         result = self.pipe("clean", "--images", "--keep-storage", size, "--output", "json", **self.host, **env)
         self.assertEqual(result.code, 0, result)
         return self.deleted, json.loads(result.out)
 
-    def test_images_that_were_not_used_for_longest_go_until_the_rest_fits(self):
-        deleted, answer = self.kept_storage("520B")  # 500 that two share, 10, 300 and 20
+    def test_the_least_recently_used_images_are_removed_until_the_rest_fits(self):
+        deleted, answer = self.kept_storage("520B")  # The layers have 500 bytes, which two images share, and 10, 300 and 20.
         self.assertEqual(deleted, ["pipe:env-oldest", "pipe:env-middle"])
         self.assertEqual([item["bytes"] for item in answer["removed"]], [10, 300])
 
-    def test_an_image_that_others_built_from_one_of_pipes_is_theirs(self):
+    def test_an_image_that_another_program_built_from_one_of_pipe_is_not_removed(self):
         derived = {"Id": "sha256:env-newest", "RepoTags": ["theirs:derived"], "Created": 0, "Labels": {"pipe.digest": "newest"}}
         self.stored = [*STORED, derived]
         self.pipe("clean", "--images", "--keep-storage", "1B", **self.host)
-        self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle"], "the newest one's layers are those of the other image, too")
+        self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle"], "the other image shares the layers of pipe:env-newest")
 
-    def test_an_image_in_use_lately_stays(self):
-        self.write("cache/images/env-oldest", "")  # what a run leaves; its time is now
+    def test_an_image_that_was_used_lately_stays(self):
+        self.write("cache/images/env-oldest", "")  # A run leaves such a file, whose time says when the image was used.
         deleted, answer = self.kept_storage("520B")
         self.assertEqual(deleted, ["pipe:env-middle", "pipe:env-newest"])
         self.assertEqual(answer["bytes"], 320)
 
-    def test_what_fits_stays(self):
+    def test_images_that_fit_the_size_stay(self):
         self.assertEqual(self.kept_storage("1KB")[0], [])
 
-    def test_a_size_that_is_none_is_wrong_input(self):
+    def test_a_wrong_size_and_a_size_for_everything_are_wrong_input(self):
         for words in (["--images", "--keep-storage", "lots"], ["--keep-storage", "lots"], ["--all", "--keep-storage", "1GB"]):
             self.assertEqual(self.pipe("clean", *words, **self.host).code, 2)
 
     def test_doctor_tells_what_images_cost(self):
         self.stored = STORED
-        self.assertIn("3 images that pipe has built: 500 B shared by several of them, 330 B of single ones", self.doctor()["images"]["found"])
+        self.assertIn("3 images that pipe has built or loaded: 500 B shared by several of them, 330 B of single ones", self.doctor()["images"]["found"])
 
-    def test_answers_of_other_types_are_read_as_not_given(self):
+    def test_members_of_answers_with_a_wrong_type_count_as_missing(self):
         wrong = [None, 1, 1e91, -1, True, "x", [], {}, [1], [[]], [None], {"Size": "x"}, [{"Name": 1}]]
         for value in wrong:
             self.info = {key: value for key in ("DockerRootDir", "CgroupVersion", "Driver", "DefaultRuntime", "MemoryLimit", "CpuCfsQuota", "Runtimes",
@@ -189,15 +213,16 @@ class EnginePlayed(PipeTest):
         self.assertEqual(self.pipe("clean", "--keep", "1", **self.host).code, 0)
         self.assertEqual(len(list(theirs.glob("**/file"))), 6)
 
-    def test_all_runs_go_only_where_a_number_says_so(self):
+    def test_all_runs_are_removed_only_with_keep_0(self):
         refused = self.pipe("clean", "--runs", **self.host)
         self.assertEqual(refused.code, 2, refused)
         self.assertIn("--keep 0", refused.err)
 
-    def test_nothing_named_is_wrong_input(self):
+    def test_clean_without_options_is_wrong_input(self):
         self.assertEqual(self.pipe("clean", **self.host).code, 2)
 
     def doctor(self, **env) -> dict:
+        """Returns the checks of `pipe doctor` by their names."""
         result = self.pipe("doctor", "--output", "json", **self.host, **env)
         self.assertEqual(result.code, 0, result)
         return {check["name"]: check for check in json.loads(result.out)["checks"]}

@@ -11,12 +11,13 @@ class Code(PipeTest):
     orchestrator = "local"
 
     def copied(self, *words) -> dict[str, str]:
+        """Returns the files that `pipe code` copies, by their paths."""
         target = self.folder / f"copy-{len(list(self.folder.glob('copy-*')))}"
         done = self.pipe("code", *words, "-o", target)
         self.assertEqual(done.code, 0, done)
         return {path.relative_to(target).as_posix(): path.read_text() for path in target.rglob("*") if path.is_file()}
 
-    def test_what_ran_is_given_back_also_of_failed_and_reused_steps(self):
+    def test_the_code_that_ran_is_copied_also_of_failed_and_reused_steps(self):
         self.write("lib/helper.py", "X = 1\n")
         self.write("train.py", "from lib import helper\nprint(helper.X)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"]}, "other": {"command": ["python3", "-c", "1"]}})
@@ -26,7 +27,7 @@ class Code(PipeTest):
         before = {"train.py": "from lib import helper\nprint(helper.X)\n", "lib/helper.py": "X = 1\n"}
         self.assertEqual(self.copied(run, "train"), before)
         self.run_pipe()
-        self.assertEqual(self.copied("latest", "train"), before, "a reused step's is that of the run that made it")
+        self.assertEqual(self.copied("latest", "train"), before, "the code of a reused step is that of the run that made it")
         self.write("train.py", "from lib import helper\nraise SystemExit(3)\n")
         self.run_pipe(code=1)
         self.assertIn("SystemExit(3)", self.copied("latest", "train")["train.py"])
@@ -37,7 +38,7 @@ class Code(PipeTest):
         document = json.loads(self.pipe("code", run, "train", "--output", "json").out)
         self.assertEqual([file["file"] for file in document["files"]], ["lib/helper.py", "train.py"])
 
-    def test_submodules_are_code_and_what_stands_for_a_file_is_named(self):
+    def test_submodules_are_code_and_a_file_of_git_lfs_that_was_not_fetched_is_named(self):
         def git(folder, *words):
             subprocess.run(["git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.com", "-c", "protocol.file.allow=always", "-C", folder, *words],
                            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -63,7 +64,7 @@ class Code(PipeTest):
         git(self.folder, "clone", "-q", "repo", "clone")
         self.assertIn("git submodule update --init --recursive", self.pipe("run", "clone/pipeline.yaml", "-o", "local").err)
 
-    def test_what_a_sparse_checkout_leaves_out_is_named(self):
+    def test_code_that_a_sparse_checkout_leaves_out_is_named(self):
         def git(*words):
             subprocess.run(["git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.com", *words], cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.write("src/train.py", "print('trains')\n")
@@ -82,7 +83,7 @@ class Code(PipeTest):
         git("sparse-checkout", "add", "src")
         self.run_pipe()
 
-    def test_notebooks_are_their_code_cells_and_what_these_import(self):
+    def test_the_code_of_a_notebook_is_its_code_cells_and_what_they_import(self):
         def save(source, output):
             self.write("nb.ipynb", json.dumps({"cells": [{"cell_type": "code", "source": source.splitlines(True), "outputs": [output], "execution_count": len(output),
                                                           "metadata": {}}], "metadata": {"when": output}, "nbformat": 4, "nbformat_minor": 5}))
@@ -109,17 +110,17 @@ class Code(PipeTest):
         self.assertEqual(self.pipe("clean", "--runs", "--keep", "1").code, 0)
         self.assertEqual(self.copied("latest", "train"), {"train.py": "print(2)\n"})
         trees = [path for path in (self.state / "artifacts").glob("??/*") if path.is_dir()]
-        self.assertEqual(len(trees), 1, "the code of the run that is gone is gone")
+        self.assertEqual(len(trees), 1, "the code of the removed run is removed")
         self.assertEqual(self.pipe("verify").code, 0)
 
-    def test_each_attempt_has_its_number(self):
+    def test_the_option_attempt_chooses_an_attempt(self):
         self.write("train.py", "import os\nraise SystemExit(os.environ['PIPE_ATTEMPT'] == '1')\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "retry": {"max_retries": 1}}})
         self.run_pipe()
         self.assertIn("train.py", self.copied("latest", "train", "--attempt", "1"))
         self.assertIn("no attempt 3", self.pipe("code", "latest", "train", "--attempt", "3").err)
 
-    def test_code_that_is_gone_is_said_with_its_commit(self):
+    def test_the_error_for_code_that_was_removed_names_its_commit(self):
         self.write("train.py", "print(1)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"]}})
         git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]

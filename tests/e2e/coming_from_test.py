@@ -1,4 +1,5 @@
-"""The worked examples of docs/coming-from-*.md, run as they stand: on an engine whose GPUs are the test bed's stand-ins, with a stand-in for libnvidia-ml."""
+"""The worked examples of docs/coming-from-*.md, unchanged, on an engine whose GPUs are the test bed's stand-ins, and with a stand-in for libnvidia-ml. A test
+for each page, named after the page, checks that its example works."""
 
 import json
 import os
@@ -22,6 +23,7 @@ def engine_has_gpus() -> bool:
 
 
 def block(page: str, language: str) -> str:
+    """Returns the last code block of a language on a page."""
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[-1]
 
 
@@ -34,12 +36,13 @@ class Examples(PipeTest):
         return super().environment({"PIPE_NVML": os.environ["NVML_STAND_IN"], "PIPE_GPU_LOCKS": str(self.folder / "locks"), **env})
 
     def example(self, page: str):
-        """The page's pipeline; what it builds is this test's to remove."""
+        """Writes the page's pipeline. Its images are built in the test's repository, so that the test removes them."""
         self.write("pipeline.yaml", block(page, "yaml").replace("  docker:\n", f"  docker:\n    target_repository: {self.repository}\n", 1))
 
     def test_every_example_is_valid(self):
         (self.folder / "samples").mkdir()  # coming-from-snakemake.md
-        pages = sorted(path.name for path in DOCS.glob("coming-from-*.md") if path.name != "coming-from-metaflow.md")  # its example is Python: tests/python
+        # The example of coming-from-metaflow.md is Python; tests/python runs it.
+        pages = sorted(path.name for path in DOCS.glob("coming-from-*.md") if path.name != "coming-from-metaflow.md")
         self.assertEqual(pages, [f"coming-from-{system}.md" for system in ("ecs", "gitlab", "lightning", "nextflow", "snakemake", "zenml")])
         for page in pages:
             self.example(page)
@@ -107,13 +110,13 @@ class Examples(PipeTest):
 
 
 class WholePipelines(PipeTest):
-    """examples/from-*: pipelines of others, moved over whole."""
+    """examples/from-*: whole pipelines of other systems, translated."""
 
     def example(self, name: str):
         shutil.copytree(ROOT / "examples" / name, self.folder, dirs_exist_ok=True)
 
     def by_step(self, *words) -> dict[str, str]:
-        """Runs it. Returns the ends of the steps, without the paths in their names."""
+        """Runs the pipeline. Returns the final status of each step, by the step's name without the paths in it."""
         return {re.sub(r"\.fastq-.*", "", step): status for step, status in self.run_pipe(*words).steps().items()}
 
     def test_nextflow(self):
@@ -151,7 +154,7 @@ class WholePipelines(PipeTest):
         self.assertIn("deploys square", self.pipe("logs", "latest", "deploy").out)
         log = self.pipe("logs", "latest", "evaluate[model=square]").out
         self.assertIn("[model] serves square", log)
-        self.assertNotIn("Traceback", log, "whoever asks whether it is ready reads the answer")
+        self.assertNotIn("Traceback", log, "the check whether the service is ready reads the whole answer")
         run = json.loads(self.pipe("runs", "--output", "json").out)["runs"][0]["id"]
         self.assertEqual(docker("ps", "-aq", "--filter", f"label=pipe.run={run}"), "")
 

@@ -1,4 +1,4 @@
-"""The other commands: what they print for people and for programs, and their exit codes."""
+"""Commands that have no suite of their own: what they print for people and for programs, and their exit codes."""
 
 import contextlib
 import json
@@ -26,12 +26,12 @@ class Commands(PipeTest):
                      "outputs": ["text", "tree"]},
         })
 
-    def test_version_and_help(self):
+    def test_version_and_help_are_printed(self):
         self.assertRegex(self.pipe("--version").out, r"^pipe \d+\.\d+\.\d+")
         self.assertIn("run", self.pipe("--help").out)
         self.assertIn("--no-cache", self.pipe("run", "--help").out)
 
-    def test_everything_about_a_run(self):
+    def test_a_run_is_shown_by_its_name_its_beginning_and_latest(self):
         run = self.run_pipe().events("run_started")[0]["run"]
         self.assertIn(run, self.pipe("runs").out)
         for name in (run, run[:-2], "latest"):
@@ -78,9 +78,9 @@ class Commands(PipeTest):
         self.assertEqual(reused.out, "[c] pipe: line 1 ended with exit code 1: false\n")
         self.assertIn("2 steps were reused", reused.err)
 
-    def test_an_output_goes_to_standard_output(self):
+    def test_an_output_can_be_copied_to_standard_output(self):
         self.run_pipe()
-        for words in (["make"], ["make.tree"], ["make.text", "--output", "json"]):  # two, a folder, and what would not be JSON
+        for words in (["make"], ["make.tree"], ["make.text", "--output", "json"]):  # Two outputs, a folder, and text where JSON was asked for.
             refused = self.pipe("artifacts", "latest", *words, "--copy", "-")
             self.assertEqual(refused.code, 2, words)
             self.assertIn("--copy -", refused.err + refused.out)
@@ -114,14 +114,14 @@ class Commands(PipeTest):
         self.assertEqual(self.pipe("clean", "--keep", "1").code, 0)
         self.assertEqual([link.is_symlink() and link.read_text() for link in links.rglob("*.png")], ["other"], "a link goes with its artifact")
 
-    def test_json_is_json_everywhere(self):
+    def test_output_json_of_each_command_is_json(self):
         self.run_pipe()
         for words in (["validate", "pipeline.yaml"], ["plan", "pipeline.yaml"], ["render", "pipeline.yaml"], ["runs"], ["show", "latest"], ["advise", "pipeline.yaml"],
                       ["artifacts", "latest"], ["clean", "--dry-run", "--runs"], ["schema"], ["doctor"]):
             result = self.pipe(*words, "--output", "json")
             self.assertTrue([json.loads(line) for line in result.out.splitlines()] if words == ["doctor"] else json.loads(result.out), words)
 
-    def test_wrong_input_is_2(self):
+    def test_wrong_input_ends_with_exit_code_2(self):
         for words in (["run", "nowhere.yaml"], ["rnu"], ["run", "pipeline.yaml", "--jbos", "2"], ["show", "no-such-run"], ["logs", "latest", "nobody"], ["logs", "latest", "--attempt", "1"],
                       ["run", "pipeline.yaml", "--param", "nothing"], ["run", "pipeline.yaml", "--orchestrator", "mainframe"]):
             result = self.pipe(*words)
@@ -130,7 +130,7 @@ class Commands(PipeTest):
         self.assertIn("run", self.pipe("rnu").err)
         self.assertIn("--jobs", self.pipe("run", "pipeline.yaml", "--jbos", "2").err)
 
-    def test_a_step_that_is_not_there_is_answered_with_those_that_are(self):
+    def test_the_error_for_an_unknown_step_names_the_existing_ones(self):
         self.pipeline({"load": {"command": "true"}, "fit": {"matrix": {"c": [1, 2]}, "command": "true"}})
         self.run_pipe()
         for words in (["plan", "--step"], ["run", "-o", "local", "--force"], ["logs", "latest"], ["show", "latest"], ["artifacts", "latest"]):
@@ -145,7 +145,7 @@ class Commands(PipeTest):
                 done = subprocess.run([self.command, *words], cwd=self.folder, stdout=full, stderr=subprocess.PIPE, text=True)
             self.assertEqual((done.returncode, "cannot write the output: No space left on device" in done.stderr), (3, True), (words, done.stderr))
 
-    def test_lock_claims_no_file_where_there_is_nothing_to_lock(self):
+    def test_lock_writes_no_file_if_there_is_nothing_to_lock(self):
         self.pipeline({"a": {"command": "true"}})
         done = self.pipe("lock", "-o", "local")
         self.assertEqual((done.code, done.out), (0, "no step has packages or data to lock\n"))
@@ -218,7 +218,7 @@ class Commands(PipeTest):
         self.assertEqual(len(json.loads(self.pipe("runs", "--output", "json").out)["runs"]), 1)
         self.assertEqual(self.artifact("make.text"), "hello\n")
 
-    def test_commit_and_dirtiness_are_recorded(self):
+    def test_the_git_commit_is_recorded(self):
         git = ["git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.com"]
         for words in (["init", "-q"], ["add", "pipeline.yaml"], ["commit", "-qm", "first"]):
             subprocess.run([*git, *words], cwd=self.folder, check=True)
@@ -257,8 +257,8 @@ class Commands(PipeTest):
             self.assertEqual(words[-2:], ["--state", "other"], line)
             self.assertEqual(self.pipe(*words[1:]).code, 0, f"{line}: the command works as it stands")
 
-    def test_advice_names_no_state_that_is_found_without(self):
-        """`pipe resume` sets the option itself; here PIPE_HOME names the folder."""
+    def test_advice_leaves_out_a_state_that_is_found_without_the_option(self):
+        """PIPE_HOME names the same folder as the option."""
         self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}})
         run = self.pipe("run", "-o", "local", "--state", self.state)
         self.assertIn("Copy one out: ", run.out)
@@ -279,7 +279,7 @@ class Commands(PipeTest):
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.pipe("logs", "latest", "a").out, "`id`'\n")
 
-    def test_a_closed_pipe_is_no_crash(self):
+    def test_a_closed_pipe_ends_a_command_without_a_message(self):
         done = subprocess.run(["sh", "-c", f"'{PIPE}' schema | head -c 10"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.stderr, "")
 

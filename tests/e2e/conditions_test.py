@@ -1,4 +1,4 @@
-"""Steps that may run: `when` and `run_on`, what is said of them, what they do to reuse, resume and exit codes."""
+"""Conditions of steps, `when` and `run_on`: how plans and runs report them, and their effect on reuse, resume and exit codes."""
 
 import json
 import os
@@ -14,6 +14,7 @@ class Conditions(PipeTest):
     orchestrator = "local"
 
     def gate(self, when: str = "${evaluate.metrics.accuracy} > ${params.threshold}", accuracy=0.95, **more):
+        """Writes a pipeline: `evaluate` reports the accuracy, `deploy` has the condition, and `check` takes the output of `deploy`. `more` has more steps."""
         self.pipeline({
             "evaluate": {"command": METRICS, "outputs": {"metrics": "metrics.json"}, "parameters": {"accuracy": accuracy}},
             "deploy": {"command": "echo deployed > ${outputs.url}", "outputs": ["url"], "when": when},
@@ -39,7 +40,8 @@ class Conditions(PipeTest):
     def test_a_run_with_nothing_to_do_skips_the_same_steps(self):
         self.gate(accuracy=0.85)
         self.run_pipe()
-        os.utime(self.folder / "pipeline.yaml", (1, 1))  # so that the next run writes a fingerprint
+        # The next run records that nothing has changed (a fingerprint) only if the file is old: the time of a new one proves nothing.
+        os.utime(self.folder / "pipeline.yaml", (1, 1))
         for _ in range(3):
             run = self.run_pipe()
             self.assertEqual(run.steps(), {"evaluate": "cached", "deploy": "skipped", "check": "skipped"})
@@ -53,7 +55,7 @@ class Conditions(PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"evaluate": "succeeded", "deploy": "cached", "check": "cached"},
                          "a condition is no part of the key")
 
-    def test_plan_says_what_is_known_of_conditions(self):
+    def test_a_plan_decides_conditions_whose_values_are_known(self):
         self.gate(accuracy=0.85)
         plan = self.plan()
         self.assertEqual(plan["deploy"]["action"], "depends")
@@ -66,7 +68,7 @@ class Conditions(PipeTest):
         self.assertIn("evaluate.metrics.accuracy is 0.85", plan["deploy"]["changes"][0])
         self.assertIn("2 to skip", self.pipe("plan", "pipeline.yaml", "-o", "local").out)
 
-    def test_a_value_that_is_not_there_fails_the_step_and_says_what_is(self):
+    def test_a_condition_over_a_missing_value_or_another_type_fails_the_step_with_the_reason(self):
         for when, said in (("${evaluate.metrics.acuracy} > 0.9", "evaluate.metrics has no member 'acuracy'; it has: accuracy, scores"),
                            ("${evaluate.metrics.scores} > 0.9", "is a list, not a number"),
                            ("${evaluate.metrics.scores.5} > 0.9", "is a list of 2 items and has no item '5'"),
@@ -77,7 +79,7 @@ class Conditions(PipeTest):
         self.gate("${evaluate.metrics.scores.1} == 2")
         self.assertEqual(self.run_pipe().steps()["deploy"], "succeeded")
 
-    def test_mistakes_are_errors_of_the_file(self):
+    def test_wrong_conditions_are_errors_of_the_file(self):
         for when, said in (("${evaluate.metric.accuracy} > 0.9", "did you mean 'metrics'?"),
                            ("${evalute.metrics.accuracy} > 0.9", "did you mean 'evaluate'?"),
                            ("${params.treshold} > 0.9", "did you mean 'threshold'?"),
@@ -96,7 +98,7 @@ class Conditions(PipeTest):
         self.pipeline({"train": {"command": "true", "matrix": {"c": [1, 5, 9]}, "when": "${params.c} > ${params.least}"}}, parameters={"least": 4})
         self.assertEqual(list(self.run_pipe().steps().values()), ["skipped", "succeeded", "succeeded"])
 
-    def test_a_step_that_parameters_rule_out_is_not_checked(self):
+    def test_secrets_of_a_step_whose_condition_is_false_are_not_checked(self):
         self.pipeline({"a": {"command": "true", "when": False, "secrets": ["PIPE_TEST_NO_SUCH_SECRET"]}})
         self.assertEqual(self.run_pipe().steps(), {"a": "skipped"})
 
@@ -105,6 +107,7 @@ class Ends(PipeTest):
     orchestrator = "local"
 
     def ends(self, train: str, **top):
+        """Writes a pipeline: `train` executes this command, `use` takes its output, `alarm` runs on failure, and `tidy` always."""
         self.pipeline({
             "train": {"command": train, "outputs": ["model"]},
             "use": {"command": "cat ${inputs.model}", "inputs": {"model": "train.model"}},
@@ -112,14 +115,14 @@ class Ends(PipeTest):
             "tidy": {"command": "echo tidied", "run_on": "always"},
         }, **top)
 
-    def test_run_on_failure_and_always(self):
+    def test_steps_with_run_on_failure_and_always_run_in_each_execution_mode(self):
         for mode in ("continue_on_failure", "stop_on_failure", "fail_fast"):
             self.ends("exit 3", execution_mode=mode)
             run = self.run_pipe(code=1)
             self.assertEqual(run.steps(), {"train": "failed", "use": "skipped", "alarm": "succeeded", "tidy": "succeeded"}, mode)
             self.assertEqual(run.events("summary")[0]["status"], "failed")
 
-    def test_they_run_again_each_time_and_alarms_only_when_something_failed(self):
+    def test_steps_with_run_on_are_never_reused_and_alarms_run_only_after_a_failure(self):
         self.ends("echo m > ${outputs.model}")
         self.assertEqual(self.run_pipe().steps(), {"train": "succeeded", "use": "succeeded", "alarm": "skipped", "tidy": "succeeded"})
         self.assertEqual(self.run_pipe().steps(), {"train": "cached", "use": "cached", "alarm": "skipped", "tidy": "succeeded"})
@@ -128,13 +131,13 @@ class Ends(PipeTest):
         self.ends("echo n > ${outputs.model}")
         self.assertEqual(self.plan()["alarm"]["action"], "depends")
 
-    def test_an_alarm_alone_does_not_prevent_the_shortcut(self):
+    def test_an_alarm_does_not_prevent_the_shortcut_for_unchanged_runs(self):
         self.pipeline({"train": {"command": "echo m > ${outputs.model}", "outputs": ["model"]}, "alarm": {"command": "false", "run_on": "failure"}})
         os.utime(self.folder / "pipeline.yaml", (1, 1))
         for status in ("succeeded", "cached", "cached"):
             self.assertEqual(self.run_pipe().steps(), {"train": status, "alarm": "skipped"})
 
-    def test_it_waits_for_all_that_may_fail(self):
+    def test_an_alarm_waits_for_all_steps_that_may_fail(self):
         """`late` fails long after `use` was skipped, so the alarm, which comes after `use`, must wait for it."""
         self.pipeline({
             "gate": {"command": "echo x > ${outputs.x}", "outputs": ["x"], "when": False},
@@ -144,7 +147,7 @@ class Ends(PipeTest):
         })
         self.assertEqual(self.run_pipe(code=1).steps()["alarm"], "succeeded")
 
-    def test_an_input_that_was_not_made_skips_it(self):
+    def test_a_step_that_runs_always_is_skipped_if_its_input_was_not_made(self):
         self.pipeline({
             "setup": {"command": "echo 1 > ${outputs.handle}", "outputs": ["handle"]},
             "train": {"command": "exit 1", "outputs": ["model"], "after": ["setup"]},
@@ -163,7 +166,7 @@ class Ends(PipeTest):
         self.assertEqual(result.code, 130)
         self.assertEqual(result.steps(), {"train": "cancelled", "use": "cancelled", "alarm": "cancelled", "tidy": "cancelled"})
 
-    def test_resume_decides_again(self):
+    def test_resume_evaluates_conditions_again(self):
         self.write("slow.sh", "if [ -e $1 ]; then exit 0; fi; touch $1; sleep 600\n")
         self.pipeline({
             "evaluate": {"command": "echo false > ${outputs.good}", "outputs": ["good"]},

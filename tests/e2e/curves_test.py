@@ -7,6 +7,7 @@ import unittest
 
 from support import NOWHERE, PipeTest
 
+# Reports ten epochs. The first attempt saves its state after epoch 3 and fails after epoch 5; the second attempt continues with epoch 3.
 TRAIN = """import json, pathlib, sys
 saved = pathlib.Path(sys.argv[1]) / "epoch"
 begin = int(saved.read_text()) if saved.exists() else 0
@@ -63,6 +64,7 @@ class Curves(PipeTest):
         self.assertEqual([(point["training_step"], point["attempt"]) for point in loss["series"]], [(0, 2), (1, 2), (2, 2)])
 
     def sweep(self, *words):
+        """Runs a matrix of four steps and an evaluation of them, and returns the run's identifier."""
         report = """echo "@pipe {\\"metric\\": \\"accuracy\\", \\"value\\": ${params.c}.${params.fold}}"; echo '@pipe {"metric": "epochs", "value": 3}'; echo > ${outputs.model}"""
         self.pipeline({"train": {"matrix": {"c": [1, 2], "fold": [5, 7]}, "command": report, "outputs": ["model"], "parameters": {"kernel": "rbf"}},
                        "evaluate": {"command": """echo "@pipe {\\"metric\\": \\"f1\\", \\"value\\": ${params.bias}}" """, "inputs": {"models": "train[*].model"}}}, parameters={"bias": 0.25})
@@ -88,8 +90,7 @@ class Curves(PipeTest):
         rows = json.loads(self.pipe("compare", *runs, "--output", "json").out)["rows"]
         self.assertEqual([row["name"] for row in rows if row["result"]], ["evaluate.f1"])
 
-
-    def test_a_metric_with_a_dot_in_its_name_is_no_instance(self):
+    def test_a_metric_with_a_dot_in_its_name_is_not_an_instance(self):
         step = {"evaluate": {"command": "echo '@pipe {\"metric\": \"svc.f1\", \"value\": ${params.f1}}'"}}
         runs = []
         for f1 in (0.25, 0.5):

@@ -1,4 +1,4 @@
-"""Data from outside, and published versions, in the lineage: `why`, `used`, exports and the page's data."""
+"""Lineage of input files and folders, and of published versions: `why`, `used`, exports and the page's data."""
 
 import hashlib
 import json
@@ -27,12 +27,14 @@ class DataLineage(PipeTest):
         self.assertEqual(done.code, 0, done)
 
     def json_of(self, *words) -> dict:
+        """Returns the JSON that a command prints."""
         done = self.pipe(*words, "--output", "json")
         self.assertEqual(done.code, 0, done)
         return json.loads(done.out)
 
-    def used(self, words: str) -> list[tuple]:
-        return [(use["step"], use["inputs"]) for use in self.json_of("used", words)["used"]]
+    def used(self, what: str) -> list[tuple]:
+        """Returns the steps that used a file, a folder, a digest or a published version, each with the names of its inputs."""
+        return [(use["step"], use["inputs"]) for use in self.json_of("used", what)["used"]]
 
     def test_used_finds_files_folders_and_versions(self):
         self.write("copy-elsewhere.csv", "1,2\n")
@@ -43,7 +45,7 @@ class DataLineage(PipeTest):
         self.assertEqual(self.used("production@1"), [("predict", ["model"])])
         self.assertIn("train.model", self.pipe("used", "data.csv").out)
         self.write("corpus/a.txt", "changed\n")
-        self.assertEqual(self.used("corpus"), [], "as it is now nothing took it")
+        self.assertEqual(self.used("corpus"), [], "no step used the folder's present content")
 
     def test_why_ends_with_the_data(self):
         made = self.json_of("why", "production")
@@ -55,7 +57,7 @@ class DataLineage(PipeTest):
         for part in ("published as production@1", "input data: file ", "input corpus: folder "):
             self.assertIn(part, text)
 
-    def test_exports_and_the_pages_data_name_it(self):
+    def test_exports_and_the_pages_data_name_the_file(self):
         run = [run["id"] for run in self.json_of("runs")["runs"] if run["pipeline"] == "e2e"][0]
         step, = json.loads(self.pipe("report", run, "--output", "json").out)["steps"]
         self.assertIn(["data", "file data.csv", hashlib.sha256(b"1,2\n").hexdigest()[:12]], step["f"])

@@ -1,4 +1,4 @@
-"""Data from outside of the pipeline as an input: files, folders and URLs; what changed there, what is copied, and what a bad server does."""
+"""Inputs from outside of the pipeline: files, folders and URLs. The tests cover changes of the data, copies, and faulty servers."""
 
 import hashlib
 import os
@@ -12,12 +12,13 @@ class Paths(PipeTest):
     orchestrator = "local"
 
     def corpus(self, where: str = "./corpus"):
+        """Writes a pipeline whose step joins the files of the folder at `where`, a path or the input's keys."""
         self.pipeline({"count": {"command": "cd ${inputs.corpus}; cat $(find . -type f | sort) > ${outputs.all}", "inputs": {"corpus": where},
                                  "outputs": ["all"]},
                        "next": {"command": "cat ${inputs.all}", "inputs": {"all": "count.all"}}})
 
     def age(self):
-        """A file that has just changed is read each time."""
+        """Makes the files old. A run reads a file that has just changed each time, because its time does not prove that it is unchanged."""
         for path in [*(self.folder / "corpus").rglob("*"), self.folder / "pipeline.yaml"]:
             os.utime(path, (1_700_000_000, 1_700_000_000))
 
@@ -37,7 +38,7 @@ class Paths(PipeTest):
         self.write("corpus/deep/b.txt", "b\n")
         self.assertEqual(self.run_pipe().steps()["count"], "cached", "the content is as it was")
 
-    def test_the_shortcut_sees_a_change(self):
+    def test_a_new_file_is_seen_by_the_shortcut_for_unchanged_runs(self):
         self.write("corpus/a.txt", "a\n")
         self.corpus()
         self.age()
@@ -57,7 +58,7 @@ class Paths(PipeTest):
         digest = hashlib.sha256(b"1,2\n").hexdigest()
         self.assertFalse((self.state / "artifacts" / digest[:2] / digest[2:]).exists())
 
-    def test_data_that_goes_while_the_run_goes_on_fails_the_steps_that_take_it(self):
+    def test_data_that_is_removed_during_the_run_fails_the_steps_that_take_it(self):
         self.write("corpus/a.txt", "a\n")
         self.pipeline({"first": {"command": "echo begun; while [ -e $CORPUS ]; do sleep 0.02; done", "environment": {"CORPUS": str(self.folder / "corpus")}},
                        "takes": {"command": "ls ${inputs.corpus}", "inputs": {"corpus": "./corpus"}, "after": ["first"]},
@@ -76,22 +77,24 @@ class Paths(PipeTest):
         failure = self.run_pipe(code=3).failure("a")
         self.assertIn("has changed since the run began", failure["message"])
 
-    def test_data_with_the_state_folder_in_it_is_told_as_such(self):
+    def test_the_error_for_data_that_contains_the_state_folder_says_so(self):
         self.pipeline({"a": {"command": "true", "inputs": {"all": "."}}})
         failure = self.run_pipe(code=3).failure("a")
         self.assertIn("the state folder is in it", str(failure))
 
-    def test_mistakes(self):
+    def test_wrong_addresses_and_keys_are_errors(self):
         link = self.folder / "leads_out"
         link.mkdir()
         (link / "passwd").symlink_to("/etc/passwd")
+        (self.folder / "socket").mkdir()
+        os.mkfifo(self.folder / "socket/x")
         for where, code, said in (("./nowhere", 2, "the data './nowhere' does not exist"), ({"path": "x", "url": "https://a/b"}, 2, "more than one of 'path', 'url' and 'artifact'"),
                                   ({"pth": "x"}, 2, "did you mean 'path'?"), ({}, 2, "none of 'path', 'url' and 'artifact'"),
                                   ({"url": "ftp://a/b", "sha256": "0" * 64}, 2, "must be a URL that begins with https"), ("s3://bucket", 2, "or s3://BUCKET/KEY"),
                                   ({"url": "https://a/b", "version": "1"}, 2, "'version' is for an object in a bucket"),
                                   ({"url": "https://me:secret@a/b", "sha256": "0" * 64}, 2, "without a login"),
                                   ({"url": "https://a/b", "sha256": "abc"}, 2, "must be a SHA-256 in 64 hexadecimal digits"),
-                                  ("./leads_out", 3, "outside of the folder")):
+                                  ("./leads_out", 3, "outside of the folder"), ("./socket", 3, "socket cannot be an input: ")):
             self.corpus(where)
             refused = self.run_pipe(code=code)
             self.assertIn(said, refused.text)
@@ -118,11 +121,12 @@ class Urls(PipeTest):
         self.addCleanup(self.server.shutdown)
 
     def fetch(self, path: str = "data.csv?signature=secret", **more):
+        """Writes a pipeline with two steps that take the server's content. `more` has further keys of the second step."""
         digest = hashlib.sha256(self.content).hexdigest()
         step = {"command": "cat ${inputs.data} > ${outputs.x}", "inputs": {"data": {"url": self.server.url(path), "sha256": digest}}, "outputs": ["x"]}
         self.pipeline({"a": step, "b": step | more})
 
-    def test_it_is_fetched_once(self):
+    def test_a_url_of_two_steps_is_fetched_once(self):
         self.fetch()
         run = self.run_pipe()
         self.assertEqual(set(run.steps().values()), {"succeeded"})
@@ -132,7 +136,7 @@ class Urls(PipeTest):
         self.assertEqual(len(self.server.requests), 1)
         self.assertEqual(os.listdir(self.state / "downloads"), [])
 
-    def test_cut_connections_and_busy_servers_are_continued(self):
+    def test_downloads_continue_after_cut_connections_and_busy_servers(self):
         self.server.cut, self.server.broken = 200_000, 1
         self.fetch()
         self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
@@ -147,7 +151,7 @@ class Urls(PipeTest):
         self.run_pipe()
         self.assertEqual(self.server.requests[0].begin, 500_000)
 
-    def test_without_ranges_it_begins_again(self):
+    def test_a_download_begins_again_if_the_server_has_no_ranges(self):
         digest = hashlib.sha256(self.content).hexdigest()
         (self.state / "downloads").mkdir(parents=True)
         (self.state / "downloads" / digest).write_bytes(b"rubbish")
@@ -162,7 +166,7 @@ class Urls(PipeTest):
         self.assertIn("its SHA-256 is " + hashlib.sha256(b"something else").hexdigest(), run.text)
         self.assertEqual(os.listdir(self.state / "downloads"), [])
 
-    def test_what_is_not_there(self):
+    def test_a_missing_url_is_an_error_with_its_status(self):
         self.fetch("nowhere.csv")
         self.assertIn("the server answered 404", self.run_pipe(code=3).text)
 

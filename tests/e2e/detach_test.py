@@ -1,4 +1,4 @@
-"""pipe run --detach without a cluster: a driver that outlives its terminal, and pipe attach."""
+"""`pipe run --detach` without a cluster: the driver (the process that executes the run) outlives its terminal, and `pipe attach` shows what it does."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ ENDLESS = "trap 'echo asked to stop; exit 1' TERM; echo begun; while :; do sleep
 
 
 class Typed:
-    """A shell on a terminal."""
+    """A shell on a terminal of its own. `shown` has all that the terminal has shown so far."""
 
     def __init__(self, folder, environment: dict):
         self.shown = b""
@@ -34,6 +34,7 @@ class Typed:
         os.write(self.terminal, text.encode())
 
     def read(self) -> bytes:
+        """Returns all that the terminal has shown so far."""
         if select.select([self.terminal], [], [], 0.05)[0]:
             try:
                 self.shown += os.read(self.terminal, 65536)
@@ -63,14 +64,17 @@ class DetachedLocally(PipeTest):
                 self.pipe("cancel", run["id"], "--now")
 
     def detach(self, *words, code: int = 0, **env):
+        """Executes `pipe run --detach`, and returns its Result. `code` is the expected exit code."""
         result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator, "--detach", *words, **env)
         self.assertEqual(result.code, code, result)
         return result
 
     def record(self, run: str = "latest") -> dict:
+        """Returns the run as `pipe show` has it in JSON."""
         return json.loads(self.pipe("show", run, "--output", "json").out)
 
     def driver(self) -> int:
+        """Detaches a run, and returns the process id of its driver."""
         (event,) = self.detach("--output", "json").events("detached")
         return event["driver"]["process"]
 
@@ -78,6 +82,7 @@ class DetachedLocally(PipeTest):
         wait_until(lambda: text in self.pipe("logs", "latest", step).out, f"'{text}' of {step}")
 
     def await_end(self) -> str:
+        """Waits until the latest run has ended, and returns its status."""
         wait_until(lambda: self.record()["status"] != "running", "the run's end")
         return self.record()["status"]
 
@@ -103,6 +108,7 @@ class DetachedLocally(PipeTest):
         self.assertEqual(self.pipe("attach").code, 0)
 
     def served(self, content: bytes) -> Server:
+        """Writes a pipeline whose input is at a server's URL, and returns the server, which has this content."""
         server = Server(content)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
@@ -125,25 +131,25 @@ class DetachedLocally(PipeTest):
         server = self.served(content)
         digest = hashlib.sha256(content).hexdigest()
         self.pipeline({"a": {"command": "cat ${inputs.base} > ${outputs.x}", "inputs": {"base": {"url": server.url(), "sha256": digest}}, "outputs": ["x"]}})
-        killed, rest = threading.Event(), threading.Event()
+        is_killed, is_waiting = threading.Event(), threading.Event()
 
         def hold(request):
-            if request.begin > 0 and not killed.is_set():
-                rest.set()
-                killed.wait(300)
+            if request.begin > 0 and not is_killed.is_set():
+                is_waiting.set()
+                is_killed.wait(300)
 
         server.on_request = hold
         driver = self.driver()
-        self.assertTrue(rest.wait(300))
+        self.assertTrue(is_waiting.wait(300))
         os.kill(driver, signal.SIGKILL)
-        killed.set()
-        self.assertEqual(self.pipe("attach").code, 3)  # it is gone
+        is_killed.set()
+        self.assertEqual(self.pipe("attach").code, 3)  # The driver is gone.
         before = len(server.requests)
         self.assertEqual(self.pipe("resume").code, 0)
         self.assertEqual(hashlib.sha256(self.artifact("a.x").encode()).hexdigest(), digest)
         self.assertNotIn(0, [request.begin for request in server.requests[before:] if request.method == "GET"])
 
-    def test_attach_shows_what_run_shows_as_often_as_one_likes(self):
+    def test_attach_shows_what_run_shows_each_time(self):
         self.pipeline({"slow": {"command": SLOW + "echo x > ${outputs.x}", "outputs": ["x"]}, "next": {"command": "echo more", "after": ["slow"]}})
         self.detach()
         for result in [self.finish(process) for process in [self.start("attach"), self.start("attach", "latest")]]:
@@ -159,9 +165,9 @@ class DetachedLocally(PipeTest):
 
     def test_attach_as_json_is_the_events(self):
         self.pipeline({"slow": {"command": SLOW}})
-        told = json.loads(self.detach("--output", "json").out)
-        self.assertEqual((told["event"], told["status"]), ("detached", "running"))
-        result = self.pipe("attach", told["run"], "--output", "json")
+        detached = json.loads(self.detach("--output", "json").out)
+        self.assertEqual((detached["event"], detached["status"]), ("detached", "running"))
+        result = self.pipe("attach", detached["run"], "--output", "json")
         self.assertEqual(result.code, 0, result)
         kinds = [event["event"] for event in result.events()]
         self.assertEqual((kinds[0], kinds[-1]), ("run_started", "summary"))
@@ -169,7 +175,7 @@ class DetachedLocally(PipeTest):
         self.assertIn("line 20", [event["line"] for event in result.events("step_log")])
         self.assertEqual(result.events("summary")[0]["exit_code"], 0)
 
-    def test_the_exit_code_is_the_runs(self):
+    def test_the_exit_code_of_attach_is_that_of_the_run(self):
         self.pipeline({"bad": {"command": "echo what went wrong; exit 7"}, "next": {"command": "true", "after": ["bad"]}})
         self.detach()
         for _ in range(2):
@@ -196,7 +202,7 @@ class DetachedLocally(PipeTest):
         self.assertEqual(result.code, 0, result)
         self.assertIn("1 reused", result.out)
 
-    def test_cancel_ends_it_gracefully(self):
+    def test_cancel_stops_a_detached_run_gracefully(self):
         self.pipeline({"endless": {"command": ENDLESS}})
         self.detach()
         attached = self.start("attach")
@@ -226,7 +232,7 @@ class DetachedLocally(PipeTest):
         terminal.close()
         self.assertEqual(self.record()["status"], "running")
 
-    def test_a_killed_driver_is_told_and_its_run_resumed(self):
+    def test_attach_reports_a_killed_driver_and_the_run_can_be_resumed(self):
         go = self.folder / "go"
         self.pipeline({"first": {"command": "echo x > ${outputs.x}", "outputs": ["x"]},
                        "slow": {"command": f"cat ${{inputs.x}}; echo line 1; until [ -e {go} ]; do sleep 0.1; done", "inputs": {"x": "first.x"},
@@ -261,7 +267,7 @@ class DetachedLocally(PipeTest):
         self.assertIn("1 succeeded", result.out)
         self.assertEqual(self.finish(resumed).code, 0)
 
-    def test_a_run_at_a_terminal_is_not_attached_to(self):
+    def test_attach_refuses_a_run_that_was_not_detached(self):
         self.pipeline({"endless": {"command": ENDLESS}})
         process = self.start("run", "pipeline.yaml", "-o", self.orchestrator)
         self.await_log("endless", "begun")
@@ -281,7 +287,7 @@ class DetachedInContainers(DetachedLocally):
         self.assertIn("/nonexistent/engine.sock", self.detach(code=3, DOCKER_HOST=NOWHERE).err)
         self.assertEqual(json.loads(self.pipe("runs", "--output", "json").out)["runs"], [])
 
-    def test_a_failed_build_is_the_runs(self):
+    def test_a_failed_build_is_a_failure_of_the_run(self):
         self.write("Dockerfile", f"FROM python:3.11-slim-bookworm\nENV E2E={self.mark}\nRUN echo what went wrong >&2; exit 3\n")
         self.write("pipeline.yaml", json.dumps({"name": "e2e", "settings": {"docker": {"dockerfile": "Dockerfile", "labels": {"e2e": self.mark}, "target_repository": self.repository}},
                                                 "steps": {"one": {"command": "true"}}}))

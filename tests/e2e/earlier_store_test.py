@@ -1,4 +1,4 @@
-"""A state folder that an earlier `pipe` has written (its database: tests/golden/stores) opens, and shows its runs in every way that today's have."""
+"""A state folder that an earlier `pipe` wrote (its database is in tests/golden/stores) can be opened, and all commands and pages show its runs."""
 
 import gzip
 import json
@@ -13,9 +13,9 @@ STORES = pathlib.Path(__file__).resolve().parents[1] / "golden/stores"
 class EarlierStore(ServeTest):
     """A store of format 2, from before usage was measured."""
 
-    FORMAT, FAILED, REPEATED = 2, "20261123-182410-84c23f", "20261123-182410-d2dea4"
-    DATA, MODEL = "4355a46b19d3", "8b654aaf31d8"  # Outputs of load and train.size-2.
-    ATTEMPTS, HAS_USAGE = 1, False  # Attempts of the step that failed.
+    FORMAT, FAILED, REPEATED = 2, "20261123-182410-84c23f", "20261123-182410-d2dea4"  # The latter are runs.
+    DATA, MODEL = "4355a46b19d3", "8b654aaf31d8"  # Digests of the outputs of load and train.size-2.
+    ATTEMPTS, HAS_USAGE = 1, False  # Of the step that failed.
 
     def setUp(self):
         super().setUp()
@@ -24,6 +24,7 @@ class EarlierStore(ServeTest):
         self.write(self.state / "logs" / self.FAILED / f"broken.{self.ATTEMPTS}.log", "no such column\n")
 
     def json_of(self, *words) -> dict:
+        """Returns the JSON that a command prints."""
         done = self.pipe(*words, "--output", "json")
         self.assertEqual(done.code, 0, done)
         return json.loads(done.out)
@@ -47,7 +48,7 @@ class EarlierStore(ServeTest):
         self.json_of("compare", self.FAILED, self.REPEATED)
         self.assertEqual(self.pipe("note", self.FAILED, "before the update").code, 0)
 
-    def test_report_and_page_show_it(self):
+    def test_report_and_page_show_its_runs(self):
         self.assertEqual(self.pipe("report", self.FAILED, "-o", "report.html").code, 0)
         self.assertIn("no such column", (self.folder / "report.html").read_text())
         self.serve()

@@ -1,4 +1,4 @@
-"""examples/allreduce: processes of a C++ program on two nodes end with the same line to the last bit, on this machine and in containers."""
+"""examples/allreduce: processes of a C++ program on two nodes print the same fitted line, equal to the last bit, on this machine and in containers."""
 
 import contextlib
 import json
@@ -25,6 +25,7 @@ class AllReduce(unittest.TestCase):
         return done.stdout
 
     def fit(self, place: str):
+        """Runs the example by an orchestrator, and checks that all four processes print the same line and that its error is small."""
         events = [json.loads(line) for line in self.program("run", "-o", place, "--output", "json").splitlines()]
         for event in events:
             if event["event"] == "build_started":
@@ -40,10 +41,10 @@ class AllReduce(unittest.TestCase):
         with contextlib.suppress(subprocess.CalledProcessError):
             docker("image", "rm", "-f", image)
 
-    def test_processes_of_this_machine(self):
+    def test_processes_of_this_machine_print_the_same_line(self):
         self.fit("local")
 
-    def test_containers_with_two_processes_each(self):
+    def test_containers_with_two_processes_each_print_the_same_line(self):
         self.fit("docker")
 
 

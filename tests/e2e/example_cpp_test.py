@@ -1,4 +1,4 @@
-"""examples/digits-cpp: built with the installed package as its README says, then run as processes, and in containers of unlike parents."""
+"""examples/digits-cpp: built with the installed package as its README says, then run as processes and in containers of different parent images."""
 
 import contextlib
 import json
@@ -15,10 +15,11 @@ from support import docker
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/digits-cpp"
-INSTANCES = 6
+INSTANCES = 6  # of the step `train`
 
 
 def shell(*words, **options) -> str:
+    """Runs a command, and returns its stdout. `options` are those of subprocess.run()."""
     done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
     if done.returncode != 0:
         raise AssertionError(f"{words} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
@@ -26,7 +27,7 @@ def shell(*words, **options) -> str:
 
 
 def pixels(png: bytes) -> tuple[int, int, set[bytes]]:
-    """Width, height, and the different bytes of the decompressed picture."""
+    """Returns a PNG's width, height, and the set of the bytes in its decompressed data."""
     if png[:8] != b"\x89PNG\r\n\x1a\n":
         raise AssertionError("no PNG")
     at, data, size = 8, b"", None
@@ -63,22 +64,24 @@ class Digits(unittest.TestCase):
         shutil.rmtree(cls.folder, ignore_errors=True)
 
     def digits(self, *words, parent="") -> str:
+        """Runs the example's program with this parent image, and returns its stdout."""
         return shell("build/digits", *words, cwd=self.project, env={**os.environ, "NO_COLOR": "1", **({"PARENT_IMAGE": parent} if parent else {})})
 
     def run_in(self, place: str, parent: str = "") -> dict[str, str]:
-        """How each step has ended."""
+        """Runs the example by an orchestrator, and returns the final status of each step."""
         events = [json.loads(line) for line in self.digits("run", "-o", place, "--output", "json", parent=parent).splitlines()]
         if place == "docker":
             self.built += [event["image"] for event in events if event["event"] == "build_started"]
         return {event["step"]: event["status"] for event in events if event["event"] == "step_finished"}
 
     def copied(self, artifact: str) -> pathlib.Path:
+        """Returns the path of a copy of an artifact of the latest run."""
         target = pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / "copy"
         self.digits("artifacts", "latest", artifact, "--copy", target)
         return target
 
     def check_results(self) -> str:
-        """Returns the evaluation of the latest run."""
+        """Checks the evaluation and the report of the latest run, and returns the evaluation's text."""
         text = self.copied("evaluate.result").read_text()
         evaluation = json.loads(text)
         self.assertGreater(evaluation["accuracy"], 0.95)

@@ -18,11 +18,13 @@ class Promotion(PipeTest):
         shutil.copytree(EXAMPLE, self.folder, dirs_exist_ok=True)
 
     def run_file(self, file: str, *words, code: int = 0):
+        """Runs a pipeline file, and returns the Result. `code` is the expected exit code."""
         result = self.pipe("run", file, "--orchestrator", self.orchestrator, "--output", "json", *words)
         self.assertEqual(result.code, code, result)
         return result
 
     def versions(self) -> dict[int, bool]:
+        """Returns the published versions of the classifier; true for the current one."""
         listed = self.pipe("artifacts", "--name", "classifier", "--output", "json")
         return {version["version"]: version["current"] for version in json.loads(listed.out)["versions"]} if listed.code == 0 else {}
 
@@ -41,7 +43,7 @@ class Promotion(PipeTest):
         self.assertGreater(metrics["accuracy"], 0.9)
         self.assertEqual(metrics["production"], 0)
 
-        again = self.run_file("train.yaml").steps()  # compared with production now, than which it is not better
+        again = self.run_file("train.yaml").steps()  # The same model is in production now, and is not better than itself.
         self.assertEqual((again["train.model-perceptron"], again["evaluate"], again["promote"], again["notify"]), ("cached", "succeeded", "skipped", "succeeded"))
         metrics = json.loads(self.artifact("evaluate.metrics"))
         self.assertEqual(metrics["accuracy"], metrics["production"])

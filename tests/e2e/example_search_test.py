@@ -1,6 +1,7 @@
-"""examples/search: rounds of trials over what the round before found, in small, and with many trials and a driver that is killed ten times.
+"""examples/search: rounds of trials, each based on what the round before found; once with few trials, and once with many while the driver (`pipe run`) is
+killed ten times.
 
-SEARCH_TRIALS is the number of trials of the latter: 100, or 1000 for all.
+SEARCH_TRIALS is the number of trials of the second test: 100 by default; 1000 for a thorough test.
 """
 
 import collections
@@ -29,8 +30,9 @@ class SearchTest(PipeTest):
         super().setUp()
         shutil.copytree(EXAMPLE, self.folder, dirs_exist_ok=True)
 
-    def best(self, step: str = "keep.best") -> dict:
-        return json.loads(self.artifact(step))
+    def best(self, artifact: str = "keep.best") -> dict:
+        """Returns the best trial, from an artifact of the latest run."""
+        return json.loads(self.artifact(artifact))
 
 
 class Search(SearchTest):
@@ -43,7 +45,7 @@ class Search(SearchTest):
         listed = json.loads(self.pipe("artifacts", "--name", "optimum", "--output", "json").out)["versions"]
         self.assertEqual([(version["version"], version["current"]) for version in listed], [(1, True)])
         second = self.run_pipe("-p", "seed=2")
-        self.assertEqual(second.steps()["start"], "succeeded")  # what it begins with is another version
+        self.assertEqual(second.steps()["start"], "succeeded")  # It is not reused, because its input is the version that the first run has published.
         self.assertLessEqual(self.best("choose.best")["loss"], found["loss"])
 
 
@@ -57,22 +59,25 @@ class ManyTrials(SearchTest):
     words = ("-p", f"points={TRIALS // ROUNDS}", "-p", f"last_round={ROUNDS - 1}", "-p", "enough=0")
 
     def write_ledger(self):
-        """Each trial notes that it begins; a step on `local` writes into the folders of `volumes` alone."""
+        """Changes the pipeline so that each trial writes its name into ledger/begun when it begins. The folder is a volume, because a step on `local` may write
+        outside its own folders only there."""
         (self.folder / "ledger").mkdir()
         pipeline = self.folder / "pipeline.yaml"
         text = pipeline.read_text().replace("network: none", f"network: none, volumes: [\"{self.folder}/ledger:{self.folder}/ledger\"]")
         pipeline.write_text(text.replace("python search.py try", f"echo ${{step.name}} >> {self.folder}/ledger/begun; python search.py try"))
 
     def succeeded(self) -> set:
+        """Returns the steps of the latest run that have succeeded or were reused."""
         shown = self.pipe("show", "latest", "--output", "json")
         return {step["step"] for step in json.loads(shown.out)["steps"] if step["status"] in ("succeeded", "cached")} if shown.code == 0 else set()
 
     def begun(self) -> collections.Counter:
+        """Returns how often each trial has begun."""
         ledger = self.folder / "ledger" / "begun"
         return collections.Counter(ledger.read_text().split()) if ledger.exists() else collections.Counter()
 
     def wait_for_trials(self, process, count: int):
-        """Until so many have begun in all, or the driver has ended."""
+        """Waits until this many trials have begun in all, or the driver has ended."""
         while self.begun().total() < count and process.poll() is None:
             time.sleep(0.002)
 
@@ -95,7 +100,7 @@ class ManyTrials(SearchTest):
             if kills < KILLS:
                 self.wait_for_trials(process, before.total() + moment.randint(1, TRIALS * 3 // 4 // KILLS))
                 time.sleep(moment.uniform(0, 0.05))
-                with contextlib.suppress(ProcessLookupError):  # it has ended, which is told below
+                with contextlib.suppress(ProcessLookupError):  # The driver may have ended; its exit code is checked below.
                     os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate(timeout=600)
             again = {step for step, count in (self.begun() - before).items() if step in safe}
@@ -103,7 +108,7 @@ class ManyTrials(SearchTest):
             if process.returncode != -signal.SIGKILL:
                 break
             kills += 1
-            # What has been published would be the beginning of another search.
+            # Once the best trial is published, a new run would begin another search with it: only a resume continues this one.
             resumes = "keep" in self.succeeded() or (moment.random() < 0.5 and bool(self.succeeded()))
         self.assertEqual(process.returncode, 0, out + err)
         self.assertEqual(kills, KILLS, "the run ended before it was killed often enough")
@@ -111,7 +116,7 @@ class ManyTrials(SearchTest):
         counts = self.begun()
         self.assertEqual(set(counts), trials)
         run_twice = sum(counts.values()) - TRIALS
-        # Only what ran when the driver was killed runs again, or had ended and was not yet recorded.
+        # Only trials that ran when the driver was killed run again, and those that had ended without being recorded.
         self.assertLessEqual(run_twice, 2 * KILLS * (os.cpu_count() or 1), counts)
         print(f"{TRIALS} trials in {ROUNDS} rounds, {took:.1f} s undisturbed; {kills} kills, {run_twice} trials begun once more, {time.monotonic() - begun - took:.1f} s")
         self.assert_nothing_left()

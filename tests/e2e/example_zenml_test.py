@@ -1,4 +1,4 @@
-"""examples/quickstart and examples/e2e as they stand, with scikit-learn: the gates, the search, promotion, comparison, drift, notifications."""
+"""examples/quickstart and examples/e2e, unchanged, with scikit-learn: gates, search, promotion, comparison, drift and notifications."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 
 def has_index() -> bool:
-    """Whether packages can be had here."""
+    """Returns whether pip finds scikit-learn in an index."""
     words = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed", "-q", "scikit-learn==1.7.2"]
     return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300).returncode == 0
 
@@ -32,11 +32,13 @@ class Example(PipeTest):
         shutil.copytree(EXAMPLES / self.example, self.folder, dirs_exist_ok=True)
 
     def run_file(self, file: str, *words, code: int = 0) -> dict[str, str]:
+        """Runs a pipeline file, and returns the final status of each step. `code` is the expected exit code."""
         result = self.pipe("run", file, "--orchestrator", self.orchestrator, "--output", "json", *words, timeout=600)
         self.assertEqual(result.code, code, result)
         return result.steps()
 
     def versions(self, name: str) -> int:
+        """Returns how many versions are published under a name."""
         listed = self.pipe("artifacts", "--name", name, "--output", "json")
         return len(json.loads(listed.out)["versions"]) if listed.code == 0 else 0
 

@@ -1,4 +1,4 @@
-"""`pipe export`: the validators of RO-Crate, in-toto and OpenLineage read what it writes."""
+"""`pipe export`: the validators of RO-Crate, in-toto and OpenLineage accept what it writes."""
 
 import hashlib
 import http.server
@@ -13,6 +13,7 @@ from support import NOWHERE, PipeTest
 # The second package has RO-Crate's JSON-LD context, so that the validator needs no other server.
 VALIDATORS = ["roc-validator==0.13.0", "rocrate==0.13.0", "in-toto-attestation", "openlineage-python"]
 
+# Runs with the validators, and prints a list of the errors that they find. Requests for RO-Crate's context are answered from its package.
 CHECK = """
 import email.message, io, json, pathlib, urllib.request, urllib.response
 import requests, rocrate, urllib3
@@ -77,6 +78,7 @@ class Exports(PipeTest):
         self.made = self.run_pipe().events("run_started")[0]["run"]
 
     def export(self, *words) -> str:
+        """Executes `pipe export`, and returns its stdout."""
         result = self.pipe("export", *words)
         self.assertEqual(result.code, 0, result)
         return result.out
@@ -106,7 +108,7 @@ class Exports(PipeTest):
         for words, written in ((["--format", "ro-crate", "-o", "other"], "other"), (["--format", "openlineage", "-o", "events"], "events")):
             self.assertEqual(json.loads(self.export("latest", *words, "--output", "json")), {"written": str(self.folder / written)})
         again = self.pipe("export", "latest", "--format", "ro-crate", "-o", "crate")
-        self.assertEqual(again.code, 2, "what is there is left alone")
+        self.assertEqual(again.code, 2, "an existing folder is not changed")
         self.run_pipe()
         self.export("latest", "--format", "ro-crate", "-o", "reused")
         self.assertEqual((self.folder / "reused/outputs/train/model.bin").read_text(), "outside\n" * 2)

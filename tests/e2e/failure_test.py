@@ -1,4 +1,4 @@
-"""Failures: their messages, exit codes, and that nothing remains."""
+"""Failures of steps, builds and the machine: their messages and exit codes, and that nothing is left after them."""
 
 import contextlib
 import json
@@ -13,6 +13,7 @@ OK = {"command": ["python3", "-c", "print('fine')"]}
 
 
 def python(code: str, **more) -> dict:
+    """Returns a step that executes this Python code."""
     return {"command": ["python3", "-c", code], **more}
 
 
@@ -35,17 +36,17 @@ class Failures(PipeTest):
         self.assert_nothing_left()
 
     def gate(self, step: str) -> str:
-        """A file that the step waits for."""
+        """Returns the path of the file for which the step waits."""
         return f"/tmp/{step}-may-end"
 
     def open_gate(self, step: str):
-        """The step may end before the program that opens its gate, and its container takes that along."""
+        """Makes the file for which the step waits. The `docker exec` may fail: the step may end before it, which removes the container."""
         shown = ("ps", "-q", "--filter", f"label=e2e={self.mark}", "--filter", f"label=pipe.step={step}")
         container = wait_until(lambda: docker(*shown), f"a container of {step}")
         subprocess.run(["docker", "exec", container, "touch", self.gate(step)], check=False)
 
     def run_with_a_slow_step(self, slow_ends: bool, **top) -> dict[str, str]:
-        """How the steps end where `bad` fails while `slow` runs, which ends afterwards or never."""
+        """Runs `bad`, which fails while `slow` runs, and returns the steps' final statuses. If `slow_ends`, `slow` ends after that; else never."""
         wait = "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.02)\n"
         bad, slow = wait.format(self.gate("bad")), wait.format(self.gate("slow"))
         self.pipeline({"bad": python(bad + "raise SystemExit(1)"), "slow": python(slow), "next": OK | {"after": ["slow"]}}, **top)
@@ -72,15 +73,15 @@ class Failures(PipeTest):
         self.assert_nothing_left()
         return result.steps()
 
-    def test_other_steps_go_on_after_a_failure(self):
+    def test_other_steps_continue_after_a_failure(self):
         self.assertEqual(self.run_with_a_slow_step(True), {"bad": "failed", "slow": "succeeded", "next": "succeeded"})
 
-    def test_no_step_starts_after_a_failure_where_that_is_asked_for(self):
+    def test_no_step_starts_after_a_failure_with_stop_on_failure(self):
         steps = self.run_with_a_slow_step(True, execution_mode="stop_on_failure")
         self.assertEqual((steps["bad"], steps["slow"]), ("failed", "succeeded"))
         self.assertIn(steps["next"], ("skipped", "cancelled"))
 
-    def test_running_steps_are_stopped_at_the_first_failure_where_that_is_asked_for(self):
+    def test_running_steps_are_stopped_at_the_first_failure_with_fail_fast(self):
         steps = self.run_with_a_slow_step(False, execution_mode="fail_fast")
         self.assertEqual((steps["bad"], steps["slow"]), ("failed", "cancelled"))
 
@@ -155,7 +156,7 @@ class Failures(PipeTest):
         for step in ("text", "list"):
             self.assertIn("'run.sh' has Windows line ends", " ".join(result.failure(step)["hints"]))
 
-    def test_what_is_too_long_to_start_is_said_before_anything_runs(self):
+    def test_a_command_that_is_too_long_is_an_error_before_anything_runs(self):
         self.pipeline({"first": OK, "long": {"command": "printf %s ${params.a}${params.b} | wc -c"}}, parameters={"a": "x", "b": "y"})
         self.write("long.json", json.dumps({"a": "x" * 70000, "b": "y" * 70000}))
         result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator, "--params", "long.json")
@@ -163,6 +164,10 @@ class Failures(PipeTest):
         self.assertIn("128 KiB", result.err)
         self.assertIn("name that under `inputs:`", result.err)
         self.assertNotIn("first", result.out)
+        self.pipeline({"long": {"command": "env", "environment": {"TABLE": "x" * 140000}}})
+        result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator)
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("the variable 'TABLE' with 136.7 KiB", result.err)
 
     def test_a_timeout_stops_the_step_and_output_of_python_is_not_held_back(self):
         self.pipeline({"slow": python("import time\nprint('begun')\ntime.sleep(600)", timeout="4s")})
@@ -172,7 +177,7 @@ class Failures(PipeTest):
         self.assertIn("begun", self.pipe("logs", "latest", "slow").out)
         self.assert_nothing_left()
 
-    def test_a_step_that_prints_nothing_is_said_to_be_stalled_with_what_it_waits_in(self):
+    def test_a_notice_says_that_a_silent_step_is_stalled_and_in_what_it_waits(self):
         without_init = {"command": ["python3", "-c", "import subprocess\nsubprocess.run(['sleep', '6'])"], "settings": {"docker": {"run_args": {"init": False}}}}
         self.pipeline({"hangs": python("import time\nprint('begun', flush=True)\ntime.sleep(6)\nprint('goes on')"), "without-init": without_init,
                        "talks": {"command": "for i in $(seq 30); do echo $i; sleep 0.1; done"}}, stalled_after="2s")
@@ -186,7 +191,7 @@ class Failures(PipeTest):
         self.assertRegex(notices["without-init"], r"; \d+ \S*python\S* .*: sleeps in do_wait \(1 more in its log\)", "its own first process is shown")
         self.assertRegex(self.pipe("logs", "latest", "without-init").text, r"\d+ sleep 6: sleeps in ")
 
-    def test_a_stalled_step_is_ended_and_tried_again_where_that_is_asked_for(self):
+    def test_a_stalled_step_is_ended_and_retried_with_retry_stalled(self):
         self.pipeline({"hangs": {"command": "echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 600; fi; echo well", "stalled_after": "2s", "retry": {"stalled": True}}})
         result = self.run_pipe()
         retried, = result.events("step_retried")
@@ -203,20 +208,21 @@ class Failures(PipeTest):
         self.assertEqual(set(self.run_pipe(code=1).steps().values()), {"failed"}, "a failure is not reused")
         self.assert_nothing_left()
 
-    def test_a_command_that_is_not_there(self):
+    def test_the_failure_names_a_missing_command(self):
         self.pipeline({"typo": {"command": ["pythn", "x.py"]}})
         result = self.run_pipe(code=1)
         self.assertIn("pythn", result.failure("typo")["message"] + json.dumps(result.failure("typo")))
         self.assert_nothing_left()
 
-    def test_a_pipe_that_ends_early_is_told_with_what_to_write(self):
-        self.pipeline({"early": {"command": "yes | head -1"}, "wrong": {"command": "(exit 141) | false"},
+    def test_a_pipe_that_ends_early_has_a_hint_about_its_last_program(self):
+        self.pipeline({"early": {"command": "yes | head -1"}, "wrong": {"command": "(exit 141) | false"}, "killed": {"command": "yes | (kill -9 $BASHPID) | true"},
                        "accepted": {"command": "(yes || true) | head -1"}, "all": {"command": "seq 100000 | sed -n 1p"}})
         result = self.run_pipe(code=1)
-        self.assertEqual(result.steps(), {"early": "failed", "wrong": "failed", "accepted": "succeeded", "all": "succeeded"})
+        self.assertEqual(result.steps(), {"early": "failed", "wrong": "failed", "killed": "failed", "accepted": "succeeded", "all": "succeeded"})
         hint = "a program that ends before it has read all, as `head` does"
         self.assertIn(hint, result.failure("early")["hints"][0])
-        self.assertNotIn(hint, " ".join(result.failure("wrong").get("hints", [])))
+        for step in ("wrong", "killed"):
+            self.assertNotIn(hint, " ".join(result.failure(step).get("hints", [])))
 
     def test_the_text_for_people_names_the_step_and_its_last_lines(self):
         self.pipeline({"bad": python("print('the reason'); raise SystemExit(3)")})
@@ -249,18 +255,18 @@ class FailuresLocally(Failures):
 
     def setUp(self):
         super().setUp()
-        if "memory" in self._testMethodName and not self.holds_limits():
+        if "memory" in self._testMethodName and not self.holds_limits():  # The tests about memory limits have the word in their names.
             self.skipTest("this user may not make control groups here")
 
     def holds_limits(self, **options) -> bool:
-        """Whether this user's processes have a limit of memory here; a run says if they have none."""
+        """Returns whether steps of this user can have a limit of memory here. If they cannot, a run says so."""
         self.pipeline({"one": OK | {"settings": {"resources": {"memory": "64MiB"}}}})
         done = subprocess.run([self.command, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder, env=self.environment({"HOME": str(self.folder)}), capture_output=True, text=True, **options)
         self.assertEqual(done.returncode, 0, done)
         return "does not use `memory`" not in done.stderr + done.stdout
 
     @unittest.skipUnless(os.getuid() == 0, "becoming another user takes root")
-    def test_a_limit_that_cannot_be_held_is_said(self):
+    def test_a_run_says_that_a_limit_cannot_be_enforced(self):
         nobody = 65534
         for path in (self.folder, *self.folder.rglob("*")):
             os.chown(path, nobody, nobody)
@@ -280,7 +286,7 @@ class FailuresLocally(Failures):
             self.assertEqual(self.artifact("use.r"), "made\n")
             self.assertEqual(self.pipe("verify").code, 0)
 
-    def test_verify_says_of_what_is_missing_and_of_what_is_damaged_what_becomes_of_it(self):
+    def test_verify_says_what_happens_to_missing_and_to_damaged_artifacts(self):
         self.pipeline({"make": {"command": "echo made > ${outputs.o}", "outputs": ["o"]}})
         for damage, said, unsaid in ((lambda file: file.unlink(), "the next run makes missing artifacts again", "were moved"),
                                      (lambda file: (file.unlink(), file.write_text("other\n")), "damaged artifacts were moved to artifacts/damaged", "missing")):
@@ -328,8 +334,8 @@ class Builds(PipeTest):
         self.assertTrue(events.failure("needs")["details"])
         self.assert_nothing_left()
 
-    def test_a_parent_that_nobody_has(self):
-        nowhere = "127.0.0.1:1/no-such-image-of-ours:1"  # where no registry answers, with a network or without
+    def test_a_parent_image_that_cannot_be_pulled_is_an_environment_failure(self):
+        nowhere = "127.0.0.1:1/no-such-image-of-ours:1"  # No registry answers there, with a network or without.
         self.pipeline({"one": OK}, {"parent_image": nowhere})
         result = self.run_pipe(code=3)
         self.assertEqual(result.failure("one")["kind"], "environment")
@@ -345,7 +351,7 @@ class Builds(PipeTest):
 class NoEngine(PipeTest):
     orchestrator = "local"
 
-    def test_no_engine_is_said_with_the_way_out(self):
+    def test_the_error_without_an_engine_advises_the_local_orchestrator(self):
         self.pipeline({"one": OK})
         result = self.pipe("run", "pipeline.yaml", DOCKER_HOST=NOWHERE)
         self.assertEqual(result.code, 3, result)
@@ -353,7 +359,7 @@ class NoEngine(PipeTest):
             self.assertIn(words, result.err)
         self.assertEqual(self.pipe("doctor", DOCKER_HOST=NOWHERE).code, 3)
 
-    def test_what_needs_no_engine_works_without_one(self):
+    def test_commands_that_need_no_engine_work_without_one(self):
         self.pipeline({"one": OK}, {"requirements": ["six==1.16.0"]})
         for words in (["validate", "pipeline.yaml"], ["render", "pipeline.yaml"], ["schema"], ["runs"], ["--version"], ["completion", "bash"]):
             self.assertEqual(self.pipe(*words, DOCKER_HOST=NOWHERE).code, 0, words)
@@ -378,7 +384,7 @@ class FullDisk(PipeTest):
         })
         result = self.run_pipe(code=None)
         failure = result.failure("big")
-        # Where its log has room for the last lines, the step fails by itself.
+        # If the disk still has room for the last lines of the step's log, the step fails by itself.
         messages = {"environment": (3, "^cannot write .*: No space left on device$"), "exit_code": (1, "^ended with exit code 1$")}
         self.assertIn(failure["kind"], messages, result)
         code, message = messages[failure["kind"]]

@@ -1,4 +1,4 @@
-"""A matrix makes many steps of one; their outputs are gathered, picked and joined pair by pair. In containers and as processes."""
+"""A matrix makes many steps of one; other steps take all of their outputs, one, or that of the same instance. In containers and as processes."""
 
 import json
 import unittest
@@ -17,6 +17,8 @@ print('files', len(os.listdir(folder)))
 
 
 def steps(values) -> dict:
+    """Returns the steps of a pipeline: `train` has an instance for each value, `choose` takes all outputs, `one` takes the first, and each instance of `score`
+    takes that of the same instance."""
     return {
         "train": {"matrix": {"c": values, "kernel": ["rbf"]}, "command": ["python3", "train.py", "${params.c} ${params.kernel}", "${outputs.model}"],
                   "outputs": {"model": "model.txt"}},
@@ -33,7 +35,7 @@ class OnDocker(PipeTest):
         self.write("train.py", TRAIN)
         self.write("choose.py", CHOOSE)
 
-    def test_outputs_are_gathered_in_order_and_picked(self):
+    def test_outputs_are_gathered_in_order_and_can_be_taken_singly(self):
         self.pipeline(steps([0.1, 1, 10]))
         first = self.run_pipe()
         self.assertEqual(set(first.steps().values()), {"succeeded"}, first)
@@ -48,7 +50,7 @@ class OnDocker(PipeTest):
         self.assertIn("score.c-0.1.kernel-rbf", several.err)
         self.assert_nothing_left()
 
-    def test_one_changed_value_reruns_its_step_and_who_gathers(self):
+    def test_one_changed_value_reruns_its_instances_and_the_step_that_gathers(self):
         self.pipeline(steps([0.1, 1, 10]))
         self.run_pipe()
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
@@ -60,7 +62,7 @@ class OnDocker(PipeTest):
         self.assertEqual(ran, {"train.c-11.kernel-rbf", "choose", "score.c-11.kernel-rbf"})
         self.assertEqual(self.artifact("choose.list"), "0.1 model of 0.1 rbf\n1 model of 1 rbf\n11 model of 11 rbf\n")
 
-    def test_a_failing_instance_is_told_and_nothing_gathers(self):
+    def test_a_failed_instance_skips_only_the_steps_that_take_its_output(self):
         self.write("train.py", "import sys\nif sys.argv[1].startswith('1 '): sys.exit('no such thing')\n" + TRAIN)
         self.pipeline(steps([0.1, 1, 10]))
         ended = self.run_pipe(code=1).steps()
@@ -120,7 +122,7 @@ class AsProcesses(OnDocker):
         events = self.run_pipe(code=1).events("run_started")
         self.assertEqual(events[0]["instances"], {"sweep": 60})
 
-    def test_ten_thousand_are_planned(self):
+    def test_ten_thousand_instances_are_planned(self):
         self.pipeline({"sweep": {"matrix": {"a": list(range(100)), "b": list(range(100))}, "command": ["true"], "outputs": ["o"]},
                        "all": {"command": ["true"], "inputs": {"all": "sweep[*].o"}}})
         self.assertIn("10001 steps", self.pipe("validate", "pipeline.yaml").out)

@@ -23,6 +23,7 @@ class ForeignState(PipeTest):
         self.run = self.database("SELECT id FROM runs")[0][0]
 
     def database(self, *statements: str) -> list:
+        """Executes statements on the store's database, and returns the rows of the last one."""
         with sqlite3.connect(self.state / "pipe.db") as opened:
             for statement in statements:
                 rows = opened.execute(statement).fetchall()
@@ -30,9 +31,10 @@ class ForeignState(PipeTest):
         return rows
 
     def columns(self, table: str) -> list[str]:
+        """Returns the table's columns of text."""
         return [row[1] for row in self.database(f"PRAGMA table_info({table})") if row[2] == "TEXT"]
 
-    def test_no_text_of_it_steers_the_terminal(self):
+    def test_no_text_of_a_state_folder_steers_the_terminal(self):
         looks = (["runs"], ["runs", "--pipeline", "e2e"], ["show"], ["show", self.run, "--wide"], ["show", "latest", "one"], ["tag", self.run], ["note", self.run], ["metrics", self.run],
                  ["compare", self.run, self.run, "--all"], ["artifacts", self.run], ["why", self.run, "one"], ["logs", self.run], ["used", "pipeline.yaml"], ["verify"], ["cancel", self.run],
                  ["attach", self.run], ["resume", self.run], ["clean", "--runs", "--keep", "0", "--dry-run"], ["advise", self.run], ["code", self.run, "one"], ["report", self.run])
@@ -56,6 +58,7 @@ class ForeignState(PipeTest):
 
     @staticmethod
     def steer_as_json() -> str:
+        """Returns an SQL literal of STEER as JSON escapes it."""
         return "'" + "".join(f"\\u{ord(character):04x}" for character in STEER) + "'"
 
     def test_cancel_stops_no_process_that_is_not_its_driver(self):
@@ -101,7 +104,7 @@ class ForeignState(PipeTest):
         self.assertIn("nothing was changed", done.err)
         self.assertEqual(changes, [])
 
-    def test_nothing_is_removed_where_its_links_lead(self):
+    def test_clean_removes_nothing_where_links_of_a_state_folder_lead(self):
         theirs = self.folder / "theirs"
         for place in ("logs", "failed", "detached", "drivers", "work"):
             (theirs / place / self.run).mkdir(parents=True)
@@ -113,7 +116,7 @@ class ForeignState(PipeTest):
             self.pipe("clean", "--keep", keep)
             self.assertEqual(len(list(theirs.glob("**/file"))), 5)
 
-    def test_no_file_that_it_names_is_exported(self):
+    def test_no_file_outside_the_project_that_a_state_folder_names_is_exported(self):
         secret = self.write("home/id_rsa", "hidden\n")
         self.database(f"UPDATE runs SET file = '{secret}'")
         project = self.folder / "project"
@@ -124,7 +127,7 @@ class ForeignState(PipeTest):
         self.assertIn("outside of the project", done.stderr)
         self.assertFalse(any(file.read_bytes() == b"hidden\n" for file in (project / "crate").rglob("*") if file.is_file()))
 
-    def test_logs_follow_no_link_in_it(self):
+    def test_logs_follow_no_link_in_a_state_folder(self):
         secret = self.write("secret", "hidden\n")
         logs = self.state / "logs" / self.run
         log = next(logs.glob("*one*"))

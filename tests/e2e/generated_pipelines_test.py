@@ -53,8 +53,8 @@ class Generator:
             elif code is sre.IN:
                 pieces.append(self.character_of(argument))
             elif code is sre.MAX_REPEAT or code is sre.MIN_REPEAT:
-                least, most, inner = argument
-                for _ in range(self.random.randint(least, min(most, least + 3))):
+                min_count, max_count, inner = argument
+                for _ in range(self.random.randint(min_count, min(max_count, min_count + 3))):
                     pieces += self.parts(inner)
             elif code is sre.SUBPATTERN:
                 pieces += self.parts(argument[3])
@@ -94,8 +94,8 @@ class Generator:
         if kind == "null":
             return None
         if kind in ("integer", "number"):
-            least = schema.get("minimum", schema.get("exclusiveMinimum", -2))
-            number = self.random.randint(int(least), int(min(schema.get("maximum", least + 9), least + 9)))
+            minimum = schema.get("minimum", schema.get("exclusiveMinimum", -2))
+            number = self.random.randint(int(minimum), int(min(schema.get("maximum", minimum + 9), minimum + 9)))
             return number if kind == "integer" or self.random.random() < 0.5 else number + 0.5
         if "pattern" in schema:
             return self.text(schema["pattern"])
@@ -123,8 +123,8 @@ class Generator:
         return {self.random.choice(FREE_KEYS): self.free(depth + 1) for _ in range(self.random.randint(1, 3))}
 
     def make_likely_valid(self, node: dict) -> None:
-        """Replaces or removes parts of a step, or of the document, which has the same keys: those that are hardly ever valid by chance. Otherwise the reader
-        of the file would refuse nearly all pipelines, and nothing behind it would be tested."""
+        """Replaces or removes the parts of a step that are hardly ever valid by chance. Otherwise nearly all pipelines would be refused when the file is read,
+        and nothing behind that would be tested. `node` may also be the document, which has the same keys."""
         docker = node.get("settings", {}).get("docker", {})
         for key in FILE_SETTINGS:
             docker.pop(key, None)

@@ -1,4 +1,4 @@
-"""Asking for GPUs: what is warned of and refused before anything is built, and which instance types fit."""
+"""Requests for GPUs: which are warned of or refused before anything is built, and which instance types satisfy them."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class AskingForGpus(PipeTest):
         self.assertEqual([each["code"] for each in json.loads(result.out)["warnings"]], ["cuda-missing"])
         self.assertEqual(result.err, "")
 
-    def test_a_host_that_does_not_satisfy_is_refused_before_anything_is_built(self):
+    def test_a_host_that_does_not_satisfy_a_constraint_is_refused_before_anything_is_built(self):
         wanted = self.step(placement_constraints=["attribute:rack == a1", {"type": "memberOf", "expression": "attribute:ecs.instance-type == p2.xlarge"}])
         self.pipeline({"a": {**wanted, "command": "touch ${outputs.x}", "outputs": ["x"]}})
         for command in ("plan", "run"):
@@ -41,11 +41,11 @@ class AskingForGpus(PipeTest):
             self.assertEqual(result.code, 2, result)
             self.assertIn("the constraint `attribute:ecs.instance-type == p2.xlarge` is not satisfied here: ecs.instance-type is 'g5.xlarge' here", result.err)
             self.assertIn(str(self.host), result.err)
-        self.assertEqual(self.pipe("validate", "pipeline.yaml").code, 0, "the host is no matter of the file")
+        self.assertEqual(self.pipe("validate", "pipeline.yaml").code, 0, "validate does not look at the host")
         self.host.write_text("instance_type: p2.xlarge\nattributes: {rack: a1}\n")
         self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
 
-    def test_a_host_file_that_is_wrong_is_told(self):
+    def test_an_unknown_key_in_the_host_file_is_an_error(self):
         self.host.write_text("instance: p2.xlarge\n")
         self.pipeline({"a": self.step(placement_constraints=["attribute:rack exists"])})
         result = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local")
@@ -53,7 +53,7 @@ class AskingForGpus(PipeTest):
         self.assertIn("unknown key 'instance' in the host file", result.err)
 
     def machine(self, driver: str, capability: list[int]) -> dict:
-        """Variables that give the machine one GPU; its management library is a stand-in."""
+        """Returns variables that give the machine one GPU of the stand-in for libnvidia-ml."""
         described = self.write("machine.json", json.dumps({"driver": driver, "gpus": [{"uuid": "GPU-1", "model": "NVIDIA H100 80GB HBM3", "capability": capability}]}))
         return {"PIPE_NVML": os.environ["NVML_STAND_IN"], "PIPE_NVML_STAND_IN": str(described)}
 
@@ -88,7 +88,7 @@ class AskingForGpus(PipeTest):
         without = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local", PIPE_NVML=str(self.folder / "none"))
         self.assertEqual((without.code, without.err), (0, ""), "a machine without a driver plans for others")
 
-    def test_instance_types_that_fit(self):
+    def test_instances_lists_the_types_that_fit(self):
         text = self.pipe("instances", "--gpus", "4", "--memory", "100GiB")
         self.assertEqual(text.code, 0, text)
         names = [line.split()[0] for line in text.out.splitlines()[1:]]

@@ -131,7 +131,7 @@ class OneRun(GpuTest):
         self.assertIn("step 'hidden' asks for GPU 0, which this machine does not have", result.text)
         self.assertIn("CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs", result.text)
 
-    def nested(self, outer: dict, inner: dict, **env) -> Result:
+    def run_nested(self, outer: dict, inner: dict, **env) -> Result:
         """Runs a step whose command is another `pipe run`, with a state of its own."""
         self.write("inner.yaml", json.dumps({"name": "inner", "steps": {"inner": {"command": f"echo $CUDA_VISIBLE_DEVICES >> {self.folder}/inner", "cache": False, **inner}}}))
         command = f"cd {self.folder} && {PIPE} run inner.yaml --orchestrator local --state {self.folder}/inner-state"
@@ -141,18 +141,18 @@ class OneRun(GpuTest):
 
     def test_a_run_within_a_step_has_that_steps_gpus_and_does_not_wait_for_them(self):
         resources = lambda **keys: {"settings": {"resources": {"preflight": "off", **keys}}}  # noqa: E731
-        result = self.nested(resources(devices=[1, 3]), resources(gpu_count=2))
+        result = self.run_nested(resources(devices=[1, 3]), resources(gpu_count=2))
         self.assertEqual(result.code, 0, result)
         self.assertEqual((self.folder / "inner").read_text(), f"{UUIDS[1]},{UUIDS[3]}\n")
         self.assertEqual({gpu["held_by"] for gpu in self.gpus()["gpus"]}, {None})
-        result = self.nested(resources(devices=[1, 3]), resources(gpu_count=3))
+        result = self.run_nested(resources(devices=[1, 3]), resources(gpu_count=3))
         self.assertEqual(result.code, 1, result)
         log = self.pipe("logs", "latest", "outer").out
         self.assertIn("asks for 3 GPUs, and this machine has 2", log)
         self.assertIn("this run was started by the step 'outer', and can use only the GPUs of that step", log)
 
-    def test_a_run_within_a_step_without_gpus_is_told_that_it_has_none(self):
-        result = self.nested({}, {"settings": {"resources": {"gpu_count": 1}}})
+    def test_the_error_of_a_run_within_a_step_without_gpus_names_the_step(self):
+        result = self.run_nested({}, {"settings": {"resources": {"gpu_count": 1}}})
         self.assertEqual(result.code, 1, result)
         log = self.pipe("logs", "latest", "outer").out
         self.assertIn("CUDA_VISIBLE_DEVICES is empty, which hides all of this machine's 4 GPUs; this run was started by the step 'outer', and can use only the GPUs of that step", log)

@@ -1,4 +1,4 @@
-"""GPU steps in containers of a real engine that has GPUs, or the test bed's stand-ins for them; skipped where it has none."""
+"""GPU steps in containers of an engine that has GPUs or the test bed's stand-ins for them. The tests skip themselves if the engine has neither."""
 
 import json
 import os
@@ -18,9 +18,9 @@ sys.path.insert(0, str(ROOT / "tests/chaos"))
 from faulty_proxy import FaultyProxy  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "gpu" / "pipeline.yaml"
-CUDA = "debian:bookworm-slim"
-# Ends some time after nvidia-smi has been started beside it to measure.
-AFTER_A_LOOK = "nvidia-smi -L; for i in $(seq 100); do grep -qsa '[u]tilization' /proc/[0-9]*/cmdline && break; sleep 0.1; done; sleep 2"
+CUDA = "debian:bookworm-slim"  # A small stand-in for an image with CUDA.
+# Waits until `pipe` has started nvidia-smi in the container to measure, and two seconds more.
+UNTIL_MEASURED = "nvidia-smi -L; for i in $(seq 100); do grep -qsa '[u]tilization' /proc/[0-9]*/cmdline && break; sleep 0.1; done; sleep 2"
 
 
 def engine_has_gpus() -> bool:
@@ -31,6 +31,7 @@ def engine_has_gpus() -> bool:
 
 
 def engine_socket() -> socket.socket:
+    """Returns a new connection to the engine."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect("/var/run/docker.sock")
     return connection
@@ -45,7 +46,7 @@ class GpuSteps(PipeTest):
     def gpu_step(self, command: str, **resources) -> dict:
         return {"command": command, "cache": False, "settings": {"resources": resources}}
 
-    def test_the_example_shows_each_step_its_own(self):
+    def test_each_step_of_the_example_sees_only_its_own_gpus(self):
         result = self.pipe("run", EXAMPLE, "--orchestrator", "docker", "--output", "json")
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.artifact("prepare.gpus").strip(), "no GPU here")
@@ -55,7 +56,7 @@ class GpuSteps(PipeTest):
         self.assertIn("[preflight]", log.out)
         self.assertIn(one[0], log.out)
 
-    def test_all_of_them_and_one_by_its_uuid(self):
+    def test_a_step_gets_all_gpus_or_the_one_with_a_uuid(self):
         self.pipeline({"all": self.gpu_step("nvidia-smi -L", gpus="all")}, {"parent_image": CUDA})
         self.run_pipe()
         every = list(dict.fromkeys(uuids(self.pipe("logs", "latest", "all").out)))
@@ -64,7 +65,7 @@ class GpuSteps(PipeTest):
         self.run_pipe()
         self.assertEqual(set(uuids(self.pipe("logs", "latest", "last").out)), {every[-1]})
 
-    def test_a_cuda_parent_shows_a_cpu_step_none(self):
+    def test_a_step_without_gpus_sees_none_on_a_cuda_parent(self):
         self.pipeline({"cpu": {"command": "nvidia-smi -L || echo blind; env | grep NVIDIA_VISIBLE"}},
                       {"parent_image": CUDA, "environment": {"NVIDIA_VISIBLE_DEVICES": "all"}})
         self.run_pipe()
@@ -85,18 +86,18 @@ class GpuSteps(PipeTest):
         self.pipeline({"train": step}, {"parent_image": CUDA})
         self.run_pipe()
 
-    def test_of_an_engine_elsewhere_they_are_measured_in_the_container(self):
-        """An engine at tcp:// is another machine's."""
+    def test_gpus_of_an_engine_on_another_machine_are_measured_in_the_container(self):
+        """`pipe` takes an engine at tcp:// for one on another machine."""
         proxy = FaultyProxy(socket.create_server(("127.0.0.1", 0)), engine_socket, lambda *_: None)
         self.addCleanup(proxy.end)
-        self.pipeline({"train": self.gpu_step(AFTER_A_LOOK, gpu_count=2)}, {"parent_image": CUDA})
+        self.pipeline({"train": self.gpu_step(UNTIL_MEASURED, gpu_count=2)}, {"parent_image": CUDA})
         elsewhere = {"DOCKER_HOST": "tcp://%s:%d" % proxy.listener.getsockname(), "DOCKER_TLS_VERIFY": "", "DOCKER_CERT_PATH": ""}
         result = self.run_pipe(**elsewhere)
         (step,) = json.loads(self.pipe("show", "latest", "--output", "json").out)["steps"]
         measured = step["attempts"][0]["gpus"]
         self.assertEqual([gpu["uuid"] for gpu in measured], [gpu["uuid"] for gpu in result.events("step_started")[0]["gpus"]])
         for gpu in measured:
-            self.assertIn(gpu["mean_load"], (0, 0.97))
+            self.assertIn(gpu["mean_load"], (0, 0.97))  # The stand-in's values, as is its memory.
             self.assertEqual(gpu["memory"], 16160 << 20)
 
     def test_a_container_whose_driver_was_killed_keeps_its_gpus(self):
@@ -108,7 +109,7 @@ class GpuSteps(PipeTest):
         first.wait()
         self.assertEqual(docker("inspect", "-f", "{{.State.Running}}", held[0]), "true")
         self.pipeline({"next": self.gpu_step("nvidia-smi -L", gpu_count=1)}, {"parent_image": CUDA})
-        other = str(self.folder / "other-state")  # so that it is not the one that removes what the first has left
+        other = str(self.folder / "other-state")  # With the same state, the second run would remove the first one's container.
         second = self.start("run", "pipeline.yaml", "--orchestrator", "docker", PIPE_HOME=other)
         for _ in range(20):
             self.assertEqual(self.containers(), held)

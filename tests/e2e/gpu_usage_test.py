@@ -1,4 +1,4 @@
-"""GPU usage of attempts: sampled, shown, reported and advised on. The GPUs are those of the stand-in for libnvidia-ml."""
+"""GPU usage of attempts, as `show`, the report, `advise` and the page have it. The GPUs are those of the stand-in for libnvidia-ml."""
 
 import http.client
 import json
@@ -20,6 +20,7 @@ class GpuUsage(ServeTest):
         self.devices([20, 60], 3 * 1024)
 
     def devices(self, load, used_mib: int):
+        """Gives the machine two GPUs. The first has this load in percent, or a list of loads for one sample after the other; the second is idle."""
         gpus = [{"uuid": UUIDS[0], "load": load, "used_mib": used_mib, "memory_mib": 16 * 1024}, {"uuid": UUIDS[1], "used_mib": 300, "memory_mib": 16 * 1024}]
         self.write("new.json", json.dumps({"gpus": gpus}))
         os.replace(self.folder / "new.json", self.folder / "gpus.json")
@@ -28,15 +29,17 @@ class GpuUsage(ServeTest):
         return super().environment({"PIPE_NVML": STAND_IN, "PIPE_NVML_STAND_IN": str(self.folder / "gpus.json"), "PIPE_GPU_LOCKS": str(self.folder / "locks"), **env})
 
     def train(self, seconds: float = 3.5) -> list[dict]:
+        """Runs a step with both GPUs for some seconds, and returns what was recorded of each."""
         self.pipeline({"train": {"command": f"echo began; sleep {seconds}", "settings": {"resources": {"gpu_count": 2, "preflight": "off"}}}})
         self.run_pipe()
         return self.gpus()
 
     def gpus(self) -> list[dict]:
+        """Returns what was recorded of the GPUs of the latest run's attempt."""
         shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
         return shown["steps"][0]["attempts"][0]["gpus"]
 
-    def test_load_and_memory_of_each_are_recorded(self):
+    def test_load_and_memory_of_each_gpu_are_recorded(self):
         busy, idle = self.train()
         self.assertEqual((busy["uuid"], idle["uuid"]), (UUIDS[0], UUIDS[1]))
         self.assertAlmostEqual(busy["mean_load"], 0.4, delta=0.02)
@@ -49,7 +52,7 @@ class GpuUsage(ServeTest):
         self.assertEqual(step["a"][0]["gu"][0][1:], [0.6, 3 * GIBIBYTE, 3 * GIBIBYTE, 16 * GIBIBYTE])
         self.assertEqual(step["a"][0]["gu"][1][:2], [0, 0])
 
-    def test_memory_that_grows(self):
+    def test_memory_that_grows_raises_peak_and_mean(self):
         self.pipeline({"train": {"command": f"echo began; until [ -e {self.folder}/go ]; do sleep 0.1; done", "settings": {"resources": {"gpu_count": 1, "preflight": "off"}}}})
         driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
         began = time.monotonic()
@@ -57,14 +60,14 @@ class GpuUsage(ServeTest):
             if "began" in line:
                 self.devices(100, 9 * 1024)
                 break
-        time.sleep(1 + 6 * (time.monotonic() - began))  # The mean is nearly that of the time since then.
+        time.sleep(1 + 6 * (time.monotonic() - began))  # So long that the samples before the change hardly count in the mean.
         self.write("go", "")
         self.finish(driver)
         (gpu,) = self.gpus()
         self.assertEqual((gpu["peak_load"], gpu["peak_memory"]), (1, 9 * GIBIBYTE))
         self.assertGreater(gpu["mean_memory"], 8 * GIBIBYTE)
 
-    def test_an_idle_one_is_advised_against(self):
+    def test_advice_is_to_ask_for_no_idle_gpu(self):
         self.train(2)
         told = self.pipe("advise", "pipeline.yaml").out
         self.assertIn("GPUS ASKED", told)
@@ -72,7 +75,7 @@ class GpuUsage(ServeTest):
         (step,) = json.loads(self.pipe("advise", "pipeline.yaml", "--output", "json").out)["steps"]
         self.assertEqual((step["asked"]["gpu_count"], step["used"]["gpus"]), (2, 1))
 
-    def test_the_page_of_the_machine_has_their_load(self):
+    def test_the_page_of_the_machine_has_the_load_of_gpus(self):
         self.pipeline({"a": {"command": "true"}})
         self.run_pipe()
         self.serve()

@@ -7,7 +7,9 @@ import unittest
 
 from support import PipeTest, wait_until
 
+# Writes a file into a folder for each entry of a map.
 SPLIT = "import json, os, sys\nfor name, text in json.loads(sys.argv[1]).items():\n    os.makedirs(sys.argv[2], exist_ok=True)\n    open(os.path.join(sys.argv[2], name), 'w').write(text)\n"
+# Writes a line for each gathered file: the values of its instance and its content.
 GATHER = """import json, os, sys
 folder = sys.argv[1]
 with open(sys.argv[2], 'w') as out:
@@ -17,6 +19,7 @@ with open(sys.argv[2], 'w') as out:
 
 
 def over_list(items, **more) -> dict:
+    """Returns steps: `split` makes a list, `work` has an instance for each item, and `all` gathers their outputs. `more` has further keys of `work`."""
     return {
         "split": {"command": ["python3", "-c", "import sys; open(sys.argv[2], 'w').write(sys.argv[1])", json.dumps(items), "${outputs.list}"], "outputs": {"list": "list.json"}},
         "work": {"matrix": {"item": "${split.list[*]}"}, "command": ["python3", "-c", "import sys; open(sys.argv[2], 'w').write('made of ' + sys.argv[1])",
@@ -26,6 +29,7 @@ def over_list(items, **more) -> dict:
 
 
 def over_folder(files) -> dict:
+    """Returns steps: `split` makes a folder with these files, `work` and `after` have an instance for each file, and `all` gathers the outputs of `after`."""
     return {
         "split": {"command": ["python3", "split.py", json.dumps(files), "${outputs.files}"], "outputs": ["files"]},
         "work": {"matrix": {"file": "${split.files[*]}"}, "command": "cat ${inputs.file} > ${outputs.made}; echo of ${params.file} >> ${outputs.made}", "outputs": ["made"]},
@@ -55,7 +59,7 @@ class OnDocker(PipeTest):
         self.assertEqual((len(results), results[0], results[1], results[-1]), (5, "split.list", "work.item-a.made", "all.text"), results)
         self.assertEqual(self.artifact("all.text"), "['a'] made of a\n['b c'] made of b c\n[3] made of 3\n")
         self.assertEqual(self.artifact("work[item=3].made"), "made of 3")
-        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})  # by the fingerprint
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
         plan = self.plan()
         self.assertEqual((len(plan), {step["action"] for step in plan.values()}), (5, {"reuse"}))
         shown = self.pipe("show", "latest")
@@ -117,7 +121,7 @@ class AsProcesses(OnDocker):
         self.assertEqual(ended.steps(), {"split": "succeeded", "work.item-a": "succeeded", "work.item-b": "failed", "work.item-c": "succeeded", "all": "skipped"})
         self.assertIn("needs 'work.item-b', which failed", ended.events("step_finished")[-1]["reason"])
 
-    def test_a_condition_over_the_item(self):
+    def test_a_condition_can_name_the_item(self):
         self.pipeline({**over_list([1, 2, 3], when="${params.item} > 1"), "all": {"command": "echo done", "run_on": "always", "after": ["work"]}})
         self.assertEqual(self.run_pipe().steps(), {"split": "succeeded", "work.item-1": "skipped", "work.item-2": "succeeded", "work.item-3": "succeeded", "all": "succeeded"})
 
@@ -134,8 +138,8 @@ class AsProcesses(OnDocker):
 
     def test_a_run_that_is_killed_in_the_expansion_is_continued(self):
         self.pipeline(over_list(list(range(40)), command="sleep 0.2; printf %s ${params.item} > ${outputs.made}"))
-        for _ in range(3):
-            process = self.start("run", "pipeline.yaml", "--orchestrator", "local") if _ == 0 else self.start("resume", "latest")
+        for words in (("run", "pipeline.yaml", "--orchestrator", "local"), ("resume", "latest"), ("resume", "latest")):
+            process = self.start(*words)
             wait_until(lambda: process.poll() is not None or "succeeded" in self.pipe("show", "latest").out, "a first success")
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

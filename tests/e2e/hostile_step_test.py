@@ -1,4 +1,4 @@
-"""A step that writes what is meant to harm the driver: the step's own business fails, nothing else."""
+"""Steps whose outputs or lines are made to harm the driver (`pipe run`): at most the step fails, and nothing else."""
 
 import contextlib
 import os
@@ -10,10 +10,11 @@ import unittest
 
 from support import PipeTest, files_below, wait_until
 
-DEEP = 60_000
+DEEP = 60_000  # levels of JSON; a parser that recurses would overflow its stack
 
 
 def python(code: str, **more) -> dict:
+    """Returns a step that executes this Python code."""
     return {"command": ["python3", "-c", code], **more}
 
 
@@ -28,12 +29,12 @@ class HostileSteps(PipeTest):
             self.assertEqual(logs.code, 0, logs.err)
             self.assertIn("[" * 1000, logs.out)
 
-    def test_a_failure_nested_60000_deep_or_without_end_is_no_message(self):
+    def test_a_failure_file_nested_60000_deep_fails_only_the_step(self):
         for text in (f"'[' * {DEEP}", f"'{{\"type\":' * {DEEP // 8}"):
             self.pipeline({"bad": python(f"import os; open(os.environ['PIPE_FAILURE_FILE'], 'w').write({text}); raise SystemExit(3)")})
             self.assertEqual(self.run_pipe(code=1).steps(), {"bad": "failed"})
 
-    def test_an_output_that_is_all_but_holes_is_refused_at_once(self):
+    def test_a_sparse_output_of_15_tebibytes_is_refused_at_once(self):
         self.pipeline({"sparse": python("import os; open('${outputs.big}', 'wb').truncate(15 << 40)", outputs=["big"])})
         result = self.run_pipe(code=1)
         self.assertEqual(result.steps(), {"sparse": "failed"})
@@ -46,7 +47,7 @@ class HostileSteps(PipeTest):
         self.assertEqual(self.run_pipe(code=None).steps(), {"hides": "failed", "other": "succeeded", "next": "succeeded"})
         self.assert_nothing_left()
 
-    def test_what_a_failed_attempt_has_left_is_shown_as_text_and_read_where_it_lies(self):
+    def test_files_of_a_failed_attempt_are_listed_without_steering_and_copied_without_following_links(self):
         self.write("private", "private")
         self.pipeline({"bad": python(f"""
 import os
@@ -75,7 +76,7 @@ raise SystemExit(1)""", outputs=["x"])})
         self.assertEqual([path.name for path in (copies / "bad.tree").iterdir()], ["file"])
         self.assertEqual((copies / "bad.tree/file").stat().st_mode & 0o7000, 0)
 
-    def test_a_failure_with_bytes_that_are_no_text_can_be_exported(self):
+    def test_a_failure_message_with_bytes_that_are_not_utf8_can_be_exported(self):
         self.pipeline({"bad": python("import os; os.mkdir('${outputs.x}'); os.mkfifo(b'${outputs.x}/\\xff')", outputs=["x"])})
         self.run_pipe(code=None)
         events = self.pipe("export", "latest", "--format", "openlineage")
@@ -84,7 +85,7 @@ raise SystemExit(1)""", outputs=["x"])})
         crate = self.pipe("export", "latest", "--format", "ro-crate", "-o", "crate")
         self.assertEqual(crate.code, 0, crate)
 
-    def test_a_line_without_end_comes_in_pieces(self):
+    def test_a_line_without_end_arrives_in_pieces(self):
         self.pipeline({"endless": python("import sys\nfor _ in range(32): sys.stdout.write('x' * (1 << 20))")})
         result = self.run_pipe()
         self.assertLessEqual(max(len(event["line"]) for event in result.events("step_log")), 128 * 1024)
@@ -115,18 +116,19 @@ class HostileStates(PipeTest):
                 self.assertIn(str(self.state / name), self.run_pipe(code=3).text)
                 self.assertFalse((self.folder / "victim").exists())
 
-    def test_folders_that_killed_drivers_left_in_tmp_go(self):
+    def test_folders_that_killed_drivers_left_in_tmp_are_removed(self):
         self.state = self.folder / ("long-" * 30)
         self.pipeline({"one": {"command": "true"}})
         dead = subprocess.Popen(["true"])
         dead.wait()
         left = [pathlib.Path(tempfile.mkdtemp(prefix=f"pipe-local-{pid}-")) for pid in (dead.pid, os.getpid())]
-        os.utime(left[1], (1, 1))  # its driver's number is another process's by now
+        os.utime(left[1], (1, 1))  # The folder is older than the process of its number, so that its driver was another process.
         self.run_pipe()
         self.assertEqual([folder for folder in left if folder.exists()], [])
 
 
 class HostileContainers(PipeTest):
+    # Prints 1 if the process cannot gain rights, `device` if it can make a device, and `other` if it can become another user.
     RIGHTS = "grep -c 'NoNewPrivs:.*1' /proc/self/status || true; mknod /tmp/device c 1 3 && echo device; chown 12:12 /tmp && su -s /bin/sh nobody -c 'echo other'; true"
 
     def test_a_container_gives_nobody_the_rights_of_root(self):
@@ -145,19 +147,20 @@ class HostileContainers(PipeTest):
                       {"parent_image": "debian:bookworm-slim", "skip_build": True, "user": "0:0"})
         process = self.start("run", "pipeline.yaml", "-o", "docker", "--output", "json")
 
-        def set_by() -> list[pathlib.Path]:
+        def setuid_files() -> list[pathlib.Path]:
             found = []
             for path in files_below(self.state):
                 with contextlib.suppress(FileNotFoundError):
                     found += [path] * bool(path.lstat().st_mode & 0o6000)
             return found
 
-        for path in wait_until(set_by, "a file with the bit"):
-            with contextlib.suppress(FileNotFoundError):  # it has been moved meanwhile
+        # A folder that only its owner can enter must be above each file.
+        for path in wait_until(setuid_files, "a file with the setuid bit"):
+            with contextlib.suppress(FileNotFoundError):  # The file may have been moved meanwhile.
                 closed = [folder for folder in path.parents if folder != self.folder.parent and folder.is_relative_to(self.state) and not folder.stat().st_mode & 0o077]
                 self.assertNotEqual(closed, [], path)
         self.finish(process)
-        for path in set_by():
+        for path in setuid_files():
             self.assertIn("failed", path.parts)
             self.assertTrue(any(not folder.stat().st_mode & 0o077 for folder in path.parents if folder.is_relative_to(self.state)), path)
 

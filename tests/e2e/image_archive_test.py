@@ -9,9 +9,11 @@ from support_archive import write_oci_archive
 
 class ImageArchives(PipeTest):
     def declare(self, parent: str, **settings):
+        """Writes a pipeline whose step copies the archive's /etc/which to an output, and then $MORE."""
         self.pipeline({"step": {"command": "read -r x </etc/which; echo \"$x$MORE\" >${outputs.x}", "outputs": ["x"]}}, {"parent_image": parent, **settings})
 
     def loaded(self) -> list[str]:
+        """Returns the names of parent images that were loaded from archives."""
         return [name for name in images_in(self.repository) if ":parent-" in name]
 
     def test_an_archive_is_loaded_once_and_its_content_is_part_of_the_key(self):

@@ -1,4 +1,4 @@
-"""Steps of an included file run with the code that lies beside that file, in containers and as processes."""
+"""Steps of an included file run with the code beside that file, in containers and as processes."""
 
 import json
 import unittest
@@ -37,7 +37,7 @@ class OnDocker(PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"a-make": "cached", "b-make": "succeeded", "copy": "succeeded"})
         self.assertEqual(self.artifact("copy.all"), "shared oneshared changed")
 
-    def test_an_error_is_shown_where_it_is(self):
+    def test_an_error_names_the_included_file_and_its_line(self):
         self.write("shared/common.yaml", COMMON.replace("outputs: [data]", "output: [data]"))
         result = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
         self.assertEqual(result.code, 2, result)

@@ -1,4 +1,4 @@
-"""Ctrl-C once and twice, in a run and in a build; a driver that is killed; two runs at once."""
+"""Ctrl-C once and twice, in a run, in a build and in waits; a driver (`pipe run`) that is killed; several runs at once."""
 
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ import unittest
 
 from support import NOWHERE, PARENT, PipeTest, docker, engine_is_podman, wait_until
 
-# Says when it has begun (in an output's folder that the test sees), notes a SIGTERM, and does not end by itself.
+# Prints that it has begun, and a line for each SIGTERM. It ends after a SIGTERM if its argument is `polite`, and not by itself.
 STUBBORN = """
 import os, signal, sys, time
 def stop(number, frame):
@@ -36,13 +36,14 @@ class Interrupted(PipeTest):
         return {"wait": {"command": ["python3", "wait.py", manner], "outputs": ["never"]}, "next": {"command": ["python3", "-c", ""], "after": ["wait"]}}
 
     def begin(self, manner: str) -> subprocess.Popen:
+        """Starts a run whose step executes STUBBORN with this argument, and returns once the step has begun."""
         self.pipeline(self.steps(manner))
         process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "wait").out or process.poll() is not None, "a first line of the step")
         self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
         return process
 
-    def test_once_stops_gracefully(self):
+    def test_ctrl_c_once_stops_gracefully(self):
         process = self.begin("polite")
         process.send_signal(signal.SIGINT)
         result = self.finish(process)
@@ -66,7 +67,7 @@ class Interrupted(PipeTest):
         self.assertEqual(continued.code, 0, continued)
         self.assertNotIn("Continue it", continued.out)
 
-    def test_twice_stops_at_once(self):
+    def test_ctrl_c_twice_stops_at_once(self):
         process = self.begin("stubborn")
         process.send_signal(signal.SIGINT)
         wait_until(lambda: "asked to stop" in self.pipe("logs", "latest", "wait").out, "the request to stop")
@@ -82,7 +83,7 @@ class Interrupted(PipeTest):
         process.send_signal(signal.SIGINT)
         self.finish(process)
 
-    def test_terminate_is_as_good_as_ctrl_c(self):
+    def test_sigterm_has_the_effect_of_ctrl_c(self):
         process = self.begin("polite")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(self.finish(process).code, 130)
@@ -95,7 +96,7 @@ class Interrupted(PipeTest):
         self.assertEqual(self.finish(process).code, 130)
         self.assert_nothing_left()
 
-    def test_cancel_now_stops_at_once_however_often_it_is_said(self):
+    def test_cancel_now_stops_at_once_also_if_repeated(self):
         process = self.begin("stubborn")
         cancels = []
         for words in ([], ["--now"], ["--now"], []):
@@ -123,7 +124,7 @@ class Interrupted(PipeTest):
         self.assertIn("interrupted", self.pipe("runs").out)
         self.assert_nothing_left()
 
-    def test_what_the_engine_creates_after_its_driver_died_is_cleaned_up_too(self):
+    def test_a_container_that_the_engine_creates_after_its_driver_died_is_removed_too(self):
         """An engine under load may create a container seconds after it was asked to, when the dead run has been recovered."""
         process = self.begin("polite")
         labels = json.loads(docker("inspect", self.containers()[0]))[0]["Config"]["Labels"]
@@ -135,7 +136,7 @@ class Interrupted(PipeTest):
         shown = lambda: docker("ps", "--filter", f"label=e2e={self.mark}", "--format", '{{.ID}} {{.Label "pipe.run"}}').splitlines()
         (step,) = wait_until(lambda: [line.split()[0] for line in shown() if line.split()[1] != old], "the next step's container")
         late = docker("create", *(f"--label={name}={value}" for name, value in labels.items()), PARENT, "true")
-        subprocess.run(["docker", "exec", step, "touch", "/tmp/go"], check=False)  # The step may end before this program, and take it along.
+        subprocess.run(["docker", "exec", step, "touch", "/tmp/go"], check=False)  # The step may end before this program, which is then killed.
         self.assertEqual(self.finish(following).code, 0)
         self.assertNotEqual(subprocess.run(["docker", "inspect", late], capture_output=True).returncode, 0, "it is left")
         self.assert_nothing_left()
@@ -154,9 +155,9 @@ class Interrupted(PipeTest):
 
 class InterruptedLocally(Interrupted):
     orchestrator = "local"
-    test_what_the_engine_creates_after_its_driver_died_is_cleaned_up_too = None  # There is no engine.
+    test_a_container_that_the_engine_creates_after_its_driver_died_is_removed_too = None  # There is no engine.
 
-    def test_twice_ends_what_reads_a_large_file(self):
+    def test_ctrl_c_twice_ends_a_driver_that_reads_a_large_file(self):
         with open(self.write("code/x", ""), "ab") as code, open(self.write("large", ""), "ab") as large:
             for file in (code, large):
                 file.truncate(60 << 30)
@@ -178,6 +179,7 @@ class InterruptedLocally(Interrupted):
 
     @staticmethod
     def bytes_read(process: subprocess.Popen) -> int:
+        """Returns how many bytes the process has read so far; 0 after its end."""
         with contextlib.suppress(OSError):
             return int(re.search(r"^rchar: (\d+)", pathlib.Path(f"/proc/{process.pid}/io").read_text(), re.MULTILINE)[1])
         return 0
@@ -187,7 +189,7 @@ class InterruptedLocally(Interrupted):
 
 
 class SilentServer:
-    """Takes connections and says nothing, until the block ends."""
+    """Accepts connections and never answers, until the `with` block ends."""
 
     def __init__(self, path: str | None = None):
         self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
@@ -211,12 +213,13 @@ class SilentServer:
 
 
 class InterruptedWaits(PipeTest):
-    """Ctrl-C ends what waits for a server or another user: before the run begins, meanwhile, and when it has ended."""
+    """Ctrl-C ends waits for a server or for another user, before a run, during a command, and after a run. The names of the tests say what `pipe` waits for."""
 
     orchestrator = "local"
     steps = {"a": {"command": "echo > ${outputs.o}", "outputs": ["o"]}}
 
     def end_of(self, words: list[str], is_waiting, **env):
+        """Starts a command, sends SIGINT once is_waiting(process) is true, and returns the command's Result."""
         process = self.start(*words, **{"DOCKER_HOST": NOWHERE, **env})
         wait_until(lambda: process.poll() is not None or is_waiting(process), "the wait")
         self.assertIsNone(process.poll(), process.poll() is not None and self.finish(process))
@@ -249,6 +252,7 @@ class InterruptedWaits(PipeTest):
 
     @staticmethod
     def is_at_the_locks(process: subprocess.Popen) -> bool:
+        """Returns whether the process has opened the file by which it locks the machine's limits."""
         with contextlib.suppress(OSError):
             return any(os.readlink(each).endswith("/locks/mutex") for each in pathlib.Path(f"/proc/{process.pid}/fd").iterdir())
         return False
@@ -267,7 +271,8 @@ class InterruptedWaits(PipeTest):
 
 class InterruptedBuild(PipeTest):
     def begin(self) -> subprocess.Popen:
-        seconds = 20 if engine_is_podman() else 900  # Podman ends the instruction, and begins no other
+        """Starts a run that builds an image, and returns once the build executes its `sleep`."""
+        seconds = 20 if engine_is_podman() else 900  # Podman does not stop an instruction; it only begins no further one.
         self.write("Dockerfile", f"FROM python:3.11-slim-bookworm\nENV E2E={self.mark}\nRUN echo building-{self.mark} && sleep {seconds}\nRUN touch /after\n")
         self.pipeline({"one": {"command": ["python3", "-c", ""]}}, {"dockerfile": "Dockerfile", "parent_image": None})
         text = (self.folder / "pipeline.yaml").read_text().replace('"parent_image": null,', "")
@@ -278,9 +283,10 @@ class InterruptedBuild(PipeTest):
         return process
 
     def sleeping(self) -> bool:
+        """Returns whether the build executes its `sleep`."""
         return subprocess.run(["pgrep", "-f", f"building-{self.mark}"], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
-    def test_once_ends_the_build(self):
+    def test_ctrl_c_once_ends_the_build(self):
         process = self.begin()
         process.send_signal(signal.SIGINT)
         result = self.finish(process)
@@ -289,7 +295,7 @@ class InterruptedBuild(PipeTest):
         self.assertEqual(self.images(), [])
         self.assert_nothing_left()
 
-    def test_twice_ends_it_too(self):
+    def test_ctrl_c_twice_ends_the_build_too(self):
         process = self.begin()
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)

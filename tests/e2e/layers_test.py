@@ -1,4 +1,4 @@
-"""Layers of images, from a pipeline's requirements: what one requirement more makes again, and what the bill of materials knows of locked packages."""
+"""An image's layers of requirements: an added requirement changes only the last layer, and the bill of materials has the hashes of locked packages."""
 
 import json
 import unittest
@@ -8,6 +8,7 @@ from support import PipeTest, docker
 
 class LayersTest(PipeTest):
     def layers(self, requirements: list[str]) -> list[str]:
+        """Runs a step with these requirements, and returns the digests of its new image's layers."""
         self.pipeline({"train": {"command": ["python", "-c", "import numpy, six"]}}, {"requirements": requirements})
         before = self.images()
         self.run_pipe("--no-cache")
@@ -15,7 +16,7 @@ class LayersTest(PipeTest):
         self.assertEqual(len(made), 1)
         return json.loads(docker("image", "inspect", made[0]))[0]["RootFS"]["Layers"]
 
-    def test_one_light_requirement_more_makes_one_layer(self):
+    def test_an_added_small_requirement_changes_only_the_last_layer(self):
         first = self.layers(["numpy==1.26.4", "six==1.16.0"])
         second = self.layers(["numpy==1.26.4", "six==1.16.0", "tabulate==0.9.0"])
         self.assertEqual(len(first), len(second))

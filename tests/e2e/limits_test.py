@@ -1,4 +1,4 @@
-"""Each limit of the machine in turn, lowered until nothing works: a run waits or fails with a reason, and never hangs, crashes or speaks of itself."""
+"""Each limit of the machine in turn, lowered until nothing works: a run waits, or fails with a reason, and never hangs, crashes or has an internal error."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ import unittest
 
 from support import PIPE, PipeTest, wait_until
 
-NOBODY = 65534
-STEPS = 60  # more than 200 descriptors are enough for
-FEW = 20  # more than any of the low limits lets run at the same time
+NOBODY = 65534  # the user of this number has no rights
+STEPS = 60  # 200 descriptors are not enough for so many steps at the same time
+FEW = 20  # none of the low limits lets so many steps run at the same time
 
 
 def hears_interrupts(process: subprocess.Popen) -> bool:
-    """Whether SIGINT does not simply end it any more."""
+    """Returns whether the process handles or blocks SIGINT, instead of being killed by the signal."""
     with contextlib.suppress(OSError):
         masks = re.findall(r"^Sig(?:Cgt|Blk):\s+(\w+)", pathlib.Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
         return any(int(mask, 16) >> (signal.SIGINT - 1) & 1 for mask in masks)
@@ -28,12 +28,13 @@ def hears_interrupts(process: subprocess.Popen) -> bool:
 
 class Limited(PipeTest):
     orchestrator = "local"
-    few = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56)
+    few = (8, 12, 16, 20, 24, 28, 32, 40, 48, 56)  # numbers of descriptors
 
     def steps(self, command: str = "echo out > ${outputs.o}; sleep 0.1", count: int = FEW) -> dict:
         return {"wide": {"matrix": {"i": list(range(count))}, "command": command, "outputs": ["o"]}}
 
     def begin(self, *limits: tuple, jobs: int = 40, user: int | None = None, home: pathlib.Path | None = None) -> subprocess.Popen:
+        """Starts a run under these limits, each a kind of `resource`, a soft and a hard limit."""
         def lower():
             for kind, soft, hard in limits:
                 resource.setrlimit(kind, (soft, hard))
@@ -42,6 +43,7 @@ class Limited(PipeTest):
                                 env=self.environment({"HOME": str(home or self.folder)}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def assert_ends(self, process: subprocess.Popen, *codes: int):
+        """Fails unless the run ends with one of these exit codes and with a message that a user understands. Returns its Result."""
         result = self.finish(process, 240)
         self.assertIn(result.code, codes, result)
         for riddle in ("internal error", "terminate called", "watches over the steps was killed"):
@@ -50,7 +52,8 @@ class Limited(PipeTest):
         return result
 
     def under(self, kind: int, limits, first_user: int | None = None):
-        """A run for each limit, all at the same time, as the limits are each process's own, or each user's."""
+        """Checks a run under each limit of a kind. All run at the same time: a limit holds for one process, or for one user, who is then `first_user` or one of
+        the numbers behind it."""
         begun = []
         for number, limit in enumerate(limits):
             self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
@@ -77,18 +80,18 @@ class Limited(PipeTest):
         result = self.assert_ends(self.begin((resource.RLIMIT_NOFILE, 64, 4000), jobs=STEPS), 0)
         self.assertNotIn("open files", result.text)
 
-    def test_few_processes(self):
+    def test_few_processes_make_the_run_wait_or_fail_with_a_reason(self):
         if os.geteuid() != 0:
             self.skipTest("the limit does not hold for the user's other processes alone")
         self.pipeline(self.steps())
         os.chmod(self.folder, 0o777)
         self.under(resource.RLIMIT_NPROC, [1, 2, 3, 4, 5, 6, 8, 12], first_user=34567)
 
-    def test_little_memory(self):
+    def test_little_memory_makes_the_run_fail_with_a_reason(self):
         self.pipeline(self.steps())
         self.under(resource.RLIMIT_AS, [mib << 20 for mib in (48, 64, 80, 96, 128, 160, 192, 256, 320)])
 
-    def test_small_files(self):
+    def test_a_limit_of_file_sizes_makes_the_run_fail_with_a_reason(self):
         self.pipeline(self.steps())
         self.under(resource.RLIMIT_FSIZE, [0, 1, 4096, 20_000, 60_000, 200_000])
 
@@ -108,7 +111,7 @@ class Limited(PipeTest):
         self.pipeline({"one": {"command": "test $(ulimit -S -s) -ge 1024; echo $(" * 50 + "true" + ")" * 50}})
         self.assert_ends(self.begin((resource.RLIMIT_STACK, 64 * kib, 8 << 20), user=NOBODY), 0, 1, 3)
 
-    def test_a_small_disk(self):
+    def test_a_full_disk_makes_the_run_fail_with_a_reason(self):
         disk = self.folder / "disk"
         disk.mkdir()
         self.pipeline(self.steps("head -c 20000 /dev/zero > ${outputs.o}"))
@@ -122,7 +125,7 @@ class Limited(PipeTest):
                     self.assert_ends(self.begin(), 0, 1, 3)
                 subprocess.run(["umount", "-l", disk], check=True)
 
-    def test_a_control_group_of_few_processes(self):
+    def test_a_control_group_of_few_processes_makes_the_run_fail_with_a_reason_and_is_left_empty(self):
         above = pathlib.Path("/sys/fs/cgroup/pids") if os.path.isdir("/sys/fs/cgroup/pids") else pathlib.Path("/sys/fs/cgroup")
         groups = {most: above / f"pipe-e2e-{self.mark}-{most}" for most in (1, 2, 4, 6, 8, 12)}
         self.addCleanup(lambda: [group.rmdir() for group in groups.values() if group.exists()])
@@ -145,7 +148,7 @@ class Limited(PipeTest):
                 wait_until(lambda: not (groups[most] / "cgroup.procs").read_text(), "an end of all processes")
                 groups[most].rmdir()
 
-    def test_no_inotify(self):
+    def test_logs_are_followed_without_inotify(self):
         self.pipeline({"one": {"command": f"echo begun; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ended"}})
         run = self.start("run", "pipeline.yaml", "-o", "local")
         wait_until(lambda: "begun" in self.pipe("logs", "latest").out or run.poll() is not None, "the step")
@@ -206,15 +209,21 @@ class Limited(PipeTest):
 
 class LimitedContainers(Limited):
     orchestrator = "docker"
-    few = (12, 40)  # between them calls of the engine wait for one another for long
+    few = (12, 40)  # with numbers between these, calls of the engine wait for one another, which takes long
 
     def steps(self, command: str = "echo out > ${outputs.o}", count: int = 12) -> dict:
         return {"wide": {"matrix": {"i": list(range(12))}, "command": command, "outputs": ["o"]}}
 
-    # The driver is the same.
-    test_a_low_soft_limit_of_descriptors_is_raised_for_the_driver_and_not_for_steps = test_few_processes = test_little_memory = test_small_files = None
-    test_a_small_disk = test_a_control_group_of_few_processes = test_ctrl_c_ends_a_driver_whose_loop_is_stuck = None
-    test_closed_standard_streams_are_not_written_to_as_files = test_no_inotify = None
+    # These tests are about the driver alone, which is the same program.
+    test_a_low_soft_limit_of_descriptors_is_raised_for_the_driver_and_not_for_steps = None
+    test_few_processes_make_the_run_wait_or_fail_with_a_reason = None
+    test_little_memory_makes_the_run_fail_with_a_reason = None
+    test_a_limit_of_file_sizes_makes_the_run_fail_with_a_reason = None
+    test_a_full_disk_makes_the_run_fail_with_a_reason = None
+    test_a_control_group_of_few_processes_makes_the_run_fail_with_a_reason_and_is_left_empty = None
+    test_ctrl_c_ends_a_driver_whose_loop_is_stuck = None
+    test_closed_standard_streams_are_not_written_to_as_files = None
+    test_logs_are_followed_without_inotify = None
 
     def pipeline(self, steps: dict, *more, **top):
         return super().pipeline(steps, {"parent_image": "debian:bookworm-slim", "skip_build": True}, **top)

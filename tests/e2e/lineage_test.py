@@ -1,4 +1,4 @@
-"""The uses of a step's output in a matrix, seen from the output; their records are removed with the runs."""
+"""Lineage of outputs: `why` says how an artifact was made, and `used` which steps used it, also in a matrix. The records are removed with the runs."""
 
 import json
 import os
@@ -18,23 +18,25 @@ class Lineage(PipeTest):
         self.write("gather.py", growing_test.GATHER)
         self.write("split.py", growing_test.SPLIT)
 
-    def used(self, words: str) -> list[dict]:
-        done = self.pipe("used", words, "--output", "json")
+    def used(self, artifact: str) -> list[dict]:
+        """Returns the steps that used an artifact, STEP.OUTPUT, as `pipe used` has them in JSON."""
+        done = self.pipe("used", artifact, "--output", "json")
         self.assertEqual(done.code, 0, done)
         return json.loads(done.out)["used"]
 
-    def why(self, words: str) -> dict:
-        return json.loads(self.pipe("why", words, "--output", "json").out)
+    def why(self, artifact: str) -> dict:
+        """Returns how an artifact, STEP.OUTPUT, was made, as `pipe why` has it in JSON."""
+        return json.loads(self.pipe("why", artifact, "--output", "json").out)
 
     def kept(self) -> int:
-        """How many records the store has of what inputs consist of."""
+        """Returns how many records the store has of what gathered inputs and a matrix's inputs consist of."""
         database = sqlite3.connect(self.state / "pipe.db")
         (count,), = database.execute("SELECT count(*) FROM blobs WHERE kind IN ('gathered', 'taken values')")
         database.close()
         return count
 
-    def test_equal_artifacts_of_two_steps_are_told_apart_by_what_came_first(self):
-        """The best model is copied: what was trained was evaluated, not its later copy."""
+    def test_of_equal_artifacts_of_two_steps_the_earlier_one_was_used(self):
+        """`choose` copies the model, so that both have the same digest; the trained model was evaluated, not its later copy."""
         self.pipeline({"train": {"command": "echo model > ${outputs.model}", "outputs": ["model"]},
                        "evaluate": {"command": "echo good > ${outputs.score}", "inputs": {"model": "train.model"}, "outputs": ["score"]},
                        "choose": {"command": "cp ${inputs.model} ${outputs.best}", "inputs": {"model": "train.model", "score": "evaluate.score"}, "outputs": ["best"]},
@@ -47,8 +49,27 @@ class Lineage(PipeTest):
         (copied,) = evaluated["outputs"][0]["used"]
         self.assertEqual([use["step"] for use in copied["outputs"][0]["used"]], ["publish"])
 
-    def test_an_input_is_of_the_step_that_it_was_declared_of(self):
-        """A filter that found nothing to filter, and a model for each rate that is as the others: all had ended before the step that took one of them."""
+    def test_an_output_that_is_named_is_that_of_its_step_and_run(self):
+        """Two steps write the same text: each is the maker of its own output, of the last round too."""
+        self.pipeline({"first": {"command": "echo ok > ${outputs.mark}", "outputs": ["mark"]},
+                       "second": {"command": "echo ok > ${outputs.mark} # later", "outputs": ["mark"], "after": ["first"]},
+                       "fit": {"repeat": {"max": 2}, "command": "echo ${params.round} > ${outputs.state}", "outputs": ["state"]},
+                       "try": {"matrix": {"c": [1, 2]}, "command": "echo ok > ${outputs.mark}", "outputs": ["mark"], "after": ["second"]}})
+        made = self.run_pipe().events("run_started")[0]["run"]
+        self.run_pipe("--no-cache")
+        for words, step in (("first.mark", "first"), ("fit.state", "fit.round-1"), ("fit[round=0].state", "fit.round-0"), ("try[c=1].mark", "try.c-1")):
+            self.assertEqual(self.why(words)["step"], step)
+        self.assertTrue(self.why("first.mark")["run"] != made)
+        provenance = json.loads(self.pipe("export", made, "first.mark", "--format", "slsa").out)["predicate"]
+        self.assertEqual(provenance["buildDefinition"]["externalParameters"]["step"], "first")
+        self.assertTrue(provenance["runDetails"]["metadata"]["invocationId"].startswith(made + "/first"))
+        several = self.pipe("why", "try[*].mark")
+        self.assertEqual(several.code, 2)
+        self.assertIn("name one of them: try.c-1.mark, try.c-2.mark", several.text)
+
+    def test_an_input_is_that_of_the_step_which_the_pipeline_names(self):
+        """All outputs are equal: the filter changes nothing, and so does each instance of `train`. All of these steps had ended before the step that took one
+        of the outputs, so that times do not tell them apart."""
         self.pipeline({"load": {"command": "echo rows > ${outputs.rows}", "outputs": ["rows"]},
                        "filter": {"command": "cp ${inputs.rows} ${outputs.rows}", "inputs": {"rows": "load.rows"}, "outputs": ["rows"]},
                        "train": {"matrix": {"rate": [1, 2, 3]}, "command": "cp ${inputs.rows} ${outputs.model}", "inputs": {"rows": "load.rows"}, "outputs": ["model"],
@@ -66,7 +87,7 @@ class Lineage(PipeTest):
         self.assertEqual(links, {"load.rows", *(f"train.rate-{rate}.model" for rate in (1, 2, 3))})
 
     def test_equal_outputs_of_instances_are_gathered_under_their_own_names(self):
-        """All scores are equal: those that were gathered are named, not the newest of all, twice."""
+        """All scores are equal: the lineage names the two steps whose scores were gathered, not twice the step that ran last."""
         self.pipeline({"train": {"matrix": {"a": [1, 2], "b": [1, 2]}, "command": "echo 1 > ${outputs.score}", "outputs": ["score"]},
                        "choose": {"command": "cat ${inputs.scores}/* > ${outputs.best}", "inputs": {"scores": "train[a=*,b=1].score"}, "outputs": ["best"]}})
         names = ["train.a-1.b-1", "train.a-2.b-1"]
@@ -79,7 +100,7 @@ class Lineage(PipeTest):
         self.assertEqual([each["uri"].split("/")[-1] for each in provenance["predicate"]["buildDefinition"]["resolvedDependencies"] if each["name"].startswith("input")], outputs)
 
     def test_a_long_chain_is_followed_in_bounded_memory(self):
-        """Each step's inputs were once copied for every later step: 700 MB."""
+        """An earlier version copied each step's inputs for every later step, and used 700 MB."""
         count = 800
         steps = {"s0": {"command": "echo 0 > ${outputs.o}", "outputs": ["o"]}}
         for i in range(1, count):
@@ -97,7 +118,7 @@ class Lineage(PipeTest):
         (use,) = self.used(f"s{count - 3}.o")
         self.assertEqual([made["step"] for made in use["outputs"][0]["used"]], [f"s{count - 1}"])
 
-    def test_entries_of_a_folder_that_a_matrix_took(self):
+    def test_why_and_used_follow_the_entries_of_a_folder_that_a_matrix_took(self):
         self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))
         self.run_pipe()
         taken = self.used("split.files")
@@ -118,16 +139,16 @@ class Lineage(PipeTest):
         (taker,) = [entity for entity in entities.values() if entity.get("@type") == "CreateAction" and "work.file-a.csv" in entity["name"]]
         self.assertIn("split", json.dumps(taker["object"]), taker)
 
-    def test_items_of_a_list_that_a_matrix_took(self):
+    def test_why_and_used_follow_the_items_of_a_list_that_a_matrix_took(self):
         self.pipeline(growing_test.over_list(["x", "y"]))
         self.run_pipe()
         self.assertEqual({use["step"]: use["inputs"] for use in self.used("split.list")}, {"work.item-x": ["item"], "work.item-y": ["item"]})
         self.assertEqual(self.why("work.item-x.made")["inputs"]["item"]["step"], "split")
 
-    def test_records_go_with_the_runs_that_made_them(self):
+    def test_records_are_removed_with_the_runs_that_made_them(self):
         self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))
         self.run_pipe()
-        self.assertEqual(self.kept(), 5, "of two steps for each file, and a gathered folder")
+        self.assertEqual(self.kept(), 5, "one for each of two steps for each of two files, and one for the gathered folder")
         self.pipeline(growing_test.over_folder({"c.csv": "cc"}))
         self.run_pipe()
         self.assertEqual(self.kept(), 8)

@@ -1,4 +1,4 @@
-"""pipeline.lock for steps that are processes: virtual environments are made from it, with links to uv's cache."""
+"""pipeline.lock for steps that are processes: virtual environments are made from the lock, with links to uv's cache."""
 
 import contextlib
 import datetime
@@ -24,7 +24,7 @@ class LocalLockTest(LockTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.cache = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-cache-"))  # Has the uv that the first test gets.
+        cls.cache = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-cache-"))  # The tests share it, so that uv is downloaded once.
         cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
 
     def setUp(self):
@@ -44,11 +44,12 @@ class LocalLockTest(LockTest):
         return self.pipe("lock", "pipeline.yaml", "--orchestrator", "local", *words)
 
     def environments(self) -> list[pathlib.Path]:
+        """Returns the folders of the virtual environments in the cache."""
         return sorted(path for path in (self.cache / "environments").glob("*") if path.is_dir())
 
 
 class LocalHistory(LocalLockTest):
-    def test_first_run_writes_it_and_the_next_ones_ask_no_index(self):
+    def test_first_run_writes_the_lock_and_the_next_ones_ask_no_index(self):
         self.declare("top")
         first = self.run_pipe()
         self.assertEqual(self.resolutions(first), 1, first)
@@ -80,7 +81,7 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(back.steps(), {"one": "cached"}, back)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
-    def test_an_edit_asks_the_index_for_what_was_added_alone(self):
+    def test_an_edit_asks_the_index_only_for_added_requirements(self):
         self.index.add("newer", "1.0", requires=("base>=1.1",))
         self.index.add("base", "1.1")
         self.declare("top", "base==1.0")
@@ -107,7 +108,7 @@ class LocalHistory(LocalLockTest):
         self.assertIn("('base', '1.1'), ('top', '1.1')", upgraded.text)
         self.assertEqual(len(self.environments()), len(before) + 1)
 
-    def test_upgrade_check_and_diff(self):
+    def test_upgrade_takes_newer_versions_diff_shows_them_and_check_compares(self):
         self.declare("top", "other")
         self.assertEqual(self.lock_command("--check").code, 2)
         written = self.lock_command()
@@ -144,7 +145,7 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(refused.code, 2, refused)
         self.assertRegex(refused.err, r"pipeline.yaml:\d+:\d+: error: 'exclude-newer' must be an age such as `7d`, or a date .*not the text 'soon'.*\n.*exclude-newer.*\n +\^~")
 
-    def test_locked_refuses_what_would_change_it_and_says_what(self):
+    def test_locked_refuses_a_change_of_the_lock_and_names_it(self):
         self.declare("top")
         nothing = self.run_pipe("--locked", code=2)
         self.assertIn("there is no pipeline.lock", nothing.text)
@@ -185,7 +186,7 @@ class LocalHistory(LocalLockTest):
                 self.forget_packages()
                 self.run_pipe("--locked", code=4)
 
-    def test_an_answer_of_the_index_that_no_lock_can_have_is_refused(self):
+    def test_a_wrong_hash_in_the_answer_of_the_index_is_refused(self):
         self.index.hash_of = lambda file: "\x1b[2J"
         self.index.add("base", "1.0")
         self.declare("base")
@@ -226,7 +227,7 @@ class LocalHistory(LocalLockTest):
         self.assertIn("[('base', '1.0'), ('top', '1.0')]", self.run_pipe("--no-cache", "--locked").text)
 
     def test_pip_locks_and_installs_for_a_python_that_has_no_pip(self):
-        bare = self.folder / "bare"  # as Debian's Python is with python3-venv alone
+        bare = self.folder / "bare"  # Debian's Python is like this if only python3-venv is installed.
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
         path = f"{bare}/bin:{os.environ['PATH']}"
         self.installer = "pip"
@@ -234,7 +235,7 @@ class LocalHistory(LocalLockTest):
         self.assertIn("[('base', '1.0'), ('top', '1.0')]", self.run_pipe(PATH=path).text)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
-    def test_authorities_of_this_machine_reach_installers(self):
+    def test_certificate_authorities_of_this_machine_reach_installers(self):
         program = self.folder / "programs/uv"
         program.parent.mkdir()
         program.write_text('#!/bin/sh\necho "trusted: $SSL_CERT_FILE $GIT_SSL_CAINFO"\nexit 1\n')
@@ -253,7 +254,7 @@ class LocalHistory(LocalLockTest):
         self.assertFalse((self.folder / "pipeline.lock").exists())
         self.assertEqual(self.environments(), [])
 
-    def test_a_slow_resolution_says_how_far_it_is(self):
+    def test_a_slow_resolution_reports_its_progress(self):
         for name, needs in (("third", ()), ("second", ("third",)), ("first", ("second",))):
             self.index.add(name, "1.0", requires=needs)
         self.index.pause = 0.6  # Before each answer, as of an index far away.
@@ -275,7 +276,7 @@ class LocalHistory(LocalLockTest):
         self.assertGreater(os.stat(module).st_nlink, 1)
 
     def install_each_and_close_the_index(self):
-        """A requirement that is declared later is locked and already installed."""
+        """Installs `top` and `other` in two environments, locks a pipeline that requires both, and closes the index."""
         for requirements in (("top",), ("other",)):
             self.declare(*requirements)
             self.run_pipe()
@@ -283,7 +284,7 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(self.lock_command().code, 0)
         self.index.close()
 
-    def test_what_uvs_cache_has_is_installed_without_the_index(self):
+    def test_packages_in_uvs_cache_are_installed_without_the_index(self):
         self.install_each_and_close_the_index()
         self.assertIn("('other', '1.0'), ('top', '1.0')", self.run_pipe("--locked").text)
         self.declare("top", "other", "nowhere")

@@ -1,4 +1,4 @@
-"""The life of pipeline.lock: written, kept, edited, refused, merged, damaged."""
+"""pipeline.lock, the file with the exact versions of a pipeline's packages: how it is written, kept and upgraded, and when it is refused."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from support_index import Index, make_wheel
 
 
 class LockTest(PipeTest):
-    """An index with a few packages: `top` needs `base`, and both have newer versions in store."""
+    """Tests with an index of a few packages: `top` needs `base`. newer_versions() adds a newer version of each."""
 
     installer = "uv"
 
@@ -23,6 +23,7 @@ class LockTest(PipeTest):
         self.write("show.py", "import importlib.metadata as m\nprint(sorted((d.metadata['Name'], d.version) for d in m.distributions() if d.metadata['Name'] in ('base', 'top', 'other')))\n")
 
     def declare(self, *requirements, index: Index | None = None, **settings):
+        """Writes a pipeline whose step prints the versions of the packages. `settings` are further ones of docker."""
         index = index or self.index
         self.pipeline({"one": {"command": ["python3", "show.py"]}},
                       {"requirements": list(requirements), "python_package_installer": self.installer, "environment": {"E2E": self.mark},
@@ -34,17 +35,20 @@ class LockTest(PipeTest):
         self.index.add("other", "1.1")
 
     def lock(self) -> str:
+        """Returns the text of pipeline.lock."""
         return (self.folder / "pipeline.lock").read_text()
 
     def locked(self) -> dict[str, str]:
+        """Returns the locked versions by the packages' names."""
         return dict(re.findall(r'- \{name: "([^"]+)", version: "([^"]+)"', self.lock()))
 
     def resolutions(self, result) -> int:
+        """Returns how often the run asked the index which versions suit."""
         return len([event for event in result.events("build_started") if event["image"].startswith("packages for ")])
 
 
 class History(LockTest):
-    def test_first_run_writes_it_and_the_next_ones_ask_no_index(self):
+    def test_first_run_writes_the_lock_and_the_next_ones_ask_no_index(self):
         self.declare("top")
         first = self.run_pipe()
         self.assertEqual(self.resolutions(first), 1, first)
@@ -79,6 +83,7 @@ class History(LockTest):
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
     def assert_installs_again_without_the_index(self):
+        """Installs packages in two images, and fails unless a third image with both can be built when the index is closed."""
         name = f"own{self.mark}"  # No other test has put it into the cache.
         self.index.add(name, "1.0")
         self.write("show.py", f"import {name}, other; print({name}.version, other.version)\n")
@@ -90,7 +95,7 @@ class History(LockTest):
         self.index.close()
         self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
 
-    def test_what_the_builders_cache_has_is_installed_without_the_index(self):
+    def test_packages_in_the_builders_cache_are_installed_without_the_index(self):
         self.assert_installs_again_without_the_index()
 
     def test_pip_installs_what_was_installed_before_without_the_index(self):
@@ -126,7 +131,7 @@ class History(LockTest):
                 self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
                 self.assertIn(f'size: {wheel.stat().st_size}', self.lock())
 
-    def test_check_names_all_that_the_file_lacks_at_the_steps_that_ask_for_it(self):
+    def test_check_names_the_missing_packages_at_the_steps_that_require_them(self):
         settings = {"requirements": ["other"], "python_package_installer_args": {"index-url": self.index.url}}
         step = {"command": ["python3", "show.py"]}
         docker_settings = {"requirements": ["top"], "python_package_installer_args": {"index-url": self.index.url}, "build_config": {"build_options": {"network": "host"}}}
@@ -135,7 +140,7 @@ class History(LockTest):
         self.assertEqual(checked.code, 2)
         lines = (self.folder / "pipeline.yaml").read_text().splitlines()
         places = re.findall(r"pipeline.yaml:(\d+):\d+: error: there is no pipeline.lock", checked.err)
-        self.assertEqual([lines[int(place) - 1].strip(' ":{') for place in places], ["one"], "what is missing is the file: told once")
+        self.assertEqual([lines[int(place) - 1].strip(' ":{') for place in places], ["one"], "a missing file is reported once")
         self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
         self.pipeline({"one": step, "two": step, "three": {**step, "settings": {"docker": {**settings, "requirements": ["other", "base"]}}}}, {**docker_settings, "requirements": ["top", "base"]})
         checked = self.pipe("lock", "pipeline.yaml", "--check")
@@ -144,7 +149,7 @@ class History(LockTest):
         self.assertEqual([lines[int(place) - 1].strip(' ":{') for place in places], ["one", "three"], checked.err)
         self.assertEqual(checked.err.count("  note: + base\n"), 2, checked.err)
 
-    def test_upgrade_check_and_diff(self):
+    def test_upgrade_takes_newer_versions_diff_shows_them_and_check_compares(self):
         self.declare("top", "other")
         self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check").code, 2)
         written = self.pipe("lock", "pipeline.yaml")
@@ -174,7 +179,7 @@ class History(LockTest):
         refused = self.run_pipe(code=4)
         self.assertRegex(refused.failure("one")["message"] + "\n".join(refused.failure("one")["details"]), "(?i)hash")
 
-    def test_what_the_parent_brings_is_not_installed_again(self):
+    def test_packages_of_the_parent_image_are_not_installed_again(self):
         (self.folder / "parent").mkdir()
         wheel = make_wheel(self.folder / "parent", "base", "0.9")
         self.write("parent/Dockerfile", f"FROM {PARENT}\nCOPY {wheel.name} /\nRUN pip install --break-system-packages --no-index /{wheel.name}\n")
@@ -203,7 +208,7 @@ class History(LockTest):
     def test_a_pip_that_cannot_resolve_beforehand_installs_without_a_lock(self):
         if not docker("images", "-q", "debian:bullseye-slim").strip():
             self.skipTest("no debian:bullseye-slim")
-        self.installer = "pip"  # 20.3
+        self.installer = "pip"  # Debian 11 has pip 20.3.
         self.declare("top", parent_image="debian:bullseye-slim", apt_packages=["python3-pip"])
         made, again = self.run_pipe(), self.run_pipe("--no-cache")
         self.assertRegex(made.text, "cannot be locked: pip 20[^ ]* cannot say what it would install")
@@ -212,12 +217,12 @@ class History(LockTest):
             self.assertIn("('top', '1.0')", result.text)
         self.assertFalse((self.folder / "pipeline.lock").exists())
 
-    def test_no_requirements_no_file(self):
+    def test_a_pipeline_without_requirements_has_no_lock(self):
         self.pipeline({"one": {"command": ["true"]}})
         self.run_pipe()
         self.assertFalse((self.folder / "pipeline.lock").exists())
 
-    def test_locked_refuses_what_would_change_it_and_says_what(self):
+    def test_locked_refuses_a_change_of_the_lock_and_names_it(self):
         self.declare("top")
         nothing = self.pipe("run", "pipeline.yaml", "--locked")
         self.assertEqual(nothing.code, 2, nothing)

@@ -14,15 +14,18 @@ class Objects(S3Bucket, PipeTest):
     orchestrator = "local"
 
     def put(self, key: str, content: bytes):
+        """Writes an object into the server's folder of the bucket."""
         path = self.data / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
     def takes(self, address):
+        """Writes a pipeline whose step joins the files of the input at this address; `address` is a text or the input's keys."""
         self.pipeline({"a": {"command": "if [ -d ${inputs.corpus} ]; then cd ${inputs.corpus}; cat $(find . -type f | LC_ALL=C sort); else cat ${inputs.corpus}; fi > ${outputs.x}",
                              "inputs": {"corpus": address}, "outputs": ["x"]}})
 
     def stored(self) -> bytes:
+        """Returns the step's output: the joined files of its input."""
         target = self.folder / f"copy-{os.urandom(4).hex()}"
         self.assertEqual(self.pipe("artifacts", "latest", "a.x", "--copy", target).code, 0)
         return target.read_bytes()
@@ -67,7 +70,7 @@ class Objects(S3Bucket, PipeTest):
         self.run_pipe()
         self.assertEqual(self.stored(), b"Abe")
 
-    def test_what_is_not_there(self):
+    def test_missing_objects_and_wrong_addresses_are_errors(self):
         self.put("corpus/a.txt", b"a")
         for address, said in ((f"s3://{self.bucket}/corpus", "the bucket has no such object"), (f"s3://{self.bucket}/nowhere/", "there is no object below"),
                               (f"s3://{self.bucket}-nowhere/x", "no such object")):
@@ -78,7 +81,7 @@ class Objects(S3Bucket, PipeTest):
             self.takes(address)
             self.assertIn(said, self.run_pipe(code=2).text)
 
-    def test_a_server_that_cuts_and_refuses_is_asked_again(self):
+    def test_requests_that_are_cut_or_refused_are_repeated(self):
         content = os.urandom(30 * MIB)
         self.put("big.bin", content)
         troubles = ["cut", 503, None, "cut", None, 503, "cut"]
@@ -90,7 +93,7 @@ class Objects(S3Bucket, PipeTest):
         self.assertEqual(self.stored(), content)
         self.assertEqual(troubles, [])
 
-    def test_lost_keys_are_told_and_no_key_is_in_a_message(self):
+    def test_the_error_for_a_wrong_key_names_the_object_and_not_the_key(self):
         self.put("a.txt", b"a")
         self.takes(f"s3://{self.bucket}/a.txt")
         refused = self.run_pipe(code=3, AWS_SECRET_ACCESS_KEY="wrong" * 8)

@@ -1,4 +1,4 @@
-"""Data at addresses without a digest in the pipeline: fetched once, locked, and newer only by `pipe lock --upgrade`."""
+"""Inputs at URLs whose digest the pipeline does not give: they are fetched once and locked, and only `pipe lock --upgrade` fetches newer content."""
 
 import hashlib
 import os
@@ -23,6 +23,7 @@ class AtAnAddress(PipeTest):
         self.addCleanup(self.server.shutdown)
 
     def takes(self, *addresses: str):
+        """Writes a pipeline whose step joins the contents of these addresses; by default that of the server."""
         inputs = {f"data{i or ''}": address for i, address in enumerate(addresses or [self.server.url()])}
         self.pipeline({"a": {"command": "cat " + " ".join(f"${{inputs.{name}}}" for name in inputs) + " > ${outputs.x}", "inputs": inputs, "outputs": ["x"]}})
 
@@ -31,18 +32,20 @@ class AtAnAddress(PipeTest):
         return self.folder / "pipeline.lock"
 
     def upgrade(self, *words):
+        """Executes `pipe lock --upgrade`, and returns its output."""
         result = self.pipe("lock", "pipeline.yaml", "-o", "local", "--upgrade", *words)
         self.assertEqual(result.code, 0, result)
         return result.text
 
     def stored(self) -> bytes:
+        """Returns the step's output: the joined contents of its inputs."""
         target = self.folder / f"copy-{os.urandom(4).hex()}"
         self.assertEqual(self.pipe("artifacts", "latest", "a.x", "--copy", target).code, 0)
         return target.read_bytes()
 
 
 class Locked(AtAnAddress):
-    def test_the_first_run_fetches_and_locks_it_and_later_ones_ask_nobody(self):
+    def test_the_first_run_fetches_and_locks_the_data_and_later_ones_send_no_request(self):
         self.takes()
         self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
         self.assertEqual(self.stored(), self.content)
@@ -53,7 +56,7 @@ class Locked(AtAnAddress):
         self.assertEqual(self.run_pipe("--no-cache").steps(), {"a": "succeeded"})
         self.assertEqual(self.server.requests, [])
 
-    def test_a_change_is_said_by_plan_and_taken_by_an_upgrade_alone(self):
+    def test_a_plan_reports_a_change_and_only_an_upgrade_takes_it(self):
         self.takes()
         self.run_pipe()
         self.assertNotIn("notes", self.plan()["a"])
@@ -103,7 +106,7 @@ class Locked(AtAnAddress):
         self.assertEqual(self.server.gets(), [])
         self.assertFalse(self.lock.exists())
 
-    def test_another_machine_fetches_exactly_what_is_locked_or_says_that_it_is_gone(self):
+    def test_another_machine_fetches_exactly_the_locked_content_or_fails(self):
         self.takes()
         self.run_pipe()
         self.state = self.folder / "other"
@@ -115,7 +118,7 @@ class Locked(AtAnAddress):
         self.assertIn("pipe lock --upgrade", failed.text)
         self.assertEqual(os.listdir(self.state / "downloads"), [])
 
-    def test_without_etag_and_date_it_is_refused_with_the_way_out(self):
+    def test_data_without_etag_and_date_is_refused_with_advice(self):
         self.server.etags = False
         self.takes()
         refused = self.run_pipe(code=3)
@@ -133,7 +136,7 @@ class Locked(AtAnAddress):
         self.assertNotIn("notes", self.plan()["a"])
         self.assertEqual(self.server.gets()[0].headers["Range"], "bytes=0-0")
 
-    def test_a_server_that_says_no_length_gives_a_size_to_the_lock(self):
+    def test_the_lock_has_the_size_of_data_whose_server_gives_no_length(self):
         self.server.lengths = self.server.ranges = False
         self.takes()
         self.run_pipe()
@@ -153,14 +156,14 @@ class Locked(AtAnAddress):
             if path.is_file():
                 self.assertNotIn(b"hunter", path.read_bytes(), path)
 
-    def test_what_no_step_takes_any_more_leaves_the_file(self):
+    def test_addresses_that_no_step_takes_any_more_are_removed_from_the_lock(self):
         self.takes(self.server.url(), self.server.url("many/1"))
         self.run_pipe()
         self.takes()
         self.run_pipe()
         self.assertEqual(self.lock.read_text().count("address:"), 1)
 
-    def test_an_unreachable_server_does_not_keep_a_plan_from_its_end(self):
+    def test_a_plan_with_an_unreachable_server_says_that_changes_are_not_known(self):
         self.takes()
         self.run_pipe()
         self.server.shutdown()
@@ -180,14 +183,14 @@ class Locked(AtAnAddress):
 
 
 class Parts(AtAnAddress):
-    """Content of several parts, which several connections fetch."""
+    """Content that several connections fetch, in parts of 8 MiB."""
 
     def setUp(self):
         super().setUp()
         self.content = self.server.content = os.urandom(40 * MIB + 12345)
 
     def test_several_connections_fetch_the_parts_and_the_bytes_are_the_same(self):
-        arrived = threading.Barrier(3)
+        arrived = threading.Barrier(3)  # Three requests must be open at the same time.
         self.server.on_request = lambda request: arrived.wait(300) if request.method == "GET" and request.begin in (8 * MIB, 16 * MIB, 24 * MIB) else None
         self.takes()
         self.run_pipe()
@@ -196,7 +199,7 @@ class Parts(AtAnAddress):
         self.assertLessEqual(self.server.most_at_once, 4)
         self.assertEqual(os.listdir(self.state / "downloads"), [])
 
-    def test_cuts_and_busy_answers_are_continued_in_each_part(self):
+    def test_each_part_continues_after_cuts_and_busy_answers(self):
         self.server.cut, self.server.broken, self.server.status, self.server.retry_after = 3 * MIB, 3, 429, "1"
         self.takes()
         self.run_pipe()
@@ -257,16 +260,16 @@ class Parts(AtAnAddress):
 
     def test_ctrl_c_ends_a_download_and_the_next_run_continues_it(self):
         self.takes()
-        waits, held = threading.Event(), threading.Event()
+        is_waiting, held = threading.Event(), threading.Event()
         self.addCleanup(held.set)
 
         def hold(request):
             if request.begin >= 16 * MIB:
-                waits.set()
+                is_waiting.set()
                 held.wait(300)
         self.server.on_request = hold
         run = self.start("run", "pipeline.yaml", "-o", "local")
-        self.assertTrue(waits.wait(300))
+        self.assertTrue(is_waiting.wait(300))
         os.kill(run.pid, signal.SIGINT)
         self.assertEqual(self.finish(run).code, 130)
         held.set()

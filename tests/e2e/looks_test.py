@@ -1,4 +1,5 @@
-"""What a hostile folder can do to a command: those that only look are started under strace, and run no program that the folder could choose."""
+"""Commands in a hostile folder. Commands that only look, such as `pipe plan`, run no program that the folder could choose, which strace shows; and no command
+reads or sends files that are not the project's."""
 
 import contextlib
 import http.server
@@ -22,13 +23,13 @@ import urllib.request
 from support import NOWHERE, PipeTest, wait_until
 
 FILE = ["pipeline.yaml"]
-# Of the machine, and started without a look into the folder; what stands behind `rustc` is what pip asks the machine about.
+# Programs of the machine that `pipe` may start, because the folder does not choose them. pip starts `rustc` and those behind it to describe the machine.
 OWN_PROGRAMS = {"sbatch", "sinfo", "python3", "python", "uv", "rustc", "lsb_release", "getopt", "cut", "tr", "uname", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
 LOOKS = [["validate", *FILE], ["validate", *FILE, "--output", "json"], ["render", *FILE], ["render", *FILE, "-o", "kubernetes"], ["graph", *FILE], ["plan", *FILE],
          ["plan", *FILE, "-o", "local"], ["plan", *FILE, "-o", "docker"], ["plan", *FILE, "-o", "kubernetes"], ["plan", *FILE, "--profile", "theirs"], ["lock", *FILE, "--check"],
          ["lock", *FILE, "--check", "-o", "local"], ["lock", *FILE, "--diff", "-o", "local"], ["advise"], ["show"], ["why", "one"], ["doctor"], ["schema"], ["runs"], ["logs"],
          ["code", *FILE], ["profiles", *FILE], ["completion", "bash"], ["__complete", "profiles"], ["__complete", "steps"], ["report"]]
-# About a run that has ended; none of them begins another one.
+# Commands about a run that has ended; none of them begins another run.
 RUNS = [["resume", "latest"], ["show", "latest"], ["why", "one"], ["logs", "latest"], ["runs"], ["metrics", "latest"], ["compare", "latest", "latest"], ["artifacts", "latest"],
         ["code", "latest", "one"], ["report", "latest"], ["advise"], ["answer", "latest", "one", "yes"], ["clean", "--all", "--dry-run"], ["verify"], ["used", "a.txt"], ["note", "latest"],
         ["attach", "latest"], ["gpus"], ["export", "latest", "--format", "openlineage"]]
@@ -49,24 +50,28 @@ class Looks(PipeTest):
         (self.project / ".git").mkdir(parents=True)
 
     def plant(self, path: str, text: str = ""):
+        """Writes an executable file into the project; by default a program that makes the file `marker`."""
         file = self.write(f"project/{path}", text or self.trap)
         file.chmod(0o755)
 
     def hostile(self, env: dict) -> dict:
+        """Returns the variables for a command in the project, with these added."""
         return {**self.environment({}), "HOME": str(self.home), "PIPE_CACHE_DIR": str(self.home / "cache"), "DOCKER_HOST": NOWHERE, "PIP_NO_INDEX": "1", **env}
 
     def started(self) -> set[str]:
-        """The programs that the traced command has started, but itself."""
+        """Returns the programs that the traced command has started, without the command itself."""
         started = re.findall(r'execve\("([^"]+)".*= 0$', (self.folder / "trace").read_text(), re.MULTILINE)
         self.assertEqual(started[0], self.command)
         return set(started[1:])
 
     def traced(self, *words, **env) -> set[str]:
+        """Runs `pipe` with these words in the project, and returns the programs that it has started."""
         subprocess.run(["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=execve", "-o", self.folder / "trace", self.command, *words], cwd=self.project, env=self.hostile(env),
                        stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
         return self.started()
 
     def check(self, commands=LOOKS, **env):
+        """Fails if one of the commands starts a program that the project could choose."""
         for words in commands:
             with self.subTest(words):
                 self.assert_own(self.traced(*words, **env))
@@ -122,6 +127,7 @@ class Looks(PipeTest):
                     ["runs"], ["code"], ["completion", "bash"], ["__complete", "steps"], ["resume", "latest"]], DSL_PROGRAM="lines", **env)
 
     def settings(self, docker: dict, **step):
+        """Writes a pipeline with these settings of docker into the project. `step` has further keys of its step."""
         self.plant("pipeline.yaml", json.dumps({"name": "looked-at", "settings": {"docker": docker}, "steps": {"one": {"command": "python3 a.py", "code": ["a.py"], **step}}}))
         self.plant("a.py")
 
@@ -139,7 +145,7 @@ class Looks(PipeTest):
             self.plant(f"{name}.py", f"open({str(self.marker)!r}, 'w')\n")
         self.settings({"requirements": ["six==1.17.0"]})
         variables = {"PYTHONPATH": str(self.project), "PYTHONSTARTUP": str(self.project / "pip.py"), "BASH_ENV": "pipeline.yaml"}
-        self.check([words for words in LOOKS if "--diff" not in words], **variables)  # that one installs pip, which takes long: below
+        self.check([words for words in LOOKS if "--diff" not in words], **variables)  # `lock --diff` installs pip, which takes long; it is checked once, below.
         python = os.path.realpath("/usr/bin/python3")
         self.plant("lib/python3.11/encodings/__init__.py", f"open({str(self.marker)!r}, 'w')\n")
         (self.project / "venv/bin").mkdir(parents=True)
@@ -155,7 +161,7 @@ class Looks(PipeTest):
         for path in (str(self.project / "bin"), "bin", "", "."):
             self.check(PATH=f"{path}:{os.environ['PATH']}")
 
-    def test_git_runs_none_of_its_programs(self):
+    def test_git_runs_no_program_of_the_repositorys_configuration(self):
         shutil.rmtree(self.project / ".git")
         subprocess.run(["git", "init", "-q", str(self.project)], check=True)
         self.settings({})
@@ -219,7 +225,7 @@ class Looks(PipeTest):
 
 @unittest.skipUnless(shutil.which("strace"), "strace is not installed: scripts/setup test")
 class Tools(PipeTest):
-    """Tools that a run starts do not work in the pipeline's folder."""
+    """Tools that a run starts, such as pip and uv, do not have the pipeline's folder as their working directory."""
     orchestrator = "local"
 
     def test_a_file_of_a_modules_name_is_not_loaded_by_lock(self):
@@ -243,7 +249,7 @@ class Tools(PipeTest):
 
 
 class Files(PipeTest):
-    """Files that the pipeline's folder names, and that are not what they should be."""
+    """Files that the pipeline's folder names, but that are pipes, devices, or outside of the project; and servers that only the project names."""
     orchestrator = "local"
 
     def setUp(self):
@@ -254,10 +260,12 @@ class Files(PipeTest):
         self.secret = self.write("home/.netrc", "machine hidden-host login hidden-user password hidden-word\nkey: [hidden-key\n")
 
     def look(self, *words, **env):
+        """Runs `pipe` with these words in the project, and returns the completed process."""
         environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "DOCKER_HOST": NOWHERE, "A": "a", **env}
         return subprocess.run([self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
 
     def declare(self, settings: dict | None = None, **top):
+        """Writes a pipeline with these settings of docker into the project. `top` has further keys of the file."""
         step = {"command": "python3 a.py", "code": ["a.py"], "environment": ["A"]}
         self.write("project/pipeline.yaml", json.dumps({"name": "x", "settings": {"docker": settings or {}}, "steps": {"one": step}, **top}))
         self.write("project/a.py", "print(1)\n")
@@ -345,6 +353,7 @@ class Files(PipeTest):
 
     @staticmethod
     def address_of(name: str):
+        """Returns the IP address of a name; one that no machine has (RFC 5737) if there is none."""
         try:
             return ipaddress.ip_address(socket.getaddrinfo(name, 80, type=socket.SOCK_STREAM)[0][4][0])
         except OSError:
@@ -352,14 +361,15 @@ class Files(PipeTest):
 
     @staticmethod
     def own_address():
+        """Returns this machine's address in its network; 127.0.0.1 if it has no network."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect(("192.0.2.1", 9))
+                probe.connect(("192.0.2.1", 9))  # UDP sends nothing, but chooses this machine's address.
             except OSError:
                 return ipaddress.ip_address("127.0.0.1")
             return ipaddress.ip_address(probe.getsockname()[0])
 
-    def test_a_name_of_two_profiles_is_the_users(self):
+    def test_a_profile_of_the_user_has_precedence_over_one_of_the_project(self):
         self.declare()
         self.write("project/profiles.yaml", "lab: {jobs: 1, description: theirs}\n")
         self.write("home/.config/pipe/profiles.yaml", "lab: {jobs: 2, description: mine}\n")
@@ -391,10 +401,9 @@ class Files(PipeTest):
                 self.write("home/.config/pipe/profiles.yaml", f"own: {profile}")
                 asking = subprocess.Popen([self.command, "plan", "-o", "local", "--profile", name], cwd=self.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                           env={**os.environ, "HOME": str(self.home), "A": "a", **keys, **env})
-                server.accept()[0].close()  # It is asked.
+                server.accept()[0].close()  # A request arrives.
                 asking.kill()
                 asking.wait()
-
 
     def test_a_token_of_the_users_goes_to_no_server_of_a_kubeconfig_in_the_project(self):
         with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,4 +1,4 @@
-"""Ten thousand addresses: a plan asks for all of them at the same time, and one that needs nobody asks nobody. Prints how long it took."""
+"""Ten thousand addresses: a plan sends many requests at a time, and none with `--locked`. Prints how long the plans took."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ COUNT = int(os.environ.get("PIPE_MANY_ADDRESSES", "10000"))
 
 
 class Heads(asyncio.Protocol):
-    """Answers each request after 2 ms with the head of one content, and counts."""
+    """Answers each request after 2 ms as a HEAD request for one content, and counts the requests."""
 
     asked = waiting = most_at_once = 0
     etag = "1"
@@ -39,6 +39,7 @@ class Heads(asyncio.Protocol):
 
 
 def serve() -> tuple[asyncio.AbstractEventLoop, int]:
+    """Starts the server in a thread, and returns its loop and its port."""
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(loop.create_server(Heads, "127.0.0.1", 0, backlog=256))
     threading.Thread(target=loop.run_forever, daemon=True).start()
@@ -46,6 +47,7 @@ def serve() -> tuple[asyncio.AbstractEventLoop, int]:
 
 
 def timed(what: str, work):
+    """Calls work(), prints how long that took and the machine's load, and returns the result."""
     began = time.monotonic()
     result = work()
     print(f"\n{what}: {time.monotonic() - began:.2f} s, load {pathlib.Path('/proc/loadavg').read_text().split()[0]}")
@@ -68,7 +70,7 @@ class Addresses(PipeTest):
         Heads.asked = Heads.most_at_once = 0
         Heads.etag = "1"
 
-    def test_all_are_asked_for_at_the_same_time_and_none_with_a_frozen_lock(self):
+    def test_a_plan_asks_for_up_to_64_addresses_at_a_time_and_for_none_with_a_frozen_lock(self):
         plan = timed(f"plan of {COUNT} addresses, none changed", self.plan)
         self.assertFalse(any("notes" in step for step in plan.values()))
         self.assertEqual(Heads.asked, COUNT)
@@ -86,9 +88,9 @@ class Addresses(PipeTest):
 class Objects(S3Bucket, PipeTest):
     orchestrator = "local"
 
-    def test_a_folder_is_one_list(self):
+    def test_a_folder_of_many_objects_is_fetched_and_a_plan_names_the_changed_one(self):
         folder = self.data / "corpus"
-        for i in range(COUNT):  # rclone reads an object's whole folder each time
+        for i in range(COUNT):  # A hundred to a folder, because rclone reads the whole folder of an object for each request.
             file = folder / f"{i // 100:03}/{i:05}.txt"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(str(i))

@@ -1,4 +1,4 @@
-"""Usage, metrics and comparison as a user sees them, after runs of known programs."""
+"""Measured usage of steps, metrics, and comparisons of runs, as a user sees them. The steps are programs whose usage is known."""
 
 import contextlib
 import csv
@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
 from faulty_proxy import FaultyProxy  # noqa: E402
 
 MEBIBYTE = 1 << 20
+# Holds this many bytes of memory, uses this many seconds of CPU time, and prints how much it has used.
 BURN = """import sys, time, threading
 held = bytearray(%d)
 for at in range(0, len(held), 4096):
@@ -28,6 +29,7 @@ while time.process_time() - began < %f:
     pass
 print("used", time.process_time(), flush=True)
 """
+# Arguments: the MiB that forked workers share, the MiB that each has of its own, and the number of workers.
 WORKERS = """import multiprocessing, sys, time
 shared, own, workers = (int(word) << 20 for word in sys.argv[1:4])
 def touched(size):
@@ -40,13 +42,13 @@ ready = multiprocessing.Barrier((workers >> 20) + 1)
 def work():
     held = touched(own)
     ready.wait()
-    time.sleep(8)  # Longer than the longest pause between two looks at what is shared.
+    time.sleep(8)  # Longer than the longest pause between two measurements of shared memory.
 all = [multiprocessing.get_context("fork").Process(target=work) for _ in range(workers >> 20)]
 for worker in all: worker.start()
 ready.wait()
 for worker in all: worker.join()
 """
-# Arguments: a folder, and how many MiB to write there, and to read from the disk: without what the kernel would read ahead.
+# Arguments: a folder, the MiB to write there, and the MiB to read from the disk. The kernel is told not to read ahead.
 DISK = """import os, sys
 path, to_write, to_read = sys.argv[1] + "/data", *(int(word) << 20 for word in sys.argv[2:])
 file = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -57,43 +59,45 @@ os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 assert len(os.pread(file, to_read, 0)) == to_read
 os.unlink(path)
 """
-BLOCKS = pathlib.Path("/sys/fs/cgroup/blkio")
+BLOCKS = pathlib.Path("/sys/fs/cgroup/blkio")  # exists with version 1 of control groups
 
 
 def used_by_its_own_account(log: str) -> float:
-    """Seconds of CPU time that a burning program printed at its end."""
+    """Returns the seconds of CPU time that BURN has printed at its end."""
     return float(log.split("used ")[1])
 
 
 class Measured(PipeTest):
     orchestrator = "local"
-    short = ["true"]
+    short = ["true"]  # the command of a short step
     writes_are_counted = True
-    until_it_is_seen = ""
-    short_has = {"user_ms", "system_ms", "bytes_read", "bytes_written"}  # and a peak of memory, if it is above that of `pipe`
+    until_measured = ""  # what a command appends so that its usage is measured before its end
+    short_has = {"user_ms", "system_ms", "bytes_read", "bytes_written"}  # And a peak of memory, if it is above that of `pipe`.
 
     def attempt(self, step: str, number: int = -1) -> dict:
+        """Returns an attempt of a step of the latest run, as `pipe show` has it in JSON. `number` is an index from 0; by default the last attempt's."""
         shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
         return next(entry for entry in shown["steps"] if entry["step"] == step)["attempts"][number]
 
     def burn(self, mebibytes: int, seconds: float, **settings) -> dict:
-        """Runs a program that holds this much and burns this long; returns its attempt."""
+        """Runs a program that holds this much memory and uses this much CPU time, and returns its attempt."""
         self.write("burn.py", BURN % (mebibytes * MEBIBYTE, seconds))
         self.pipeline({"burn": {"command": ["python3", "burn.py"], "settings": settings}} if settings else {"burn": {"command": ["python3", "burn.py"]}})
         self.run_pipe()
         return self.attempt("burn")
 
     def check(self, few: dict, many: dict, mebibytes: int):
-        """Two runs that differ by a known amount: what Python itself needs drops out."""
+        """Checks the difference of memory between two attempts of BURN, from which the memory of Python itself drops out."""
         grown = many["usage"]["peak_memory"] - few["usage"]["peak_memory"]
         self.assertAlmostEqual(grown / (mebibytes * MEBIBYTE), 1, delta=0.02)
         self.assertGreaterEqual(many["phases"]["running_ms"] + 1, 0)
         self.assertIn("waiting_ms", many["phases"])
 
     def cpu(self, attempt: dict) -> float:
+        """Returns the seconds of CPU time that were measured."""
         return (attempt["usage"]["user_ms"] + attempt["usage"]["system_ms"]) / 1000
 
-    def test_memory_and_cpu_of_a_known_program(self):
+    def test_memory_and_cpu_of_a_known_program_are_measured_within_2_percent(self):
         attempts, known = [], []
         for burnt in ((16, 0.2), (216, 2.5)):
             attempts.append(self.burn(*burnt))
@@ -101,21 +105,21 @@ class Measured(PipeTest):
         few, many = attempts
         self.check(few, many, 200)
         grown = (many["usage"]["peak_memory"] - few["usage"]["peak_memory"]) / (200 * MEBIBYTE)
-        used, own = self.cpu(many) - self.cpu(few), known[1] - known[0]  # The start of a container, which is dear on a busy machine, drops out.
+        used, own = self.cpu(many) - self.cpu(few), known[1] - known[0]  # The CPU time of a container's start, which is much on a busy machine, drops out.
         print(f"{self.orchestrator}: memory {grown:.4f}, CPU time {used / own:.4f} of what the program knows of", flush=True)
         self.assertGreaterEqual(self.cpu(many), known[1] * 0.98)
         self.assertLess(used, own * 1.02 + 0.02, "its end is beside it")
 
     def workers(self, shared: int, own: int, count: int) -> int:
-        """Peak of a step whose forked workers share some MiB and hold some of their own each."""
+        """Returns the peak of memory of a step of `count` forked workers, which share some MiB, and each of which holds some MiB of its own."""
         self.write("workers.py", WORKERS)
         self.pipeline({"workers": {"command": ["python3", "workers.py", str(shared), str(own), str(count)]}})
         self.run_pipe()
         return self.attempt("workers")["usage"]["peak_memory"]
 
     def test_memory_is_that_of_all_processes_together(self):
-        least = self.workers(0, 1, 3)
-        apart, shared = self.workers(0, 101, 3) - least, self.workers(100, 1, 3) - least
+        base = self.workers(0, 1, 3)
+        apart, shared = self.workers(0, 101, 3) - base, self.workers(100, 1, 3) - base
         print(f"{self.orchestrator}: three workers of 100 MiB each {apart / MEBIBYTE:.1f} MiB, 100 MiB that three share {shared / MEBIBYTE:.1f} MiB", flush=True)
         self.assertAlmostEqual(apart / (300 * MEBIBYTE), 1, delta=0.02)
         self.assertAlmostEqual(shared / (100 * MEBIBYTE), 1, delta=0.02)
@@ -127,8 +131,8 @@ class Measured(PipeTest):
 
     def test_bytes_read_and_written(self):
         self.write("disk.py", DISK)
-        for amounts in ((1, 1), (32, 16)):  # the first time Python itself may be read from the disk
-            self.pipeline({"disk": {"command": f"python3 disk.py $PIPE_SCRATCH {amounts[0]} {amounts[1]}{self.until_it_is_seen}"}})
+        for amounts in ((1, 1), (32, 16)):  # The first run reads Python itself from the disk, so that the second does not.
+            self.pipeline({"disk": {"command": f"python3 disk.py $PIPE_SCRATCH {amounts[0]} {amounts[1]}{self.until_measured}"}})
             self.run_pipe()
         usage = self.attempt("disk")["usage"]
         for name, amount in (("bytes_written", 32), ("bytes_read", 16)):
@@ -139,8 +143,8 @@ class Measured(PipeTest):
             print(f"{self.orchestrator}: {share:.4f} of {name}", flush=True)
             self.assertAlmostEqual(share, 1, delta=0.02)
 
-    def test_a_small_step_of_a_large_run_has_not_its_drivers_memory(self):
-        """The driver, which the step's process is a copy of at first, has 20,000 steps in memory."""
+    def test_the_drivers_memory_does_not_count_for_a_small_step_of_a_large_run(self):
+        """The driver has 20,000 steps in memory, and the step's process begins as a copy of the driver."""
         self.pipeline({"small": {"command": "true"}, "many": {"command": "true", "matrix": {"i": list(range(20_000))}, "when": "${params.i} < 0"}})
         self.run_pipe()
         self.assertLess(self.attempt("small")["usage"].get("peak_memory", 0), 8 * MEBIBYTE)
@@ -160,7 +164,7 @@ class Measured(PipeTest):
         report = json.loads(self.pipe("report", "latest", "--output", "json").out)
         self.assertEqual([report["nodes"][attempt["w"]] for attempt in report["steps"][0]["a"]], [socket.gethostname()] * 2)
 
-    def test_time_and_usage_are_columns(self):
+    def test_show_has_columns_of_times_and_usage(self):
         self.write("burn.py", BURN % (MEBIBYTE, 0.3))
         self.pipeline({"burn": {"command": ["python3", "burn.py"]}, "fails": {"command": "exit 3", "after": ["pair"], "retry": {"max_retries": 1, "delay": "0s"}},
                        "pair": {"command": "echo 1 > ${outputs.one}; echo 2 > ${outputs.two}; ln ${outputs.two} ${outputs.two}.second", "outputs": ["one", "two"]}})
@@ -208,9 +212,12 @@ steps:
         self.assertRegex(shown, r"hold: memory: \d+MiB, as 4 GiB asked, 1\d\d(.\d)? MiB at most used in 1 run")
         self.assertRegex(shown, r"plain: \{settings: \{resources: \{cpu_count: 1\}\}\}")
         self.assertNotRegex(shown, "modest: (memory|cpu_count)")
-        patch = self.pipe("advise", "pipeline.yaml", "--patch").out
-        subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=patch.encode(), cwd=self.folder, check=True)
-        changed = (self.folder / "pipeline.yaml").read_text()
+        file = self.folder / "pipeline.yaml"
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+        patch = subprocess.run([self.command, "advise", "pipeline.yaml", "--patch"], cwd=self.folder, env=self.environment({}), stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["git", "apply", "--unsafe-paths", "-"], input=patch, cwd=self.folder, check=True)
+        self.assertEqual(file.read_bytes().count(b"\r\n"), file.read_bytes().count(b"\n"))
+        changed = file.read_text()
         self.assertRegex(changed, r"resources: \{memory: \d+MiB, cpu_count: 1\}\}\n")
         self.assertEqual(self.pipe("validate", "pipeline.yaml").code, 0)
         self.assertNotIn("hold: memory", self.pipe("advise", "pipeline.yaml").out)
@@ -228,8 +235,7 @@ steps:
         self.assertIn("CPU", table)
         self.assertIn("MEMORY", table)
 
-
-    def test_advice_knows_of_workers(self):
+    def test_advice_counts_the_memory_of_workers(self):
         """Three workers, each of which holds less than the step asks for."""
         self.write("workers.py", WORKERS)
         self.pipeline({"workers": {"command": ["python3", "workers.py", "0", "100", "3"]}})
@@ -238,7 +244,7 @@ steps:
         advised, = json.loads(self.pipe("advise", "pipeline.yaml", "--output", "json").out)["steps"]
         self.assertGreater(advised["used"]["memory"], 300 * MEBIBYTE)
 
-    def test_a_run_that_runs_has_its_time_so_far(self):
+    def test_a_running_run_is_shown_with_its_time_so_far(self):
         self.pipeline({"a": {"command": "touch ran; sleep 600", "shell": "bash"}})
         process = self.start("run", "pipeline.yaml", "--orchestrator", "local")
         running = wait_until(lambda: next((line for line in self.pipe("runs").out.splitlines() if " running " in line), None), "a running run")
@@ -250,7 +256,7 @@ steps:
 
 
 def kernel_counts_bytes() -> bool:
-    """Version 1 of control groups counts nothing before a disk has a throttle; as root it gets one of 1 TB/s, for a moment."""
+    """Returns whether the kernel counts bytes of containers. Version 1 of control groups counts once a disk has had a throttle; root sets one of 1 TB/s briefly."""
     if not BLOCKS.exists():
         return True
 
@@ -269,13 +275,13 @@ def kernel_counts_bytes() -> bool:
 
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
-    writes_are_counted = not BLOCKS.exists()  # with version 1, what the kernel writes by itself is no group's
-    until_it_is_seen = "; sleep 1"  # ten times a second; a container's group may go at once when it ends
-    short = ["sleep", "0.1"]  # of one that ends before the engine has answered, the group can be gone
+    writes_are_counted = not BLOCKS.exists()  # Version 1 of control groups does not attribute delayed writes of the kernel to a group.
+    until_measured = "; sleep 1"  # A container's usage is measured ten times a second, and its control group may be removed as soon as it ends.
+    short = ["sleep", "0.1"]  # The control group of a container that ends before the engine has answered may be gone before it was read.
     short_has = {"user_ms", "system_ms", "peak_memory"}
 
-    test_advice_knows_of_workers = test_a_run_that_runs_has_its_time_so_far = None
-    test_a_small_step_of_a_large_run_has_not_its_drivers_memory = None
+    test_advice_counts_the_memory_of_workers = test_a_running_run_is_shown_with_its_time_so_far = None
+    test_the_drivers_memory_does_not_count_for_a_small_step_of_a_large_run = None
 
     def test_bytes_read_and_written(self):
         if not kernel_counts_bytes():
@@ -298,9 +304,9 @@ def engine_socket() -> socket.socket:
 
 
 class MeasuredByTheEngine(PipeTest):
-    """An engine at tcp:// is another machine's: its control groups are not looked at."""
+    """`pipe` takes an engine at tcp:// for one on another machine, and uses the engine's own figures instead of this machine's control groups."""
 
-    def test_memory_and_cpu_of_a_known_program(self):
+    def test_memory_and_cpu_of_a_known_program_are_those_of_the_engines_last_answer(self):
         proxy = FaultyProxy(socket.create_server(("127.0.0.1", 0)), engine_socket, lambda *_: None)
         self.addCleanup(proxy.end)
         elsewhere = {"DOCKER_HOST": "tcp://%s:%d" % proxy.listener.getsockname(), "DOCKER_TLS_VERIFY": "", "DOCKER_CERT_PATH": ""}
@@ -324,13 +330,15 @@ class Metrics(PipeTest):
     orchestrator = "local"
 
     def metrics(self, *words) -> list[dict]:
+        """Returns the metrics of the latest run, as `pipe metrics` has them in JSON."""
         return json.loads(self.pipe("metrics", "latest", *words, "--output", "json").out)["metrics"]
 
     def points_so_far(self) -> list[int]:
+        """Returns how many values each metric of the latest run has; nothing before the run has begun."""
         listed = self.pipe("metrics", "latest", "--output", "json")
         return [one["points"] for one in json.loads(listed.out)["metrics"]] if listed.code == 0 else []
 
-    def test_lines_are_series(self):
+    def test_lines_that_report_a_metric_become_its_series(self):
         self.write("train.py", "import json\nfor step in range(100):\n    print('@pipe', json.dumps({'metric': 'loss', 'value': 1 / (step + 1), 'step': step}))\n"
                                "for value in (float('nan'), float('-inf')):\n    print('@pipe', json.dumps({'metric': 'odd', 'value': value}))\n")
         self.pipeline({"train": {"command": ["python3", "train.py"]}, "quiet": {"command": "echo no metrics"}})
@@ -346,7 +354,7 @@ class Metrics(PipeTest):
         self.assertEqual(self.pipe("metrics", "latest", "trian").code, 2)
         self.assertIn("no metrics", self.pipe("metrics", "latest", "quiet").err)
 
-    def test_values_of_a_step_that_then_is_silent_are_there_while_it_runs(self):
+    def test_values_of_a_step_that_is_silent_afterwards_are_stored_while_it_runs(self):
         line = lambda step: "echo '@pipe {\"metric\": \"loss\", \"value\": %d}'" % step  # noqa: E731
         self.pipeline({"train": {"command": f"{line(1)}; {line(2)}; until [ -e {self.folder}/go ]; do sleep 0.1; done"}})
         process = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
@@ -355,11 +363,11 @@ class Metrics(PipeTest):
         self.assertEqual(self.finish(process).code, 0)
         self.assertEqual([point["value"] for point in self.metrics()[0]["series"]], [1, 2])
 
-    def test_a_million_points(self):
-        """Against the same lines that report nothing."""
+    def test_a_million_points_cost_little_more_than_as_many_lines(self):
+        """Compares the CPU time with that of the same lines that report nothing."""
         self.write("train.py", "import sys\nhead = sys.argv[1]\nfor step in range(1_000_000):\n"
                                "    print(head + ' {\"metric\": \"loss\", \"value\": %r, \"step\": %d}' % (1 / (step + 1), step))\n")
-        for _ in range(3):  # what else the machine does takes from the caches of the one or the other
+        for _ in range(3):  # Other processes may disturb one of the two measurements.
             took = {}
             for head in ("#pipe", "@pipe"):
                 self.pipeline({"train": {"command": ["python3", "train.py", head]}})
@@ -384,7 +392,7 @@ class Metrics(PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"train": "cached"})
         self.assertEqual([metric["value"] for metric in self.metrics()], [2])
 
-    def test_outputs_are_metrics(self):
+    def test_outputs_with_metrics_true_are_metrics(self):
         outputs = {"scores": {"file": "scores.json", "metrics": True}, "model": None}
         step = {"command": """echo '{"test": {"accuracy": 0.93}}' > ${outputs.scores}; echo > ${outputs.model}""", "outputs": outputs}
         self.pipeline({"evaluate": step})
@@ -438,7 +446,7 @@ class Metrics(PipeTest):
         self.assertEqual(self.pipe("compare", names[0]).code, 2)
         self.assertEqual(self.pipe("compare", names[0], "nowhere").code, 2)
 
-    def test_a_copied_file_says_where_it_comes_from(self):
+    def test_why_says_where_a_copied_file_comes_from(self):
         self.write("train.py", "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read() * 2)\n")
         self.pipeline({"load": {"command": "echo data > ${outputs.data}", "outputs": ["data"]},
                        "train": {"command": ["python3", "train.py", "${inputs.data}", "${outputs.model}"], "inputs": {"data": "load.data"}, "outputs": ["model"], "parameters": {"c": 3}}})
@@ -453,7 +461,7 @@ class Metrics(PipeTest):
         self.assertEqual(self.pipe("why", "other.bin").code, 2)
         self.assertEqual(self.pipe("why", "nowhere").code, 2)
 
-    def test_what_was_made_with_an_artifact(self):
+    def test_used_says_what_was_made_with_an_artifact(self):
         self.pipeline({"load": {"command": "echo data > ${outputs.data}", "outputs": ["data"]},
                        "train": {"command": "cat ${inputs.data} > ${outputs.model}; echo ${params.c} >> ${outputs.model}", "matrix": {"c": [1, 2]},
                                  "inputs": {"data": "load.data"}, "outputs": ["model"]},
@@ -477,7 +485,7 @@ class Metrics(PipeTest):
         made = json.loads(self.pipe("why", "production", "--output", "json").out)
         self.assertEqual([piece["step"] for piece in made["inputs"]["models"]], ["train.c-1", "train.c-2"])
 
-    def test_tags_and_notes(self):
+    def test_tags_and_notes_are_added_and_removed(self):
         self.pipeline({"a": {"command": "true"}})
         self.run_pipe()
         self.assertEqual(self.pipe("tag", "latest", "best", "kept").code, 0)

@@ -1,4 +1,4 @@
-"""Guarantees on a current engine with containerd's image store (scripts/testbed/docker-engine-newer)."""
+"""Images for several platforms on a current Docker Engine with containerd's image store (scripts/testbed/docker-engine-newer)."""
 
 import hashlib
 import io
@@ -13,7 +13,7 @@ SOCKET = "/run/pipe-docker-newer/docker.sock"
 
 
 class Layout:
-    """An image of the same name for two platforms, as an archive that `docker load` takes: an OCI image layout."""
+    """The files of an OCI image layout with one image for two platforms, amd64 and arm64, for `docker load`."""
 
     def __init__(self, name: str):
         self.blobs: dict[str, bytes] = {}
@@ -23,12 +23,14 @@ class Layout:
         self.files |= {f"blobs/sha256/{digest}": content for digest, content in self.blobs.items()}
 
     def blob(self, kind: str, content) -> dict:
+        """Adds a blob, of bytes or of a JSON document, and returns its descriptor."""
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         digest = hashlib.sha256(data).hexdigest()
         self.blobs[digest] = data
         return {"mediaType": f"application/vnd.oci.image.{kind}" + ("" if isinstance(content, bytes) else "+json"), "digest": f"sha256:{digest}", "size": len(data)}
 
     def image(self, architecture: str) -> dict:
+        """Adds an image for an architecture, whose variable OF names the architecture, and returns the descriptor of its manifest."""
         layer = self.blob("layer.v1.tar", archive({"architecture": architecture.encode()}))
         config = self.blob("config.v1", {"os": "linux", "architecture": architecture, "config": {"Env": [f"OF={architecture}"]},
                                          "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]}})
@@ -36,6 +38,7 @@ class Layout:
 
 
 def archive(files: dict[str, bytes]) -> bytes:
+    """Returns a tar archive of files by name."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name, content in files.items():
@@ -53,7 +56,7 @@ class NewerEngineTest(PipeTest):
         super().setUp()
         self.addCleanup(lambda: os.environ.pop("DOCKER_HOST") if before is None else os.environ.update(DOCKER_HOST=before))
 
-    def test_a_platform_is_that_of_the_store_and_not_of_the_machine(self):
+    def test_a_step_with_a_platform_gets_the_parents_image_for_it(self):
         name = f"{self.repository}-parent:1"
         (self.folder / "both.tar").write_bytes(archive(Layout(name).files))
         docker("load", "-i", str(self.folder / "both.tar"))

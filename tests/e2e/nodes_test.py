@@ -1,4 +1,4 @@
-"""A step with nodes: its processes start together, find each other, fail together and give one result."""
+"""A step with nodes: its processes, the ranks, start together, find each other, fail together and give one result."""
 
 import json
 import os
@@ -32,19 +32,20 @@ else:
     total = int(peer.recv(100))
 print("total", total, flush=True)
 """
+# Besides, each node's first rank writes the model, SUM of RANK, and each rank a shard with its node.
 WRITE = SUM + """
 open(os.environ["PIPE_OUTPUT_MODEL"], "w").write(f"{total} of {rank}\\n") if os.environ["LOCAL_RANK"] == "0" else None
 os.makedirs(os.environ["PIPE_OUTPUT_SHARDS"], exist_ok=True)
 open(os.environ["PIPE_OUTPUT_SHARDS"] + f"/{rank}", "w").write(os.environ["NODE_RANK"])
 """
-# Says so at SIGTERM, fails in rank N once all have met, and waits in the others.
+# Rank N fails once all ranks have met, and the others wait. They print a line at SIGTERM. A test replaces `N:`.
 FAIL = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9)))\n" + SUM + """
 if rank == N:
     print("no such batch", flush=True)
     sys.exit(3)
 time.sleep(600)
 """
-# A stand-in, which prints what one of NCCL 2.29 would.
+# A stand-in for NCCL's client ncclras, which prints what that of NCCL 2.29 would.
 NCCLRAS = """#!/bin/sh
 echo "a stand-in of NCCL's client, asked with $*
 Errors
@@ -59,12 +60,12 @@ Warnings
   Rank 1 has launched up to operation 6 -- GPU 1 managed by process $$ on node here"
 """
 PATH_WITH_BIN = "./bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Waits for SIGTERM, and says so.
+# Waits for SIGTERM, and prints a line then.
 WAIT = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('told to end', flush=True), sys.exit(9))); print('waits', flush=True); time.sleep(600)"
 
 
 def ranks_of(test) -> list[tuple]:
-    """Rank, node, exit code, and whether it failed first, of each process of the latest run's `train`."""
+    """Returns rank, node, exit code, and whether it failed first, of each process of the latest run's step `train`."""
     step = json.loads(test.pipe("show", "latest", "train", "--output", "json").out)
     return [(one["rank"], one["node_rank"], one["exit_code"], one.get("failed_first", False)) for one in step["attempts"][-1]["ranks"]]
 
@@ -73,9 +74,10 @@ class Local(PipeTest):
     orchestrator = "local"
 
     def log(self, step: str, *words) -> str:
+        """Returns the lines of a step of the latest run."""
         return self.pipe("logs", "latest", step, *words).out
 
-    def test_they_find_each_other_and_give_one_result(self):
+    def test_ranks_find_each_other_and_give_one_result(self):
         self.write("train.py", WRITE)
         self.pipeline({
             "train": {"command": "python3 train.py", "nodes": {"count": "${params.nodes}", "processes": 2}, "outputs": ["model", {"name": "shards", "from": "all"}]},
@@ -124,11 +126,11 @@ class Local(PipeTest):
             self.assertFalse(os.path.exists(f"/proc/{pid}"), pids)
 
     def pids(self, number: int) -> dict[int, int]:
-        """The processes by rank, once there are so many."""
+        """Returns the process ids by rank, once `number` processes have printed theirs; before, nothing."""
         lines = [line.split() for line in self.log("train").splitlines() if " pid " in line]
         return {int(line[0][1:-1]): int(line[2]) for line in lines} if len(lines) == number else {}
 
-    def test_ctrl_c_ends_all_of_them(self):
+    def test_ctrl_c_ends_all_ranks(self):
         self.write("train.py", "import os\nprint('pid', os.getpid(), flush=True)\n" + WAIT)
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3}})
         run = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
@@ -145,14 +147,14 @@ class Local(PipeTest):
         self.assertTrue(said[1].split()[1].endswith("-train-1") and said[2].split()[1].endswith("-train-2"), said)
         self.assertNotEqual(said[1].split()[3], said[2].split()[3])
 
-    def test_all_begin_again_in_place_under_another_id(self):
+    def test_all_ranks_begin_again_in_place_under_another_id(self):
         self.write("train.py", SUM + """
 print("begins", os.environ["PIPE_RENDEZVOUS_ID"], os.environ["PIPE_ATTEMPT"], flush=True)
 if rank == 0:
     peers[0].shutdown(socket.SHUT_WR)
 if not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
     if rank == 1:
-        peer.recv(1)  # Rank 0 has said that it begins.
+        peer.recv(1)  # Waits until rank 0 has printed its line.
         os.kill(os.getpid(), 9)
     time.sleep(600)
 """)
@@ -168,7 +170,7 @@ if not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
         self.assertIn(len(told), (1, 2), "each agent tells of its own failing rank")
         self.assertTrue(all("(restart 1 of 1)" in line for line in told), told)
 
-    def test_a_rank_that_is_stopped_is_named_and_all_begin_again(self):
+    def test_a_rank_that_is_stopped_is_named_and_all_ranks_begin_again(self):
         self.write("train.py", SUM + """
 print("pid", os.getpid(), flush=True)
 if os.environ["PIPE_ATTEMPT"] == "1":
@@ -206,7 +208,7 @@ if os.environ["PIPE_ATTEMPT"] == "1":
         self.assertNotIn("of-3", like.out)
         self.assert_nothing_left()
 
-    def test_what_nccl_knows_of_a_stall_is_told(self):
+    def test_the_failure_of_a_stall_has_what_nccl_reports(self):
         self.write("bin/ncclras", NCCLRAS).chmod(0o755)
         self.write("train.py", "import time\nprint('waits', flush=True)\ntime.sleep(600)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "code": ["train.py", "bin"], "nodes": 3, "stalled_after": "1s", "retry": {"max_retries": 0, "stalled": True},
@@ -214,9 +216,9 @@ if os.environ["PIPE_ATTEMPT"] == "1":
         failure = self.run_pipe(code=1).failure("train")
         self.assertIn("NCCL: rank 1 has launched AllReduce only up to operation 6, 2 ranks up to 7", failure["message"])
         self.assertIn("pipe: ncclras: #0-0 (27a079b828ff1a75) MISMATCH", self.log("train"))
-        self.assertNotIn("stand-in of NCCL", self.log("train"), "only what it says of errors")
+        self.assertNotIn("stand-in of NCCL", self.log("train"), "only the errors that it reports")
 
-    def test_the_python_stack_of_a_stalled_rank_is_told(self):
+    def test_the_failure_of_a_stall_has_the_python_stack_of_a_rank(self):
         self.write("train.py", "import time\ndef waits_for_its_peer():\n    time.sleep(600)\nprint('waits', flush=True)\nwaits_for_its_peer()\n")
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 2, "stalled_after": "1s", "retry": {"max_retries": 0, "stalled": True}}},
                       {"requirements": ["py-spy==0.4.1"]})
@@ -233,6 +235,7 @@ if os.environ["PIPE_ATTEMPT"] == "1":
 
 class Docker(PipeTest):
     def networks(self) -> list[str]:
+        """Returns the ids of the networks that carry the test's mark."""
         return docker("network", "ls", "-q", "--filter", f"label=e2e={self.mark}").split()
 
     def test_containers_find_each_other_and_nothing_is_left(self):
@@ -255,12 +258,12 @@ class Docker(PipeTest):
     def log(self, step: str, *words) -> str:
         return self.pipe("logs", "latest", step, *words).out
 
-    test_all_begin_again_in_place_under_another_id = Local.test_all_begin_again_in_place_under_another_id
+    test_all_ranks_begin_again_in_place_under_another_id = Local.test_all_ranks_begin_again_in_place_under_another_id
     test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards = Local.test_a_shell_is_beside_a_rank_while_it_runs_and_like_it_afterwards
-    test_what_nccl_knows_of_a_stall_is_told = Local.test_what_nccl_knows_of_a_stall_is_told
-    test_the_python_stack_of_a_stalled_rank_is_told = Local.test_the_python_stack_of_a_stalled_rank_is_told
+    test_the_failure_of_a_stall_has_what_nccl_reports = Local.test_the_failure_of_a_stall_has_what_nccl_reports
+    test_the_failure_of_a_stall_has_the_python_stack_of_a_rank = Local.test_the_failure_of_a_stall_has_the_python_stack_of_a_rank
 
-    def test_several_processes_in_each_container(self):
+    def test_several_processes_in_each_container_find_each_other(self):
         self.write("train.py", WRITE)
         self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": {"count": 2, "processes": 2}, "outputs": ["model", {"name": "shards", "from": "all"}]},
                        "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": "train.model", "shards": "train.shards"}}})
@@ -280,7 +283,7 @@ class Docker(PipeTest):
             self.assertIn(f"[{rank}] told to end", log)
         self.assertEqual(ranks_of(self), [(0, 0, 9, False), (1, 0, 9, False), (2, 1, 9, False), (3, 1, 3, True)])
 
-    def test_a_program_that_is_not_there_is_told(self):
+    def test_the_failure_names_a_program_that_the_image_lacks(self):
         self.pipeline({"train": {"command": ["trane"], "nodes": {"count": 2, "processes": 2}}})
         failure = self.run_pipe(code=1).failure("train")
         self.assertEqual(failure["kind"], "not_started", failure)
@@ -288,8 +291,8 @@ class Docker(PipeTest):
 
 
 class Gpus(GpuTest):
-    def test_all_nodes_have_theirs_at_once_and_a_process_each(self):
-        """Three times four processes on four GPUs: none of the gangs ever holds GPUs of another."""
+    def test_all_nodes_of_a_step_have_their_gpus_at_the_same_time_and_a_process_for_each(self):
+        """Three steps want all four GPUs: none of them ever holds GPUs while another runs."""
         self.write("hold.py", "import os, time\nbegan = time.time()\ntime.sleep(0.5)\nprint(os.environ['RANK'], began, time.time(), *os.environ['CUDA_VISIBLE_DEVICES'].split(','), flush=True)\n")
         steps = {f"train{i}": {"command": ["python3", "hold.py"], "nodes": {"count": 2, "processes": "gpus"}, "settings": {"resources": {"gpu_count": 2}}} for i in range(3)}
         self.pipeline(steps)
@@ -306,14 +309,14 @@ class Gpus(GpuTest):
         for (_, ended), (began, _) in zip(held, held[1:]):
             self.assertLess(ended, began)
 
-    def test_each_process_may_have_its_own(self):
+    def test_each_process_may_see_only_its_own_gpu(self):
         self.pipeline({"train": {"command": "echo $RANK $CUDA_VISIBLE_DEVICES", "nodes": {"count": 2, "processes": "gpus", "visible": "own"},
                                  "settings": {"resources": {"gpu_count": 2}}}})
         lines = sorted(event["line"] for event in self.run_pipe().events("step_log"))
         self.assertEqual([line.split()[0] for line in lines], list("0123"))
         self.assertEqual(sorted(line.split()[1] for line in lines), UUIDS)
 
-    def test_more_than_the_machine_has_are_refused(self):
+    def test_more_gpus_than_the_machine_has_are_refused(self):
         self.pipeline({"train": {"command": ["train"], "nodes": 3, "settings": {"resources": {"gpu_count": 2}}}})
         result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
         self.assertEqual(result.code, 2, result)

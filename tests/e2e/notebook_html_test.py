@@ -1,4 +1,4 @@
-"""HTML in the outputs of notebooks is drawn by the pages, where it runs nothing and asks for nothing."""
+"""The pages draw HTML in the outputs of notebooks, but it can neither run a script there nor send a request."""
 
 import json
 import socket
@@ -9,15 +9,19 @@ from support_browser import BROWSER, Browser
 
 TABLE = """<div><style scoped>th { color: red }</style><table border="1" class="dataframe">
 <thead><tr><th></th><th>accuracy</th></tr></thead><tbody><tr><th>0</th><td>0.93</td></tr></tbody></table></div>"""
-AT = "http://127.0.0.1:PORT/"
+AT = "http://127.0.0.1:PORT/"  # A server of the test; setUp() replaces PORT.
+# It tries to change the title of the page and to send requests.
 HOSTILE = f"""<p>hostile</p><img src=x onerror="parent.document.title = 'taken'"><img src="{AT}pixel" srcset="{AT}more"><svg onload="top.document.title = 'taken'"></svg>
 <a href="javascript:parent.document.title = 'taken'">click</a><a target="_top" href="{AT}top">leave</a><table background="{AT}table"></table><style>@import "{AT}style"</style></font>"""
+# By element: HTML that is left out, with a note in its place.
 REFUSED = {"meta": f'<meta http-equiv="refresh" content="0; url={AT}">', "iframe": f'<iframe src="{AT}"></iframe>', "link": f'<link rel=preconnect href="{AT}">', "script": "<SCRIPT>1</script>",
            "form": f'<form action="{AT}"></form>', "object": f'<b><object data="{AT}"></b>'}
+# A PNG of one pixel.
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def shown(**data):
+    """Returns an output of a cell; `text_html` is its content of type text/html."""
     return {"output_type": "display_data", "metadata": {}, "data": {name.replace("_", "/"): text for name, text in data.items()}}
 
 
@@ -31,11 +35,12 @@ class Html(ServeTest):
         cell = {"cell_type": "code", "source": "table", "metadata": {}, "execution_count": 1, "outputs": outputs}
         self.write("made.ipynb", json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
         self.pipeline({"train": {"command": "cp made.ipynb ${outputs.page}", "code": ["made.ipynb"], "outputs": {"page": "page.ipynb"}}})
-        self.shown = self.run_pipe().events("run_started")[0]["run"]
+        self.run_id = self.run_pipe().events("run_started")[0]["run"]
         self.browser = Browser(1000)
         self.addCleanup(self.browser.close)
 
     def check(self):
+        """Checks the notebook in the open page: two sandboxed frames, notes in place of the refused HTML, the picture, and no request to the test's server."""
         self.browser.js("document.querySelector('details.notebook').scrollIntoView()")
         self.browser.wait("document.querySelector('.notebook img').naturalWidth === 1")
         self.assertEqual(self.browser.js("[...document.querySelectorAll('iframe')].map((one) => one.getAttribute('sandbox') + (one.contentDocument === null))"), ["true", "true"])
@@ -55,7 +60,7 @@ class Html(ServeTest):
 
     def test_on_the_live_page(self):
         self.serve()
-        self.browser.open(self.address.replace("/?", f"/run/{self.shown}?"), "document.querySelectorAll('iframe').length === 2")
+        self.browser.open(self.address.replace("/?", f"/run/{self.run_id}?"), "document.querySelectorAll('iframe').length === 2")
         self.check()
 
 

@@ -1,9 +1,10 @@
-"""Webhooks at a run's end: what they get, when, and what happens when they do not answer."""
+"""Webhooks at a run's end: which messages they receive, when, and what happens if they do not answer."""
 
 import contextlib
 import http.server
 import json
 import os
+import signal
 import threading
 import time
 import unittest
@@ -12,7 +13,8 @@ from support import NOWHERE, PipeTest
 
 
 class Hook(http.server.ThreadingHTTPServer):
-    """A webhook that keeps what it gets; answers with the next of `answers`, then with 200."""
+    """A webhook that keeps the messages that it receives. It answers with the statuses of `answers`, then with 200. `pause` has the seconds before an answer;
+    an answer does not end if `is_endless`, and `sent` counts its bytes."""
 
     def __init__(self, answers=(), address="127.0.0.1"):
         self.bodies, self.answers, self.pause = [], list(answers), 0.0
@@ -47,6 +49,7 @@ class Notifications(PipeTest):
 
     @contextlib.contextmanager
     def hook(self, *answers):
+        """Serves a webhook, which is the context's value."""
         hook = Hook(answers)
         thread = threading.Thread(target=hook.serve_forever)
         thread.start()
@@ -58,6 +61,7 @@ class Notifications(PipeTest):
             hook.server_close()
 
     def notices(self, result) -> list[str]:
+        """Returns the texts of the run's notices about notifications."""
         return [notice["text"] for notice in result.events("notice") if "notification" in notice["text"]]
 
     def test_the_body_says_how_the_run_ended(self):
@@ -72,7 +76,7 @@ class Notifications(PipeTest):
         self.assertEqual((failed["step"], failed["steps"], failed["message"], failed["details"][0]), ("bad", 1, "ended with exit code 3", "why"))
         self.assertEqual((body["tags"], body["report"]), (["nightly"], f"pipe report {run}"))
 
-    def test_only_the_ends_that_are_asked_for(self):
+    def test_a_webhook_gets_only_the_ends_that_it_asks_for(self):
         with self.hook() as failures, self.hook() as all_ends:
             self.pipeline({"good": {"command": "true"}},
                           notify=[{"url": failures.url, "on": ["failed"]}, {"url": all_ends.url}])
@@ -95,7 +99,7 @@ class Notifications(PipeTest):
         self.assertEqual((card["type"], card["body"][0]["type"]), ("AdaptiveCard", "TextBlock"))
         self.assertIn("\\[x\\]\\(y\\)", card["body"][0]["text"])
 
-    def test_an_overloaded_webhook_is_tried_again(self):
+    def test_a_message_to_an_overloaded_webhook_is_sent_again(self):
         with self.hook(503, 429) as hook:
             self.pipeline({"good": {"command": "true"}}, notify={"url": hook.url})
             self.assertEqual(self.notices(self.run_pipe()), [])
@@ -107,7 +111,7 @@ class Notifications(PipeTest):
             self.pipeline({"good": {"command": "true"}}, notify={"url": hook.url})
             result = self.run_pipe()
         self.assertEqual((len(hook.bodies), self.notices(result)), (1, []))
-        self.assertLess(hook.sent, 16 << 20, "what the buffers of a connection hold")
+        self.assertLess(hook.sent, 16 << 20, "not more than the buffers of a connection hold")
 
     def test_a_refusal_is_a_notice_without_the_address(self):
         with self.hook(404) as hook:
@@ -116,7 +120,7 @@ class Notifications(PipeTest):
         self.assertEqual(notice, f"the notification to http://127.0.0.1:{hook.server_port}/... was not sent: it answered with status 404")
         self.assertEqual(len(hook.bodies), 1)
 
-    def test_a_webhook_that_is_not_there_fails_no_run(self):
+    def test_a_webhook_that_cannot_be_reached_does_not_fail_the_run(self):
         with self.hook() as hook:
             gone = hook.url
         self.pipeline({"good": {"command": "true"}},
@@ -133,7 +137,7 @@ class Notifications(PipeTest):
         state = [path for path in self.state.rglob("*") if path.is_file()]
         self.assertEqual([str(path) for path in state if b"canary" in path.read_bytes()], [], "the address is in these files")
 
-    def test_one_of_a_profile_is_added(self):
+    def test_the_webhook_of_a_profile_is_added_to_that_of_the_pipeline(self):
         with self.hook() as own, self.hook() as of_profile:
             self.write("profiles.yaml", json.dumps({"team": {"notify": {"url": of_profile.url}}}))
             self.pipeline({"good": {"command": "true"}}, notify={"url": own.url})
@@ -147,7 +151,7 @@ class Notifications(PipeTest):
             for line in process.stdout:
                 if "begun" in (line if isinstance(line, str) else line.decode()):
                     break
-            os.kill(process.pid, 2)
+            os.kill(process.pid, signal.SIGINT)
             process.communicate(timeout=300)
         self.assertEqual([body["status"] for _, body in hook.bodies], ["interrupted"])
 

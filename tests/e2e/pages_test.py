@@ -1,6 +1,7 @@
-"""Every view of `pipe report` and `pipe serve` at three widths in both themes: nothing cut off, axe's rules, the keyboard, paper.
+"""Every view of `pipe report` and `pipe serve` at three widths in both themes: nothing is cut off, axe finds no violation, and keyboard and printing work.
 
-With PIPE_PICTURES=FOLDER a picture of each is left there, to be looked at (scripts/pictures); PIPE_STATES names state folders whose newest runs are looked at as well, separated by colons.
+With PIPE_PICTURES=FOLDER a picture of each view is written there (scripts/pictures). PIPE_STATES names further state folders, separated by colons, whose newest
+runs are checked as well.
 """
 
 import json
@@ -16,15 +17,16 @@ from support import PIPE, wait_until
 from support_browser import BROWSER, Browser, axe, violations
 from support_history import History
 
-WIDTHS = (390, 800, 1400)
+WIDTHS = (390, 800, 1400)  # pixels of a telephone, a half window and a screen
 PICTURES = os.environ.get("PIPE_PICTURES")
 STATES = [pathlib.Path(state) for state in os.environ.get("PIPE_STATES", "").split(":") if state]
-# What sticks out of the page to the right, or has text that is cut off without a way to scroll to it.
+# Elements that extend beyond the page's sides, or whose text is cut off and cannot be scrolled to.
 CUT_OFF = """[...document.querySelectorAll('body *')].filter((one) => {
   if (one.closest('svg, .scroll, pre, .skip, .unseen, [hidden], details:not([open]) > :not(summary)')) return false;
   const box = one.getBoundingClientRect();
   return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1 || (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline' && one.tagName !== 'INPUT'));
 }).map((one) => one.outerHTML.slice(0, 120))"""
+# Reports two metrics for 60 steps, and writes a plot and a model.
 TRAIN = r"""import json, math, struct, sys, zlib
 c, plot, model = float(sys.argv[1]), sys.argv[2], sys.argv[3]
 for step in range(60):
@@ -36,6 +38,7 @@ rows = b''.join(b'\0' + bytes(v for x in range(96) for v in (int(127 + 127 * mat
 open(plot, 'wb').write(b'\x89PNG\r\n\x1a\n' + part(b'IHDR', struct.pack('>IIBBBBB', 96, 64, 8, 2, 0, 0, 0)) + part(b'IDAT', zlib.compress(rows)) + part(b'IEND', b''))
 open(model, 'w').write('model %s' % c)
 """
+# Reports a metric without end, slowly after 100 steps.
 LIVE = """import math, time
 for step in range(100000):
     if step % 5 == 0: print(f'\x1b[32minfo:\x1b[0m step {step}', flush=True)
@@ -45,6 +48,9 @@ for step in range(100000):
 
 
 class View:
+    """A page at an address. `until` is an expression that is true once the page is drawn, `then` a statement that is executed after that, and `ready` an
+    expression that is true once the statement has had its effect."""
+
     def __init__(self, name: str, address: str, until: str, then: str = "", ready: str = "true"):
         self.name, self.address, self.until, self.then, self.ready = name, address, until, then, ready
 
@@ -57,6 +63,7 @@ class Views(ServeTest):
         self.addCleanup(self.browser.close)
 
     def hostile_run(self) -> str:
+        """Runs steps that fail and whose texts are markup or steer terminals, and returns the run's identifier."""
         self.write("hostile.py", HOSTILE)
         self.pipeline({"load": {"command": "echo > ${outputs.data}", "outputs": ["data"]},
                        "broken": {"command": "python3 hostile.py; exit 3", "code": ["hostile.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2]}},
@@ -65,6 +72,7 @@ class Views(ServeTest):
         return self.run_pipe(code=1).events("run_started")[0]["run"]
 
     def sweep(self, seed: int) -> str:
+        """Runs a matrix of three trainings, and returns the run's identifier."""
         self.write("train.py", TRAIN)
         self.pipeline({"load": {"command": "echo loaded; echo 1 > ${outputs.data}", "outputs": ["data"]},
                        "train": {"command": "python3 train.py ${params.c} ${outputs.plot} ${outputs.model}", "code": ["train.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2, 4]},
@@ -74,7 +82,7 @@ class Views(ServeTest):
         return self.run_pipe().events("run_started")[0]["run"]
 
     def live_run(self) -> str:
-        """Runs until the test ends: a step has ended, one of a matrix reports as it goes, the others and what is after them wait."""
+        """Starts a run that ends with the test, and returns its identifier: one step has ended, an instance of a matrix reports, and all others wait."""
         self.write("live.py", LIVE)
         self.pipeline({"load": {"command": "echo loaded; echo 1 > ${outputs.data}", "outputs": ["data"]},
                        "train": {"command": "python3 live.py", "code": ["live.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2, 4]}},
@@ -90,15 +98,17 @@ class Views(ServeTest):
         return wait_until(reporting, "a run that reports a metric")
 
     def report(self, state: pathlib.Path, run: str, name: str) -> View:
+        """Returns the view of a run's report, with the details of its first step open."""
         made = self.pipe("report", run, "--state", state, "-o", f"{name}.html")
         self.assertEqual(made.code, 0, made)
         return View("report-" + name, f"file://{self.folder}/{name}.html", "document.querySelector('#steps td')", "document.querySelector('button.open').click()", "document.querySelector('.details dl')")
 
     def page(self, name: str, path: str, until: str, *more: str) -> View:
+        """Returns the view of a page of `pipe serve`. `more` has `then` and `ready` of View."""
         return View("serve-" + name, self.address.replace("/?", path + ("&" if "?" in path else "?")), until, *more)
 
     def views(self) -> list[View]:
-        """All views over one state: a sweep, a run with hostile texts that failed, and one of 10,000 steps."""
+        """Returns all views of a state with sweeps, a failed run with hostile texts, a run that goes on, and one of 10,000 steps."""
         swept = [self.sweep(seed) for seed in (1, 2, 3)]
         hostile = self.hostile_run()
         history = History(self.state, swept[0])
@@ -130,7 +140,7 @@ class Views(ServeTest):
         ]
 
     def views_of(self, state: pathlib.Path) -> list[View]:
-        """A report and the page of another state folder's newest run."""
+        """Returns the views of the report and the page of another state folder's newest run."""
         name = state.parent.name
         server = subprocess.Popen([PIPE, "serve", "--port", "0", "--state", state], stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.wait)
@@ -147,8 +157,10 @@ class Views(ServeTest):
             self.browser.wait(view.ready)
 
     def look_at(self, view: View, script: str | None):
+        """Checks a view at each width and in both themes. `script` is that of axe."""
         self.show(view)
-        # A theme changes colours, and a width the layout: axe, which takes a second at 10,000 rows, sees both themes where most is shown, and the narrowest page.
+        # A theme changes colours, and a width the layout. axe takes a second at 10,000 rows, so it checks both themes only at the largest width, which shows
+        # most, and one theme at the smallest.
         pairs = [(width, dark) for width in WIDTHS for dark in (False, True)]
         axes = pairs if PICTURES else [(WIDTHS[0], True), (WIDTHS[-1], False), (WIDTHS[-1], True)]
         for width, dark in pairs:
@@ -157,11 +169,11 @@ class Views(ServeTest):
             if PICTURES:
                 self.browser.picture(pathlib.Path(PICTURES) / f"{view.name}-{width}-{'dark' if dark else 'light'}.png", whole=True)
             self.assertEqual(self.browser.js(CUT_OFF), [], where)
-            if script and (width, dark) in axes:  # It is put there by DevTools, past the page's policy.
+            if script and (width, dark) in axes:  # DevTools executes the script, which the page's policy would refuse.
                 self.assertEqual(violations(self.browser, script), [], where)
 
-    def goes_on(self):
-        """A live run's log grows while it is looked at, and its step is said to be running."""
+    def check_live(self):
+        """Checks that the log of a live run grows on the page, and that its step is shown as running."""
         log = "document.querySelector('.details pre.log').textContent"
         before = self.browser.js(log)
         self.browser.wait(f"{log}.length > {len(before)}")
@@ -173,13 +185,14 @@ class Views(ServeTest):
             with self.subTest(view=view.name):
                 self.look_at(view, script)
                 if view.name == "serve-live-run":
-                    self.goes_on()
+                    self.check_live()
         self.assertEqual([one for one in self.browser.complaints if "params.seed" not in one], [], "only the wrong condition is refused")
         if not script:
             self.skipTest("axe-core cannot be had from npm: nothing is cut off, but its rules were not applied")
 
     def walk(self) -> int:
-        """Goes through the page by Tab, and returns how many elements it has met: all that can be used, in their order, each with a visible mark."""
+        """Goes through the page by Tab, and returns the number of elements that can be used. Fails unless Tab meets all of them in their order, and each shows
+        a mark."""
         self.browser.js("document.activeElement.blur()")
         usable = self.browser.js("""(window.usable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
             .filter((one) => one.tabIndex >= 0 && !one.disabled && one.checkVisibility())).length""")
@@ -201,7 +214,7 @@ class Views(ServeTest):
         self.browser.press("Tab")
         self.browser.press("Enter")
         self.browser.press("Tab")
-        self.assertEqual(self.browser.js("document.activeElement.id"), "filter", "the first link leads past all else")
+        self.assertEqual(self.browser.js("document.activeElement.id"), "filter", "the first link skips to the steps")
         self.browser.call("Input.insertText", text="c-2")
         self.browser.wait("document.querySelectorAll('#steps tbody tr').length === 1")
         for _ in range(4):
@@ -227,7 +240,7 @@ class Views(ServeTest):
         self.assertEqual(self.browser.js("document.querySelectorAll('#graph rect.box').length"), len(after))
         self.assertEqual(self.browser.js(through), [], "no line goes through a box")
 
-    def test_it_can_be_printed(self):
+    def test_a_report_can_be_printed(self):
         run = self.sweep(1)
         report = self.report(self.state, run, "sweep")
         self.browser.resize(700)

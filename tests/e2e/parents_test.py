@@ -1,4 +1,4 @@
-"""Parent images whose Python is not the usual one: what is installed there is what the step's `python` imports."""
+"""Parent images with an unusual Python: requirements are installed where the step's `python` imports them."""
 
 import unittest
 
@@ -11,7 +11,7 @@ FIND_USER_SITE = "import site; print(site.getusersitepackages())"
 
 class Parents(LockTest):
     def parent(self, script: str, *changes: str) -> str:
-        """Returns an image in which the script has run; changes are those of `docker commit`."""
+        """Returns the name of an image in which the script has run. `changes` are instructions for `docker commit --change`."""
         container = docker("create", "--label", f"e2e={self.mark}", "--network", "none", PARENT, "sh", "-ec", script)
         self.addCleanup(docker, "rm", "-f", container)
         docker("start", "--attach", container)
@@ -20,6 +20,7 @@ class Parents(LockTest):
         return image
 
     def assert_step_prints(self, expected: str, parent: str, **settings):
+        """Runs a step on this parent that requires `top`, with each installer, and checks what it prints."""
         self.write("show.py", "import sys, top, base; print('prefix', sys.prefix, 'top', top.version)\n")
         for installer in ("uv", "pip"):
             with self.subTest(installer=installer):
@@ -33,7 +34,7 @@ class Parents(LockTest):
         self.assert_step_prints("prefix /opt/other top 1.0", parent)
 
     def test_a_python_that_refuses_installs_gets_them(self):
-        """PEP 668: an image is one environment."""
+        """PEP 668 lets a distribution mark its Python as externally managed; an image has one environment, so the mark is ignored."""
         parent = self.parent(f'touch "$(python3 -c "{FIND_MARKER}")"')
         self.assert_step_prints("top 1.0", parent)
 

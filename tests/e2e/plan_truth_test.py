@@ -8,7 +8,7 @@ from support import PARENT, PipeTest
 class OfProcesses(PipeTest):
     orchestrator = "local"
 
-    def test_a_change_is_told_against_the_nearest_result(self):
+    def test_changes_are_those_since_the_most_similar_result(self):
         self.write("train.py", "print(1)\n")
         steps = {"train": {"command": "python3 train.py ${params.c} > ${outputs.x}", "code": ["train.py"], "outputs": ["x"]}}
         self.pipeline(steps, parameters={"c": 1})
@@ -26,7 +26,6 @@ class OfProcesses(PipeTest):
         self.assertNotIn("run", [step["action"] for step in planned.values()], planned)
         self.assertEqual(self.run_pipe().steps(), {"a": "cached", "b": "cached"})
 
-
     def test_requirements_that_are_not_locked_yet_run_the_step(self):
         steps = {"a": {"command": "python -c 'import tomli; print(1)' > ${outputs.x}", "outputs": ["x"]}}
         self.pipeline(steps, {"requirements": ["tomli==2.0.1"]})
@@ -38,7 +37,7 @@ class OfProcesses(PipeTest):
 
 
 class InContainers(PipeTest):
-    def test_a_parent_that_was_changed_and_changed_back(self):
+    def test_steps_are_reused_when_a_changed_parent_is_changed_back(self):
         steps = {"a": {"command": "echo 1 > ${outputs.x}", "outputs": ["x"]}, "b": {"command": "cat ${inputs.x}", "inputs": {"x": "a.x"}}}
         self.pipeline(steps)
         self.run_pipe()

@@ -1,4 +1,4 @@
-"""A pipeline of somebody else writes to every cache that it can reach; an honest one with a lock gets what its lock says all the same."""
+"""A hostile pipeline writes to every build cache that it can reach. A pipeline with a lock still gets exactly the packages that its lock names."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ TEMPLATES = pathlib.Path(__file__).resolve().parents[2] / "templates"
 
 # Caches of the builder by their names, today's and those of earlier versions.
 CACHES = ("pipe-files", "pipe-python", "pipe-apt")
-# Runs in the hostile build, with a cache at /c: files under the names that honest builds look for, by today's layout and by that of earlier versions.
+# Runs in the hostile build, with a cache at /c. It writes files under the names that other builds look for, in today's layout and in those of earlier versions.
 POISON = """
 import hashlib, os, pathlib, shutil, sys
 c, evil = pathlib.Path("/c"), pathlib.Path("/evil")
@@ -56,7 +56,8 @@ class PoisonedCaches(RequirementKinds, LockTest):
         return self.pipe("lock", "pipeline.yaml", *words)
 
     def poison(self, wheel: pathlib.Path, module: str, hashes: list[str]):
-        """As a file's author can: with a Dockerfile, and with a volume of a step."""
+        """Writes to the caches in both ways that the author of a pipeline file has: a Dockerfile, and a volume of a step. `hashes` are those of the files that
+        the other pipeline will look for; `wheel` is put in their place."""
         text = "version = '1.0'\nsays = ''\n"
         for path, content in (("evil/poison.py", POISON), ("evil/hashes", " ".join(hashes)), ("evil/module.py", text),
                               ("evil/sources", " ".join(f"/usr/local/lib/python3.11/{kind}-packages/{module}.py" for kind in ("site", "dist")))):
@@ -73,7 +74,7 @@ class PoisonedCaches(RequirementKinds, LockTest):
         self.run_pipe("--no-cache")
         self.write("pipeline.yaml", own)
 
-    def test_change_nothing_that_a_locked_pipeline_gets(self):
+    def test_a_locked_pipeline_gets_what_its_lock_names(self):
         for self.installer in ("uv", "pip"):
             with self.subTest(self.installer):
                 wheel_name, source_name = f"own{self.mark}{self.installer}", f"fast{self.mark}{self.installer}"
@@ -94,7 +95,7 @@ class PoisonedCaches(RequirementKinds, LockTest):
                 self.assertEqual(self.lock_command().code, 0)
                 self.assertEqual(self.lock(), lock, "the resolver's answer is the index's")
 
-    def test_an_image_of_equal_name_is_not_taken(self):
+    def test_another_image_under_the_name_of_a_built_one_is_not_used(self):
         self.declare("base", target_repository=self.repository)
         self.run_pipe()
         made = next(name for name in docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", self.repository).split() if ":env-" in name)

@@ -1,4 +1,4 @@
-"""What a step may do without, how often and beside whom it runs, what it takes per instance, and where its results go. As processes and in containers."""
+"""Policies of steps: allowed failures, retries, limits, ages of results, answers, and published and temporary outputs. As processes and in containers."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from support import PipeTest, wait_until
 
 
 def fails_for(n: str, then: str = "exit 1") -> str:
+    """Returns a command that fails in the instance `n`, or executes `then` there, and writes a model in the others."""
     return f"if [ ${{params.n}} = {n} ]; then {then}; fi; echo model ${{params.n}} > ${{outputs.model}}"
 
 
@@ -17,6 +18,7 @@ class Locally(PipeTest):
     orchestrator = "local"
 
     def attempts(self, step: str) -> int:
+        """Returns the number of attempts of a step of the latest run."""
         shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
         return next(len(each["attempts"]) for each in shown["steps"] if each["step"] == step)
 
@@ -36,7 +38,7 @@ class Locally(PipeTest):
         self.assertEqual(steps, {"exit": "succeeded", "killed": "succeeded", "text": "succeeded", "late": "succeeded", "other": "failed", "never": "failed"})
         self.assertEqual({step: self.attempts(step) for step in steps}, {"exit": 3, "killed": 3, "text": 3, "late": 3, "other": 1, "never": 1})
 
-    def test_what_succeeded_is_gathered(self):
+    def test_outputs_of_instances_that_succeeded_are_gathered_if_others_may_fail(self):
         train = {"matrix": {"n": [1, 2, 3]}, "command": fails_for("2"), "outputs": ["model"], "allow_failure": True}
         best = {"command": "cat ${inputs.models}/*.json ${inputs.models}/?-* > ${outputs.list}", "outputs": ["list"],
                 "inputs": {"models": {"from": "train[*].model", "missing": "allow"}}}
@@ -53,7 +55,7 @@ class Locally(PipeTest):
         self.pipeline({"train": train | {"command": fails_for("0")}, "best": best | {"inputs": {"models": {"from": "train[*].model", "at_least": 3}}}})
         self.assertEqual(self.run_pipe().steps()["best"], "succeeded")
 
-    def test_too_few_to_gather_fail_the_step(self):
+    def test_too_few_outputs_to_gather_fail_the_step(self):
         self.pipeline({
             "train": {"matrix": {"n": [1, 2, 3]}, "command": fails_for("2"), "outputs": ["model"], "allow_failure": True},
             "best": {"command": "true", "inputs": {"models": {"from": "train[*].model", "at_least": 3}}},
@@ -72,7 +74,7 @@ class Locally(PipeTest):
         self.assertEqual((steps["best"], steps["after"]), ("succeeded", "succeeded"), steps)
         self.assertEqual(self.artifact("best.list"), "0-train.n-1\n2-train.n-3\nindex.json\n")
 
-    def test_a_resumed_run_keeps_to_what_is_asked(self):
+    def test_a_resumed_run_follows_all_policies_of_its_steps(self):
         gate = self.folder / "gate"
         self.write("profiles.yaml", json.dumps({"lab": {"limits": {"license": 1}}}))
         self.pipeline({
@@ -225,7 +227,7 @@ class Locally(PipeTest):
         without = self.pipe("run", "pipeline.yaml", "--profile", "", "--step", "one", "--no-cache", DOCKER_HOST="unix:///nowhere.sock")
         self.assertEqual(without.code, 3, without)
 
-    def test_each_instance_reads_and_has_its_own(self):
+    def test_each_instance_reads_its_own_input_and_has_its_own_folder_of_results(self):
         for sample in "ab":
             self.write(f"data/{sample}.txt", f"reads of {sample}\n")
         self.write("samples.csv", "sample,lane,memory\na,01,256MB\n\"b\",2,512MB\n")
@@ -250,7 +252,7 @@ class Locally(PipeTest):
             self.write("samples.csv", table)
             self.assertIn(said, self.run_pipe(code=2).err)
 
-    def test_temporary_outputs_go_when_no_step_needs_them(self):
+    def test_temporary_outputs_are_removed_when_no_step_needs_them(self):
         steps = {
             "align": {"command": "seq 1000 > ${outputs.bam}; echo few > ${outputs.stats}", "outputs": {"bam": {"file": "x.bam", "temp": True}, "stats": "stats.txt"}},
             "sort": {"command": "sort -rn ${inputs.bam} > ${outputs.sorted}", "inputs": {"bam": "align.bam"}, "outputs": ["sorted"]},

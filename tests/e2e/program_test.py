@@ -1,4 +1,4 @@
-"""C++ programs with a pipeline of their own, as their users see them: every kind of step, every kind of end."""
+"""C++ programs with a pipeline of their own, as their users see them: every kind of step and of failure."""
 
 import json
 import os
@@ -14,12 +14,15 @@ PROGRAM = BIN / "dsl_program"
 
 
 class Program(unittest.TestCase):
+    """`which` names a pipeline of tests/dsl/program.cpp."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
     def program(self, which, *words, code=0, **variables):
+        """Runs the program, and returns its stdout and stderr. `code` is the expected exit code."""
         done = subprocess.run(
             [PROGRAM, *words], cwd=self.folder, env={**os.environ, "DSL_PROGRAM": which, "NO_COLOR": "1", **variables},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -31,10 +34,12 @@ class Program(unittest.TestCase):
         return self.program(which, "run", "-o", "local", *words, **options)
 
     def events(self, which, *words, **options):
+        """Runs the pipeline, and returns its events."""
         text = self.run_local(which, "--output", "json", *words, **options)
         return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
     def failure(self, events, step):
+        """Returns the failure with which the step ended."""
         return next(e["failure"] for e in events if e["event"] == "step_finished" and e["step"] == step)
 
     def test_functions_scripts_and_instances_run_in_one_graph(self):
@@ -46,7 +51,7 @@ class Program(unittest.TestCase):
         self.program("lines", "artifacts", "latest", "count_lines.result", "--copy", str(self.folder / "n.json"))
         self.assertEqual((self.folder / "n.json").read_text(), "2\n")
 
-    def test_second_run_reuses_all_and_a_parameter_only_reruns_what_takes_it(self):
+    def test_second_run_reuses_all_and_a_parameter_reruns_only_the_steps_that_take_it(self):
         self.run_local("lines")
         ends = {e["step"]: e["status"] for e in self.events("lines") if e["event"] == "step_finished"}
         self.assertEqual(set(ends.values()), {"cached"})
@@ -58,7 +63,7 @@ class Program(unittest.TestCase):
     def test_a_vector_that_a_step_makes_is_mapped_over(self):
         ends = {e["step"]: e["status"] for e in self.events("grows") if e["event"] == "step_finished"}
         self.assertEqual(set(ends.values()), {"succeeded"}, ends)
-        self.assertEqual(len(ends), 3 + 3 + 1 + 3 + 12, ends)
+        self.assertEqual(len(ends), 3 + 3 + 1 + 3 + 12, ends)  # The pipeline `grows` maps over 3 trials, 3 words and 12 pages.
         self.program("grows", "artifacts", "latest", "smallest.result", "--copy", str(self.folder / "least.json"))
         self.assertEqual(json.loads((self.folder / "least.json").read_text()), 1.0)
         for part in (3, 10):
@@ -81,7 +86,7 @@ class Program(unittest.TestCase):
         self.assertEqual(lines[0]["line"], "info: fitted points=80 ridge=0.0")
         self.assertEqual(lines[1]["data"]["progress"], 0.5)
 
-    def test_exception_is_told_with_type_message_and_place(self):
+    def test_failure_by_an_exception_has_type_message_and_place(self):
         events = self.events("throws", code=1, TOKEN="s3cret-value")
         failure = self.failure(events, "fails")
         self.assertEqual(failure["kind"], "exception")
@@ -98,18 +103,18 @@ class Program(unittest.TestCase):
         stored = b"".join(p.read_bytes() for p in (self.folder / ".pipe").rglob("*") if p.is_file() and p.stat().st_size < 1 << 22)
         self.assertNotIn(b"s3cret-value", stored)
 
-    def test_crash_is_told_by_its_signal(self):
+    def test_failure_by_a_crash_names_the_signal(self):
         failure = self.failure(self.events("crashes", code=1), "crashes")
         self.assertEqual(failure["kind"], "signal")
         self.assertIn("SIGSEGV", failure["message"])
         self.assertIn("crashed: SIGSEGV", "\n".join(failure["details"]))
 
-    def test_step_that_asks_is_stopped_politely(self):
+    def test_step_that_checks_for_cancellation_can_clean_up(self):
         events = self.events("polite", code=1)
         self.assertEqual(self.failure(events, "polite")["kind"], "timed_out")
         self.assertIn("stopping", self.program("polite", "logs", "latest", "polite"))
 
-    def test_step_that_ignores_cancellation_is_killed_and_that_is_said(self):
+    def test_step_that_ignores_cancellation_is_killed_and_its_failure_says_so(self):
         process = subprocess.Popen(
             [PROGRAM, "run", "-o", "local", "--output", "json"], cwd=self.folder, env={**os.environ, "DSL_PROGRAM": "stubborn"},
             stdout=subprocess.PIPE, text=True,
@@ -124,7 +129,7 @@ class Program(unittest.TestCase):
         self.assertEqual(failure["kind"], "cancelled")
         self.assertIn("killed", failure["message"])
 
-    def test_all_that_is_wrong_is_told_at_once_with_the_line_of_each_step(self):
+    def test_all_errors_are_reported_at_once_with_the_line_of_each_step(self):
         text = self.program("wrong", "validate", code=2)
         for part in ("'one.two' cannot be a step's name", "two steps are called 'twice'", "volumes", "the step has no input 'nothing'"):
             self.assertIn(part, text)
@@ -140,22 +145,24 @@ class Program(unittest.TestCase):
         )
         subprocess.run([os.environ["PIPE"], "validate", "program.yaml"], cwd=self.folder, check=True, stdout=subprocess.PIPE)
 
-    def test_the_commands_and_their_help_go_by_the_name_of_the_program(self):
+    def test_help_of_a_program_has_its_own_commands(self):
         text = self.program("lines", "--help")
         self.assertIn("COMMAND --help", text)
         self.assertNotIn("  init ", text)
         self.assertIn("export", text)
 
     def environment(self):
+        """Returns the variables for the pipeline `gated`, whose second step waits until the file `gate` exists."""
         return {**os.environ, "DSL_PROGRAM": "gated", "GATE": str(self.folder / "gate"), "NO_COLOR": "1"}
 
     def command(self, *words):
+        """Runs a command for the pipeline `gated`, and returns its stdout."""
         return subprocess.run(words, cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
 
     def write_export(self):
         (self.folder / "gated.yaml").write_text(self.command(PROGRAM, "export"))
 
-    def test_run_from_within_is_resumed_opened_and_reused_like_any_other(self):
+    def test_run_by_the_library_is_resumed_opened_and_reused_like_one_of_the_command(self):
         driver = subprocess.Popen([PROGRAM, "embedded"], cwd=self.folder, env=self.environment())
         self.addCleanup(driver.kill)
         is_waiting = False
@@ -176,13 +183,13 @@ class Program(unittest.TestCase):
         events = [json.loads(line) for line in self.command(os.environ["PIPE"], "run", "gated.yaml", "-o", "local", "--output", "json").splitlines()]
         self.assertEqual({e["step"]: e["status"] for e in events if e["event"] == "step_finished"}, {"one": "cached", "two": "cached"})
 
-    def test_run_from_within_reuses_what_pipe_has_run(self):
+    def test_run_by_the_library_reuses_what_pipe_has_run(self):
         (self.folder / "gate").touch()
         self.write_export()
         self.command(os.environ["PIPE"], "run", "gated.yaml", "-o", "local")
         self.assertEqual(self.command(PROGRAM, "embedded"), "one cached\ntwo cached\n")
 
-    def test_engine_can_be_used_from_within(self):
+    def test_a_program_can_use_the_library_without_commands(self):
         done = subprocess.run([BIN / "dsl_library", self.folder / "state"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, "all well\n"))
 

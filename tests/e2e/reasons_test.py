@@ -1,4 +1,4 @@
-"""Why a run failed, wherever one looks: the same reason with its hints and last lines, equal ones once."""
+"""Why a run failed: the terminal, `show`, the report and the page have the same reasons with hints and last lines, equal reasons once."""
 
 import json
 import unittest
@@ -7,12 +7,13 @@ from serve_test import ServeTest
 from support import NOWHERE
 from support_browser import BROWSER, Browser
 
+# Fails in one of three ways.
 KINDS = ("import sys, time\nn = int(sys.argv[1])\nprint('epoch', n)\nkind = n % 3\n"
          "if kind == 0: raise ValueError(f'bad rate {n}')\nif kind == 1: sys.exit(f'CUDA error at {time.time()}')\nsys.exit(7)\n")
 
 
 class Reasons(ServeTest):
-    """40 instances that fail in three ways, and a script with Windows lines, which has a hint."""
+    """A run with 40 instances that fail in three ways, and a script with Windows line ends, for which there is a hint."""
 
     orchestrator = "local"
 
@@ -28,6 +29,7 @@ class Reasons(ServeTest):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
     def assert_all_told(self, text: str):
+        """Fails unless the text has each reason of the instances once, and the hint."""
         self.assertEqual(text.count("instances) failed"), 3, text)
         for reason in ("14 instances", "13 instances", "| ValueError: bad rate", "| CUDA error at", "| epoch", "hint: 'dos.sh' has Windows line ends"):
             self.assertIn(reason, text)
@@ -51,7 +53,7 @@ class Reasons(ServeTest):
             self.assertTrue(any("dos.sh" in line for line in failure["details"]), failure)
         self.assertEqual(len(step["attempts"]), 2)
 
-    def test_what_failed_before_it_ran_has_its_reason_too(self):
+    def test_a_step_whose_image_cannot_be_built_has_its_reason_too(self):
         self.pipeline({"one": {"command": "true"}}, {"requirements": ["no-such-package-of-anybody==1.0"]})
         self.run_pipe(code=None)
         step, = json.loads(self.pipe("show", "--output", "json").out)["steps"]
@@ -59,7 +61,7 @@ class Reasons(ServeTest):
         self.assertTrue(step["failure"]["details"])
         self.assertIn("  | ", self.pipe("show").out)
 
-    def test_attach_tells_it_after_the_end(self):
+    def test_attach_tells_the_reasons_after_the_end(self):
         self.assertEqual(self.pipe("run", "pipeline.yaml", "-o", "local", "--detach").code, 0)
         self.assert_all_told(self.pipe("attach").out)
         self.assert_all_told(self.pipe("attach").out)

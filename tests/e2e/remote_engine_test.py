@@ -1,5 +1,5 @@
-"""A pipeline on an engine of another machine, over TCP with TLS and over ssh: the code gets there, the artifacts come back, nothing stays; and what is
-told when it cannot be reached. The other machine is played by scripts/testbed/second-engine, which sees nothing of this one's files."""
+"""A pipeline on an engine of another machine, over TCP with TLS and over ssh: the code is copied there, the artifacts come back, and nothing stays. If the
+engine cannot be reached, the error says why. scripts/testbed/second-engine stands in for the other machine: it does not see the files of this one."""
 
 import contextlib
 import json
@@ -15,16 +15,16 @@ import tempfile
 import threading
 import unittest
 
-from gpu_test import AFTER_A_LOOK
+from gpu_test import UNTIL_MEASURED
 from support import PipeTest, docker, images_in, wait_until
 
-PORT_OF_NOBODY = 1  # One of the ports that the kernel gives away might be somebody's by the time it is used.
+PORT_OF_NOBODY = 1  # Nothing listens there. A port that the kernel chose as free could be in use by the time the test connects to it.
 ENGINE = pathlib.Path("/var/lib/pipe-second-engine/environment")
 VARIABLES = dict(line.split("=", 1) for line in ENGINE.read_text().split()) if ENGINE.exists() else {}
 
 
 def second(*words: str) -> str:
-    """docker's own client, on the second engine."""
+    """Runs a `docker` command on the second engine, and returns its output."""
     tls = VARIABLES["CERTIFICATES"]
     return docker("--tlsverify", f"--tlscacert={tls}/ca.pem", f"--tlscert={tls}/cert.pem", f"--tlskey={tls}/key.pem", "-H", VARIABLES["TCP"], *words)
 
@@ -41,8 +41,8 @@ class RemoteTest(PipeTest):
         return super().environment({"PATH": VARIABLES["SSH_PATH"] + ":" + os.environ["PATH"], **way, **env})
 
     def ssh(self, *options: str, script: str = "") -> dict:
-        """A `ssh` with these options in front."""
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-ssh-"))  # A command that only looks runs no program of the project.
+        """Returns variables with which `pipe` uses this script as ssh; by default one that adds these options."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-ssh-"))  # Outside the test's folder, from which commands such as `pipe plan` run no program.
         self.addCleanup(shutil.rmtree, folder)
         file = folder / "ssh"
         file.write_text(script or f"#!/bin/sh\nexec {VARIABLES['SSH_PATH']}/ssh {' '.join(options)} \"$@\"\n")
@@ -61,12 +61,12 @@ class RemoteTest(PipeTest):
                 second("rm", "-fv", *left)
             if images := images_in(self.repository, second):
                 second("image", "rm", "-f", *dict.fromkeys(images))
-        self.orchestrator = "local"  # the rest is this machine's
+        self.orchestrator = "local"  # The base class would remove containers and images from this machine's engine.
         super().remove_everything()
 
 
 class HoweverReached:
-    """Put before a RemoteTest: what depends on the connection, which are streams, many at once, and their ends."""
+    """A mixin before RemoteTest: tests of what depends on the connection, such as streams and many requests at the same time."""
 
     def test_a_built_image_runs_there_and_its_artifacts_come_back(self):
         self.write("count.py", "import pathlib, sys, helper\npathlib.Path(sys.argv[2]).write_text(helper.twice(pathlib.Path(sys.argv[1]).read_text()))\n")
@@ -100,6 +100,7 @@ class HoweverReached:
         self.assert_nothing_left()
 
     def shell(self, *words: str, text: str = "") -> subprocess.CompletedProcess:
+        """Executes `pipe shell` for the step `train`, with this text on its stdin."""
         return subprocess.run([self.command, "shell", "latest", "train", *words], cwd=self.folder, env=self.environment({}), input=text, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
 
@@ -130,6 +131,7 @@ class HoweverReached:
         self.assertEqual(second("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}"), "")
 
     def begin(self, **env) -> subprocess.Popen:
+        """Starts a run whose step waits for SIGTERM, and returns once the step has begun."""
         self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"],
                                 "retry": {"max_infrastructure_retries": 0}}})
         process = self.start("run", "pipeline.yaml", "--output", "json", **env)
@@ -145,7 +147,7 @@ class HoweverReached:
         self.assertIn("asked", self.pipe("logs", "latest", "wait").out)
         self.assert_nothing_left()
 
-    def test_what_a_killed_driver_leaves_there_the_next_run_removes(self):
+    def test_the_next_run_removes_what_a_killed_driver_has_left_there(self):
         process = self.begin()
         process.kill()
         process.wait()
@@ -163,10 +165,6 @@ class HoweverReached:
 class OverSsh(HoweverReached, RemoteTest):
     way = "ssh"
 
-    def ssh_processes(self) -> str:
-        return subprocess.run(["pgrep", "-fa", f"^ssh .*-p {VARIABLES['SSH'].rsplit(':')[-1]} .*dial-stdio"], stdout=subprocess.PIPE, text=True,
-                              check=False).stdout
-
     def test_no_ssh_process_outlives_a_killed_driver(self):
         process = self.begin()
         children = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
@@ -175,7 +173,7 @@ class OverSsh(HoweverReached, RemoteTest):
         process.wait()
         wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
 
-    def test_a_step_whose_engine_stays_away_ends(self):
+    def test_a_step_whose_engine_can_no_longer_be_reached_fails(self):
         down = self.folder / "down"
         away = self.ssh(script=f"#!/bin/sh\n[ ! -e {down} ] || exit 255\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n")
         process = self.begin(**away)
@@ -190,7 +188,7 @@ class OverSsh(HoweverReached, RemoteTest):
         self.assertIn(VARIABLES["SSH"], self.pipe("doctor", **counted).text)
         self.assertEqual((self.folder / "connections").read_text(), "\n")
 
-    def test_the_path_of_a_url_is_the_socket_over_there(self):
+    def test_the_path_of_an_ssh_url_is_the_socket_on_the_other_machine(self):
         self.pipeline({"one": {"command": "true"}})
         self.run_pipe(DOCKER_HOST=VARIABLES["SSH"] + VARIABLES["SOCKET"])
         result = self.run_pipe(code=3, DOCKER_HOST=VARIABLES["SSH"] + "/run/no-such.sock")
@@ -207,7 +205,7 @@ class OverTls(HoweverReached, RemoteTest):
         self.assertIn("unknown", self.pipe("logs", "latest", "closed").out)
         self.assert_nothing_left()
 
-    def test_a_folder_under_volumes_is_that_machines_and_it_is_said(self):
+    def test_a_folder_under_volumes_is_that_of_the_engines_machine_and_a_notice_says_so(self):
         self.pipeline({"look": {"command": "cat /there/hostname > ${outputs.x}", "outputs": ["x"]}}, {"volumes": ["/etc:/there:ro"]})
         result = self.run_pipe()
         self.assertIn("taken from the engine's machine", result.text)
@@ -247,16 +245,16 @@ class OverTls(HoweverReached, RemoteTest):
         self.assertEqual((self.folder / "half/f").read_text(), "half\n")
         self.assert_nothing_left()
 
-    def test_its_gpus_are_not_this_machines(self):
+    def test_gpus_of_the_engine_are_not_those_of_this_machine(self):
         one = self.write("here.json", json.dumps({"gpus": [{"uuid": "GPU-here"}]}))
         here = {"PIPE_NVML": os.environ["NVML_STAND_IN"], "PIPE_NVML_STAND_IN": str(one), "PIPE_GPU_LOCKS": str(self.folder / "locks")}
         listed = self.pipe("gpus", **here).out
         self.assertIn("GPU-here", listed)
         self.assertIn(f"The engine is another machine's ({self.environment({})['DOCKER_HOST']})", listed)
-        self.pipeline({"train": {"command": AFTER_A_LOOK, "settings": {"resources": {"gpu_count": 2}}}}, {"parent_image": "debian:bookworm-slim", "skip_build": True})
+        self.pipeline({"train": {"command": UNTIL_MEASURED, "settings": {"resources": {"gpu_count": 2}}}}, {"parent_image": "debian:bookworm-slim", "skip_build": True})
         result = self.run_pipe(code=None, **here)
         self.assertFalse((self.folder / "locks" / "GPU-here").exists(), "this machine's was reserved")
-        if result.code == 0:  # it has the stand-ins of the test bed
+        if result.code == 0:  # The second engine has the test bed's stand-ins for GPUs.
             gpus = [gpu["uuid"] for gpu in result.events("step_started")[0]["gpus"]]
             self.assertEqual(len(gpus), 2)
             self.assertNotIn("GPU-here", gpus)
@@ -271,15 +269,18 @@ class OverTls(HoweverReached, RemoteTest):
 
 
 class Unreachable(RemoteTest):
-    """Each cause, as the real programs have it: exit code 3, the cause in words, what to do."""
+    """Each cause for which an engine cannot be reached, after which the tests are named. The real programs report it; `pipe` ends with exit code 3, and says
+    the cause and what to do."""
 
     def expect(self, *parts: str, **env):
+        """Fails unless a run with these variables cannot reach the engine, and its error has these texts."""
         self.pipeline({"one": {"command": "true"}})
         result = self.run_pipe(code=3, **env)
         for part in ("no Docker Engine answers at", *parts):
             self.assertIn(part, result.text)
 
     def certificates(self, **files: str) -> dict:
+        """Returns variables for a folder of certificates: each is a copy of this file in the second engine's folder of certificates."""
         folder = self.folder / "certificates"
         folder.mkdir(exist_ok=True)
         for name, source in files.items():
@@ -382,7 +383,7 @@ subjectAltName = IP:127.0.0.1
         self.expect("no ssh server listens there", **{**self.ssh(), "DOCKER_HOST": f"ssh://root@127.0.0.1:{PORT_OF_NOBODY}"})
 
     def test_docker_is_not_there(self):
-        # What sshd runs is looked for on the PATH: the last word of ours for one that has no docker.
+        # sshd looks for docker on the PATH: the script gives the command a PATH without docker.
         script = f"#!/bin/sh\nfor word; do shift; [ \"$word\" = docker ] && word='PATH=/nonexistent docker'; set -- \"$@\" \"$word\"; done\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n"
         self.expect("docker is not installed over there", **self.ssh(script=script))
 

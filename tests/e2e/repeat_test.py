@@ -7,11 +7,13 @@ import unittest
 
 from support import PipeTest, wait_until
 
+# Writes a state whose number is one higher than that of the round before.
 FIT = """import json, sys
 state = json.load(open(sys.argv[1]))['n'] + 1
 print('in round', sys.argv[2])
 json.dump({'n': state}, open(sys.argv[3], 'w'))
 """
+# Adds the number of a round's results to that of the state, and sums them up.
 CHOOSE = """import json, os, sys
 folder = sys.argv[2]
 results = [json.load(open(os.path.join(folder, entry['file']))) for entry in json.load(open(os.path.join(folder, 'index.json')))]
@@ -20,20 +22,23 @@ json.dump({'n': json.load(open(sys.argv[1]))['n'] + len(results), 'sum': sum(res
 
 
 def start() -> dict:
+    """Returns the step that makes the first state."""
     return {"command": "echo '{\"n\": 0}' > ${outputs.state}", "outputs": {"state": "state.json"}}
 
 
-def one_step(until: str = "${fit.state.n} >= 3", most: int = 5, **more) -> dict:
+def one_step(until: str = "${fit.state.n} >= 3", max_rounds: int = 5, **more) -> dict:
+    """Returns a pipeline's steps: `fit` runs in rounds, each with the state of the round before, and `use` takes the last state. `more` has further keys of
+    `fit`."""
     return {
         "start": start(),
-        "fit": {"repeat": {"until": until, "max": most}, "command": ["python3", "fit.py", "${inputs.state}", "${params.round}", "${outputs.state}"],
+        "fit": {"repeat": {"until": until, "max": max_rounds}, "command": ["python3", "fit.py", "${inputs.state}", "${params.round}", "${outputs.state}"],
                 "inputs": {"state": {"first": "start.state", "then": "fit.state"}}, "outputs": {"state": "state.json"}, **more},
         "use": {"command": "cp ${inputs.state} ${outputs.copy}", "inputs": {"state": "fit.state"}, "outputs": {"copy": "copy.json"}},
     }
 
 
 def search(until: str = "${choose.state.n} >= 6", trial: str = "echo ${params.item} > ${outputs.made}") -> dict:
-    """Each round tries two items more than the one before; `choose` counts them."""
+    """Returns a pipeline's steps: each round tries two items more than the one before, and `choose` counts all items so far."""
     return {
         "start": start(),
         "propose": {"repeat": {"until": until, "max": 9}, "command": ["python3", "-c", "import json, sys; n = int(sys.argv[1]); json.dump(list(range(2 * n + 2)), open(sys.argv[2], 'w'))",
@@ -71,7 +76,7 @@ class OnDocker(PipeTest):
         self.assertEqual(json.loads(self.artifact("use.copy")), {"n": 3})
         self.assertEqual((json.loads(self.artifact("fit.state")), json.loads(self.artifact("fit[round=0].state"))), ({"n": 3}, {"n": 1}))
         self.assertIn("in round 2", self.pipe("logs", "latest", "fit[round=2]").out)
-        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})  # by the fingerprint
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
         self.assertEqual({step: plan["action"] for step, plan in self.plan().items()}, dict.fromkeys(first.steps(), "reuse"))
         self.assert_nothing_left()
 
@@ -109,12 +114,12 @@ class AsProcesses(OnDocker):
                          ["no further round after 4, the most allowed: until is false: fit.state.n is 4 (${fit.state.n} > 100)"])
         self.assertEqual({step["action"] for step in self.plan().values()}, {"reuse"})
 
-    def test_a_parameter_in_the_condition_is_taken(self):
+    def test_a_parameter_that_only_the_condition_names_counts_as_used(self):
         self.pipeline(one_step("${fit.state.n} > ${params.enough}"), parameters={"enough": 3})
         self.assertNotIn("unused-parameter", self.pipe("validate", "--output", "json").out)
 
-    def test_without_a_condition_there_are_as_many_rounds(self):
-        steps = one_step(most=3)
+    def test_without_a_condition_there_are_as_many_rounds_as_allowed(self):
+        steps = one_step(max_rounds=3)
         del steps["fit"]["repeat"]["until"]
         self.pipeline(steps)
         self.assertEqual({plan["action"] for plan in self.plan().values()}, {"run"})
@@ -122,7 +127,7 @@ class AsProcesses(OnDocker):
         self.assertEqual(len(result.steps()), 5, result)
         self.assertEqual([notice for notice in result.events("notice") if notice.get("step") == "fit"], [])
 
-    def test_a_condition_outside_is_over_the_last_round(self):
+    def test_a_condition_of_another_step_sees_the_last_round(self):
         steps = one_step("${params.round} >= 1")
         steps["use"]["when"] = "${fit.state.n} > 2"
         steps["next"] = {"command": "echo", "after": ["fit"]}
@@ -150,7 +155,7 @@ class AsProcesses(OnDocker):
         again = self.run_pipe()
         self.assertEqual(set(again.steps().values()), {"cached", "succeeded"}, again)
 
-    def test_a_condition_without_a_value_fails_the_step(self):
+    def test_a_condition_over_a_missing_value_fails_the_step(self):
         self.pipeline(one_step("${fit.state.loss} < 1"))
         ended = self.run_pipe(code=1)
         self.assertEqual(ended.steps(), {"start": "succeeded", "fit.round-0": "succeeded", "fit": "failed", "use": "skipped"}, ended)
@@ -163,7 +168,7 @@ class AsProcesses(OnDocker):
         self.assertEqual(result.steps(), {"start": "succeeded", "fit": "skipped", "use": "skipped"}, result)
         self.assertEqual({step: plan["action"] for step, plan in self.plan().items()}, {"start": "reuse", "fit": "skip", "use": "skip"})
 
-    def test_a_selected_or_forced_step_takes_all_rounds(self):
+    def test_selecting_or_forcing_a_step_applies_to_all_its_rounds(self):
         steps = search()
         self.pipeline({**steps, "other": {"command": "echo"}})
         self.assertNotIn("other", self.run_pipe("--step", "choose").steps())
@@ -171,10 +176,11 @@ class AsProcesses(OnDocker):
         self.assertEqual({step for step, status in forced.items() if step.startswith("choose") and status == "succeeded"}, {"choose.round-0", "choose.round-1"})
         forced = self.run_pipe("--force", "trial").steps()
         self.assertEqual({status for step, status in forced.items() if step.startswith("trial")}, {"succeeded"})
-        unknown = self.run_pipe("--step", "choose[round=1]", code=2)
-        self.assertIn("the steps of 'choose' are not known before the run makes them", unknown.text)
+        for name in ("choose[round=1]", "choose.round-1"):
+            unknown = self.run_pipe("--step", name, code=2)
+            self.assertIn("the steps of 'choose' are not known before the run makes them", unknown.text)
 
-    def test_a_static_matrix_goes_through_the_rounds(self):
+    def test_each_instance_of_a_matrix_has_its_own_state_in_all_rounds(self):
         steps = {
             "start": start(),
             "round": {"repeat": {"max": 3}, "command": "echo > ${outputs.go}", "outputs": ["go"]},
@@ -204,7 +210,7 @@ class AsProcesses(OnDocker):
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
         self.assertLessEqual(len((self.folder / "ledger").read_text().splitlines()), 42 + 4 * (os.cpu_count() or 1))
 
-    def test_rounds_are_one_line_each(self):
+    def test_the_terminal_has_one_line_for_each_round(self):
         self.pipeline(search())
         result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
         self.assertIn("[propose] round 1\n", result.out)

@@ -1,4 +1,4 @@
-"""The report of a run: one file that makes no request, whatever a step prints; looked at in a real browser where there is one."""
+"""The report of a run: one HTML file that sends no request, whatever a step prints. If there is a browser, it opens the report."""
 
 import html
 import json
@@ -11,6 +11,7 @@ from support import PipeTest
 from support_browser import BROWSER, Browser, axe, violations
 from support_history import History
 
+# Prints markup, terminal sequences, a very long line, and a metric whose name is markup.
 HOSTILE = r"""import json
 print('</script><script>document.title = "taken"</script><img src=x onerror="document.title = 1">')
 print('\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J left\u202eright')
@@ -26,6 +27,7 @@ class Report(PipeTest):
     orchestrator = "local"
 
     def report(self) -> str:
+        """Writes the report of the latest run, and returns its text."""
         made = self.pipe("report", "latest", "-o", "report.html")
         self.assertEqual(made.code, 0, made)
         return (self.folder / "report.html").read_text()
@@ -39,7 +41,7 @@ class Report(PipeTest):
         }, parameters={"evil": "</script><script>document.title = 'taken'</script>"}, tags=["<b>tag</b>"])
         self.run_pipe(code=1)
 
-    def test_a_run_that_is_not_there(self):
+    def test_a_missing_run_and_a_missing_folder_are_errors(self):
         self.pipeline({"a": {"command": "true"}})
         self.run_pipe()
         self.assertEqual(self.pipe("report", "nowhere").code, 2)
@@ -63,7 +65,7 @@ class Report(PipeTest):
             self.assertTrue(link.is_symlink())
             self.assertIn("e2e", target.read_text())
 
-    def test_nothing_of_a_step_is_markup(self):
+    def test_what_a_step_prints_is_never_markup(self):
         self.hostile_run()
         page = self.report()
         self.assertEqual(page.count("</script>"), 2)
@@ -80,7 +82,7 @@ class Report(PipeTest):
         self.assertEqual([step["n"] for step in data["steps"]], ["load", "train.c-1", "train.c-2", "broken"])
         self.assertEqual(data["steps"][1]["f"], [["data", "load.data"]])
 
-    def test_ten_thousand_steps_with_logs_and_pictures_are_five_megabytes(self):
+    def test_the_report_of_ten_thousand_steps_with_logs_and_pictures_is_below_five_megabytes(self):
         self.write("noise.py", "import os, sys\nopen(sys.argv[1], 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + os.urandom(100_000))\nfor i in range(2000): print('\\x1b[31m<b>&', i)\n")
         self.pipeline({"noise": {"command": "python3 noise.py ${outputs.plot}", "code": ["noise.py"], "outputs": {"plot": {"file": "plot.png"}}}})
         run = self.run_pipe().events("run_started")[0]["run"]
@@ -92,7 +94,7 @@ class Report(PipeTest):
         self.assertEqual(made.code, 0, made)
         size = (self.folder / "report.html").stat().st_size
         self.assertLess(size, 5_000_000)
-        self.assertGreater(size, 10 * small, "space that there is is used")
+        self.assertGreater(size, 10 * small, "logs and pictures fill the space that is allowed")
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_a_browser_draws_it_and_runs_nothing_of_a_step(self):

@@ -54,6 +54,7 @@ PyMODINIT_FUNC PyInit_fast(void) {
 
 
 def project_files(name: str, says: str = "", source: str = "") -> dict[str, str]:
+    """Returns the files of a Python project by their paths: its module has the text `says`, or is C code if `source` is given."""
     suffix, text = ("c", source) if source else ("py", f"version = '1.0'\nsays = {says!r}\n")
     return {"pyproject.toml": f'[project]\nname = "{name}"\nversion = "1.0"\n[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
             "backend.py": BACKEND, f"{name}.{suffix}": text}
@@ -63,6 +64,7 @@ class RequirementKinds:
     """The parts that the tests of both orchestrators share."""
 
     def require(self, *requirements, module: str = "base", **settings):
+        """Writes a pipeline with these requirements whose step prints what a module says."""
         self.declare(*requirements, **settings)
         self.write("show.py", f"import {module}\nprint('it is', {module}.version, {module}.says)\n")
 
@@ -71,6 +73,7 @@ class RequirementKinds:
         return next((line for line in self.lock().splitlines() if f'- {{name: "{name}"' in line), "")
 
     def succeeds(self, says: str, *words):
+        """Runs the pipeline, checks that its output has this text, and returns the Result."""
         result = self.run_pipe("--no-cache", *words)
         self.assertIn(says, result.text, result)
         return result
@@ -83,7 +86,7 @@ class RequirementKinds:
             self.assertRegex(text, phrase)
         return text
 
-    has_compiler = True
+    has_compiler = True  # Whether packages of C code can be built.
 
     def add_source_distribution(self, name: str):
         """Adds a package that has no wheel to the index. Each build of the package makes a request to the index, which builds_of() counts."""
@@ -101,9 +104,11 @@ class RequirementKinds:
         self.index.list(name)
 
     def builds_of(self, name: str) -> int:
+        """Returns how often a package of add_source_distribution() was built."""
         return len([path for path in self.index.requests if path.endswith(f"/built-{name}")])
 
     def assert_built_once(self):
+        """Fails unless three environments with the same source distribution build it once."""
         name = f"fast{self.mark}"  # A name that is in no cache of another test.
         self.add_source_distribution(name)
         self.require(name, module=name)
@@ -121,11 +126,14 @@ class RequirementKinds:
         self.assertEqual(self.builds_of(name), 1, "another environment uses the wheel that was built")
 
     def make_project(self, folder: str, name: str, **about):
+        """Writes the files of project_files() into a folder."""
         for path, text in project_files(name, **about).items():
             self.write(f"{folder}/{path}", text)
 
 
 class OnLocal(RequirementKinds, LocalLockTest):
+    """Most tests are named after the kind of requirement that they lock and install."""
+
     def test_extras(self):
         self.index.add("tool", "1.0", extras={"more": ("base",)})
         self.require("tool", module="tool")
@@ -357,6 +365,7 @@ class InImages(RequirementKinds, LockTest):
                 self.assertIn('url: "./wheelhouse/listed-1.0-py3-none-any.whl"', self.entry("listed"))
 
     def build_parent(self, dockerfile: str) -> str:
+        """Builds a parent image, and returns its name."""
         (self.folder / "parent").mkdir(exist_ok=True)
         self.write("parent/Dockerfile", dockerfile)
         parent = f"{self.repository}:parent"

@@ -1,4 +1,4 @@
-"""A run, a second run, and what an edit reruns: in containers and as processes."""
+"""A run, a second run that reuses everything, and which steps an edit reruns: in containers and as processes."""
 
 import json
 import os
@@ -57,7 +57,7 @@ class OnDocker(PipeTest):
         self.write("helper.py", HELPER.replace("sum(", "10 * sum("))
         self.assertEqual(self.run_pipe().steps(), {"load": "cached", "train": "succeeded", "report": "succeeded", "aside": "cached"})
 
-    def test_an_edit_without_effect_stops_at_the_step(self):
+    def test_steps_behind_a_rerun_step_with_equal_outputs_are_reused(self):
         self.run_pipe()
         self.write("load.py", LOAD + "# a comment\n")
         self.assertEqual(self.plan()["train"]["action"], "depends")
@@ -70,7 +70,7 @@ class OnDocker(PipeTest):
         self.write("notes.py", "print('not used')\n")
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
 
-    def test_parameters_and_no_cache(self):
+    def test_a_parameter_reruns_its_step_and_no_cache_all(self):
         self.run_pipe()
         self.assertEqual(self.run_pipe("--param", "report.who=you").steps(), {"load": "cached", "train": "cached", "report": "succeeded", "aside": "cached"})
         self.assertEqual(set(self.run_pipe("--no-cache").steps().values()), {"succeeded"})
@@ -78,7 +78,7 @@ class OnDocker(PipeTest):
     def test_one_step_runs_with_what_it_needs(self):
         self.assertEqual(set(self.run_pipe("--step", "train").steps()), {"load", "train"})
 
-    def test_a_step_sees_its_code_and_no_other_file_and_is_told_so(self):
+    def test_a_step_sees_only_its_code_and_its_failure_names_the_missing_file(self):
         self.write("table.txt", "1")
         self.pipeline({"read": {"command": ["python3", "-c", "import os; print(os.listdir('.')); open('table' + '.txt')"]}})
         result = self.run_pipe(code=1)
@@ -111,7 +111,7 @@ class OnDocker(PipeTest):
             "load": STEPS["load"],
             "spoil": {"command": "echo spoiled > ${inputs.data} || rm -f ${inputs.data} || exit 7", "inputs": {"data": "load.data"}},
         })
-        # Nothing keeps a process of root's from writing; the step then fails, or the spoilt artifact is noticed when it is used.
+        # Nothing prevents a process of root from writing. The step then fails, or the spoilt artifact is noticed when it is used.
         self.run_pipe(code=1 if self.orchestrator == "docker" or os.getuid() != 0 else None)
         if self.orchestrator == "local" and os.getuid() == 0:
             return
@@ -137,9 +137,10 @@ class Environments(PipeTest):
         self.settings = {"requirements": ["six==1.16.0"], "environment": {"E2E": self.mark}}
 
     def builds(self, result) -> list[dict]:
+        """Returns the events of the builds of this test's images."""
         return [event for event in result.events("build_finished") if self.repository in event["image"]]
 
-    def test_equal_settings_build_once_and_a_requirement_more_rebuilds_one_environment(self):
+    def test_equal_settings_build_once_and_an_added_requirement_rebuilds_one_environment(self):
         self.pipeline(self.steps, self.settings)
         first = self.run_pipe()
         built = self.builds(first)
@@ -148,7 +149,7 @@ class Environments(PipeTest):
 
         self.pipeline(self.steps | {"two": self.steps["two"] | {"settings": {"docker": {"requirements": ["six==1.16.0", "idna==3.7"]}}}}, self.settings)
         plan = self.plan()
-        # What they are resolved to is not known before, but they are not those of the step's last success.
+        # The plan does not know the versions of the new requirements, but they differ from those of the step's last success.
         self.assertEqual([plan[step]["action"] for step in ("one", "two", "three")], ["reuse", "run", "reuse"])
         self.assertTrue(plan["two"]["build"], plan)
         self.assertRegex(json.dumps(plan["two"]["changes"]), "environment|image|requirements")
@@ -161,7 +162,7 @@ class Environments(PipeTest):
         third = self.run_pipe("--no-cache")
         self.assertEqual(third.events("build_started"), [], "nothing changed: no build call")
 
-    def test_render_and_build(self):
+    def test_render_shows_the_dockerfile_and_build_builds_what_the_run_uses(self):
         self.pipeline(self.steps, self.settings)
         rendered = self.pipe("render", "pipeline.yaml")
         self.assertEqual(rendered.code, 0, rendered)

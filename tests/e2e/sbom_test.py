@@ -1,4 +1,4 @@
-"""`pipe sbom`: the documents are read by the validators of their formats, and name what is in the image."""
+"""`pipe sbom`: the validators of the formats accept the documents, and the documents name what is in the image."""
 
 import json
 import subprocess
@@ -9,6 +9,7 @@ from support import PipeTest, docker
 
 VALIDATORS = ["cyclonedx-python-lib[json-validation]", "spdx-tools", "in-toto-attestation"]
 
+# Runs with the validators, and prints a list of the errors that they find.
 CHECK = """
 import json, sys
 from cyclonedx.schema import SchemaVersion
@@ -37,7 +38,7 @@ class SbomTest(PipeTest):
         super().setUp()
         self.pipeline({"train": {"command": ["python", "-c", "import six"]}}, {"requirements": ["six==1.16.0"], "apt_packages": ["tini"]})
 
-    def test_labels_of_other_programs_may_hold_anything(self):
+    def test_images_whose_labels_another_program_wrote_have_documents(self):
         image = f"pipe-{self.mark}-labels"
         self.write("labels/Dockerfile", """FROM python:3.11-slim-bookworm\nLABEL pipe.packages='[5, [[6]]]' pipe.parts='{"parent_image": [5], "parent_id": 7}'\n""")
         docker("build", "-q", "-t", image, str(self.folder / "labels"))

@@ -1,4 +1,4 @@
-"""A secret reaches its step and nothing else; what a build needs of the host reaches the build and no layer."""
+"""A secret reaches its step and nothing else. The host's index login and certificates reach an image's build, but no layer of the image."""
 
 import http.server
 import os
@@ -18,6 +18,7 @@ def holds(path: pathlib.Path, needle: bytes) -> bool:
 
 class Secrets(PipeTest):
     def assert_nowhere(self, secret: str, *texts: str):
+        """Fails if the secret is in one of these texts, or in a file below the test's folder other than secret.txt."""
         for text in texts:
             self.assertNotIn(secret, text)
         found = [str(path) for path in self.folder.rglob("*") if path.name != "secret.txt" and holds(path, secret.encode())]
@@ -36,6 +37,13 @@ class Secrets(PipeTest):
         shown = [self.pipe(*words, TOKEN=secret).text for words in (["show", "latest"], ["plan", "pipeline.yaml", "-v"], ["render", "pipeline.yaml"])]
         self.assert_nowhere(secret, result.text, logs, text.text, *shown)
 
+    def test_a_reason_with_the_name_of_a_file_is_masked(self):
+        secret = f"canary-{self.mark}-token"
+        self.pipeline({"link": {"command": "mkdir ${outputs.o}; ln -s /$TOKEN ${outputs.o}/x", "outputs": ["o"], "secrets": ["TOKEN"]}})
+        result = self.run_pipe(code=1, TOKEN=secret)
+        self.assertIn("symbolic link to /***, outside", result.failure("link")["message"])
+        self.assert_nowhere(secret, result.text, self.pipe("show", "latest").text)
+
     def test_a_file_arrives_byte_for_byte_and_a_single_line_without_its_end(self):
         self.write("key.txt", "-----BEGIN\nabc\n-----END\n\n")
         self.write("token.txt", "abc \n")
@@ -46,7 +54,7 @@ class Secrets(PipeTest):
         (self.folder / "key.txt").write_bytes(b"a\0b")
         self.assertIn("has a byte 0", self.run_pipe(code=3).text)
 
-    def test_its_value_is_no_part_of_the_key(self):
+    def test_the_value_of_a_secret_is_not_part_of_the_key(self):
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN"]}})
         self.run_pipe(TOKEN=f"first-{self.mark}")
         self.assertEqual(self.run_pipe(TOKEN=f"second-{self.mark}").steps(), {"use": "cached"})
@@ -90,7 +98,7 @@ class Secrets(PipeTest):
         self.pipeline({"use": {"command": "true", "code": [".env"]}})
         self.assertIn("is never code", self.run_pipe(code=2).err)
 
-    def test_a_missing_secret_is_said_before_anything_runs(self):
+    def test_a_missing_secret_is_an_error_before_anything_runs(self):
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN_THAT_NOBODY_SETS"]}})
         result = self.run_pipe(code=3)
         self.assertEqual(result.events("step_started"), [])
@@ -105,7 +113,7 @@ class SecretsLocally(Secrets):
 
 
 class BuildSecrets(PipeTest):
-    """A package index that wants a password, and the host's CA bundle: used by the build, in no layer."""
+    """A package index that asks for a password, and the host's CA bundle: the build uses both, and no layer has them."""
 
     def setUp(self):
         super().setUp()
@@ -113,7 +121,7 @@ class BuildSecrets(PipeTest):
         seen = self.seen = []
         wheels = self.folder / "wheels"
         tools = pathlib.Path(__file__).resolve().parents[2] / "templates/image/tools.txt"
-        uv = tools.read_text().split()[0]  # which is not fetched where an earlier resolution has left it
+        uv = tools.read_text().split()[0]  # The build fetches uv from the index, too, unless an earlier resolution has left it on the engine.
         subprocess.run(["python3", "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, "six==1.16.0", uv], check=True)
 
         class Index(http.server.BaseHTTPRequestHandler):
@@ -140,9 +148,9 @@ class BuildSecrets(PipeTest):
                 pass
 
         gateway = docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}") or "172.17.0.1"
-        if engine_is_podman():  # its bridge has an address while a container is on it
+        if engine_is_podman():  # Podman's bridge has an address only while a container is on it.
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way_out:
-                way_out.connect(("192.0.2.1", 9))
+                way_out.connect(("192.0.2.1", 9))  # Any address (RFC 5737): UDP sends nothing, but chooses this machine's address.
                 gateway = way_out.getsockname()[0]
         self.server = http.server.ThreadingHTTPServer((gateway, 0), Index)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -153,6 +161,7 @@ class BuildSecrets(PipeTest):
         self.authority = f"# canary-ca-{self.mark}\n" + pathlib.Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt")).read_text()
 
     def check(self, installer: str):
+        """Builds an image with this installer, and searches its history, its layers and the state for the password and the CA bundle."""
         ca = self.write("ca.pem", self.authority)
         self.pipeline({"use": {"command": ["python3", "-c", "import six; print(six.__version__)"]}},
                       {"requirements": ["six==1.16.0"], "environment": {"E2E": self.mark}, "python_package_installer": installer})
@@ -177,10 +186,10 @@ class BuildSecrets(PipeTest):
         for path in self.state.rglob("*"):
             self.assertFalse(holds(path, self.password.encode()), path)
 
-    def test_with_pip(self):
+    def test_pip_leaves_no_secret_in_the_image(self):
         self.check("pip")
 
-    def test_with_uv(self):
+    def test_uv_leaves_no_secret_in_the_image(self):
         self.check("uv")
 
 

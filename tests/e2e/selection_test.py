@@ -1,4 +1,4 @@
-"""Which steps run, what they are given, and how runs and graphs are asked for: --force, --from, --params, graph, digits@latest."""
+"""Which steps run (--force, --from, --until), parameters from files, `pipe graph`, and names of runs such as digits@latest."""
 
 import json
 import unittest
@@ -10,6 +10,7 @@ class Selection(PipeTest):
     orchestrator = "local"
 
     def chain(self, **top):
+        """Writes a pipeline in which `train` takes the output of `load`, and `report` that of `train`; `other` stands alone. All outputs are always equal."""
         count = "echo ran >> %s; echo same > ${outputs.x}"
         self.pipeline({
             "load": {"command": count % (self.folder / "load.log"), "outputs": ["x"]},
@@ -18,7 +19,7 @@ class Selection(PipeTest):
             "other": {"command": count % (self.folder / "other.log"), "outputs": ["x"]},
         }, **top)
 
-    def test_force_runs_one_step_and_from_all_behind_it(self):
+    def test_force_runs_one_step_and_from_also_all_steps_behind_it(self):
         self.chain()
         self.run_pipe()
         forced = self.run_pipe("--force", "train").steps()
@@ -32,14 +33,14 @@ class Selection(PipeTest):
         self.assertEqual((plan["train"]["action"], plan["train"]["changes"], plan["other"]["action"]), ("run", ["--force"], "reuse"))
         self.assertEqual(plan["report"]["action"], "depends")
 
-    def test_until_runs_what_a_step_needs_and_goes_with_from(self):
+    def test_until_runs_what_a_step_needs_and_can_be_combined_with_from(self):
         self.chain()
         self.assertEqual(self.run_pipe("--until", "train").steps(), {"load": "succeeded", "train": "succeeded"})
         self.assertEqual(self.run_pipe("--until", "report", "--from", "train").steps(), {"load": "cached", "train": "succeeded", "report": "succeeded"})
         self.assertEqual(self.run_pipe("--until", "train", "--from", "load").steps(), {"load": "succeeded", "train": "succeeded"})
         self.assertEqual({name: step["action"] for name, step in self.plan("--until", "train", "--force", "train").items()}, {"load": "reuse", "train": "run"})
 
-    def test_selection_with_instances_and_gathers(self):
+    def test_instances_and_steps_that_gather_can_be_selected(self):
         write = "echo ${params.c} > ${outputs.x}"
         self.pipeline({
             "data": {"command": "echo 1 > ${outputs.x}", "outputs": ["x"]},
@@ -87,7 +88,7 @@ class Selection(PipeTest):
         self.assertEqual(self.pipe("resume").code, 0)
         self.assertEqual((self.folder / "train.log").read_text(), "ran\nran\n")
 
-    def test_parameters_from_a_file(self):
+    def test_a_file_of_parameters_is_read_and_checked(self):
         self.pipeline({"a": {"command": "echo ${params.lr} ${params.seed} ${params.epochs} > ${outputs.x}", "outputs": ["x"], "parameters": {"epochs": 1}}},
                       parameters={"lr": 0.5, "seed": 1})
         self.write("few.yaml", "lr: 0.25\na: {epochs: 9}\n")
@@ -116,7 +117,7 @@ class Selection(PipeTest):
                          "another item leaves the other instances alone")
         self.assertNotIn("unused-parameter", self.pipe("validate", "pipeline.yaml", "--output", "json").out)
 
-    def test_graph(self):
+    def test_graph_has_steps_instances_and_labelled_edges(self):
         self.pipeline({
             "load": {"command": "true", "outputs": ["data"]},
             "train": {"command": "true", "matrix": {"c": [1, 2, 3]}, "inputs": {"data": "load.data"}, "outputs": ["metrics"]},
@@ -138,7 +139,7 @@ class Selection(PipeTest):
         edges = json.loads(self.pipe("graph", "--output", "json").out)["edges"]
         self.assertEqual(edges[1], {"from": "train", "to": "deploy", "label": "when", "data": False})
 
-    def test_latest_of_one_pipeline(self):
+    def test_latest_can_be_asked_of_one_pipeline_and_of_successes(self):
         self.pipeline({"a": {"command": "true"}})
         self.run_pipe()
         first = json.loads(self.pipe("show", "--output", "json").out)["id"]

@@ -1,4 +1,4 @@
-"""`pipe serve`: the address it prints, who is answered, and the pages in a real browser where there is one."""
+"""`pipe serve`: the address that it prints, which requests it answers, and, if there is a browser, its pages."""
 
 import contextlib
 import http.client
@@ -30,6 +30,7 @@ class ServeTest(PipeTest):
         return self.address
 
     def ask(self, path: str, method: str = "GET", token: bool = True, body: bytes | None = None, **headers) -> tuple[int, dict, bytes]:
+        """Sends a request, and returns status, headers and content of the response. `headers` have `_` in the place of `-`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         if token:
             headers["Authorization"] = "Bearer " + self.token
@@ -45,17 +46,19 @@ class ServeTest(PipeTest):
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
 
     def json(self, path: str) -> dict:
+        """Returns the JSON at a path."""
         status, _, body = self.ask(path)
         self.assertEqual(status, 200, body)
         return json.loads(body)
 
     def small_run(self, **steps):
+        """Runs a pipeline with a step `load` and these steps, and returns the run's identifier."""
         self.pipeline({"load": {"command": "echo loaded; echo 1 > ${outputs.data}", "outputs": ["data"]}, **steps})
         return self.run_pipe(code=None).events("run_started")[0]["run"]
 
 
 class Requests(ServeTest):
-    def test_only_the_token_opens_it(self):
+    def test_no_data_is_served_without_the_token(self):
         run = self.small_run()
         self.serve()
         for path in ("/api/runs", "/api/run?run=" + run, "/api/events", "/%61pi/runs", "//api/runs", "/run/" + run, "/", "/page.js"):
@@ -68,7 +71,8 @@ class Requests(ServeTest):
         self.assertEqual(self.ask("/api/runs?token=" + self.token, token=False)[0], 200)
         self.assertEqual([one["id"] for one in self.json("/api/runs")["runs"]], [run])
 
-    def test_the_token_is_in_no_cookie_which_servers_of_other_users_would_get(self):
+    def test_the_token_is_in_no_cookie(self):
+        """A browser sends a host's cookies to all its ports, and so to servers of other users of the machine."""
         self.small_run()
         self.serve()
         for path in ("/?token=" + self.token, "/api/runs?token=" + self.token):
@@ -86,7 +90,7 @@ class Requests(ServeTest):
         self.assertEqual(self.ask("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0], 200)
         self.assertNotIn("access-control-allow-origin", self.ask("/api/runs", Origin="http://evil.example")[1])
 
-    def test_idle_connections_of_others_keep_nobody_out(self):
+    def test_requests_are_answered_despite_many_idle_connections(self):
         self.small_run()
         self.serve()
         with contextlib.ExitStack() as idle:
@@ -96,7 +100,7 @@ class Requests(ServeTest):
                     one.sendall(b"GET / HT")
             self.assertEqual(self.ask("/api/runs")[0], 200)
 
-    def test_it_only_shows(self):
+    def test_methods_other_than_get_and_head_are_refused_and_headers_are_strict(self):
         self.small_run()
         self.serve()
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
@@ -111,7 +115,7 @@ class Requests(ServeTest):
         self.assertTrue(policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'"), policy)
         self.assertNotIn("unsafe", policy)
 
-    def test_paths_lead_nowhere_else(self):
+    def test_no_path_leads_to_other_files(self):
         run = self.small_run()
         self.write("state/secret.txt", "secret")
         self.serve()
@@ -127,7 +131,7 @@ class Requests(ServeTest):
             connection.getresponse()
         self.assertEqual(self.ask("/")[0], 200, "it goes on")
 
-    def test_artifacts_cannot_run(self):
+    def test_artifacts_are_downloads_and_only_pictures_are_shown(self):
         page, picture = "<script>alert(1)</script>", "\\211PNG\\r\\n\\032\\n"
         self.small_run(made={"command": f"printf '{page}' > ${{outputs.page}}; printf '{picture}' > ${{outputs.plot}}; printf '{page}' > ${{outputs.false}}",
                              "outputs": {"page": {"file": "page.html"}, "plot": {"file": "plot.png"}, "false": {"file": "false.png"}}})
@@ -141,7 +145,7 @@ class Requests(ServeTest):
         self.assertEqual(self.ask("/api/picture?digest=" + outputs["plot"][3])[1]["content-type"], "image/png")
         self.assertEqual(self.ask("/api/picture?digest=" + outputs["false"][3])[0], 404)
 
-    def test_parts_of_a_log(self):
+    def test_parts_of_a_log_are_read_by_offset_without_cutting_characters(self):
         lines = [f"line {i} \u00e9" for i in range(20000)]
         self.write("lines.py", "for i in range(20000): print(f'line {i} \\u00e9')\nprint('\\u20ac' * 200000, end='')\n")
         self.small_run(lines={"command": ["python3", "lines.py"], "code": ["lines.py"], "settings": {"docker": {"environment": {"PYTHONIOENCODING": "utf-8"}}}})
@@ -163,7 +167,7 @@ class Requests(ServeTest):
         before = self.json(f"{ask}&before=100000")
         self.assertEqual((before["text"][:5], before["to"]), ("line ", 100000))
 
-    def test_a_log_of_a_gibibyte_is_not_read(self):
+    def test_a_log_of_a_gibibyte_is_not_read_whole(self):
         run = self.small_run()
         log = self.state / "logs" / run / "load.1.log"
         with log.open("ab") as file:
@@ -179,10 +183,10 @@ class Requests(ServeTest):
         self.assertLess(peak, 100_000)
 
     def bytes_read(self) -> int:
-        """By the server's calls so far."""
+        """Returns how many bytes the server has read so far."""
         return int(re.search(r"^rchar: (\d+)", pathlib.Path(f"/proc/{self.server.pid}/io").read_text(), re.MULTILINE)[1])
 
-    def test_it_ends_by_a_signal_while_a_browser_listens(self):
+    def test_the_server_ends_by_a_signal_while_a_browser_listens(self):
         self.small_run()
         self.serve()
         listening = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -194,7 +198,7 @@ class Requests(ServeTest):
         done = self.finish(self.server)
         self.assertEqual((done.code, done.out, done.err), (0, "", ""))
 
-    def test_a_port_in_use_is_said(self):
+    def test_a_port_in_use_is_an_error_with_advice(self):
         self.small_run()
         self.serve()
         done = self.pipe("serve", "--port", self.port)
@@ -204,7 +208,7 @@ class Requests(ServeTest):
         self.assertEqual(self.pipe("serve", "--host", "example.org").code, 3)
         self.assertEqual(self.pipe("serve", "--state", "nowhere").code, 2)
 
-    def test_what_others_reach_is_warned_of(self):
+    def test_an_address_that_other_machines_reach_is_warned_of(self):
         self.small_run()
         server = self.start("serve", "--port", "0", "--host", "0.0.0.0")
         self.assertIn("http://0.0.0.0:", server.stdout.readline())
@@ -222,11 +226,12 @@ class Pages(ServeTest):
         self.addCleanup(self.browser.close)
 
     def assert_nothing_refused(self):
+        """Fails if the page has sent a request to another server, or the browser has an error or a refusal of the page's policy."""
         own = f"http://127.0.0.1:{self.port}/"
         self.assertEqual([url for url in self.browser.requests if not url.startswith((own, "about:"))], [])
         self.assertEqual(self.browser.complaints, [], "nothing is refused by the policy, and no error")
 
-    def test_the_list_and_a_run(self):
+    def test_the_list_leads_to_a_run_and_its_log(self):
         run = self.small_run(train={"command": "cat ${inputs.data}; exit 3", "inputs": {"data": "load.data"}})
         self.browser.open(self.serve(), "document.querySelector('table.runs tbody tr')")
         self.assertNotIn("token", self.browser.js("location.href"))
@@ -247,7 +252,7 @@ class Pages(ServeTest):
         self.browser.wait("document.querySelector('table.runs tbody tr')")
         self.assert_nothing_refused()
 
-    def test_a_run_as_it_goes(self):
+    def test_the_page_of_a_run_changes_while_it_runs(self):
         gate = self.folder / "gate"
         self.write("train.py", "import sys, time, json, pathlib\nfor i in range(3): print('@pipe', json.dumps({'metric': 'loss', 'value': 1 / (i + 1), 'step': i}))\n"
                    f"print('began', flush=True)\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.05)\nprint('went on')\n")
@@ -271,7 +276,7 @@ class Pages(ServeTest):
         self.assertIn(run, self.browser.text())
         self.assert_nothing_refused()
 
-    def test_the_ranks_of_a_run_as_it_goes(self):
+    def test_the_page_has_the_lines_of_each_rank_while_it_runs(self):
         """While a step with nodes runs, the lines of one rank can be chosen; those of the rank that failed first say what failed."""
         gate = self.folder / "gate"
         command = f"echo begins; until test -e {gate}; do sleep 0.05; done; test $RANK != 1 || {{ echo breaks; exit 3; }}; sleep 60"
@@ -292,7 +297,7 @@ class Pages(ServeTest):
         self.assertLessEqual(self.browser.js("document.querySelector('.details pre').getBoundingClientRect().right"), 390, "only the table scrolls")
         self.assert_nothing_refused()
 
-    def test_a_driver_that_dies_is_seen(self):
+    def test_the_page_shows_that_a_driver_has_died(self):
         self.pipeline({"long": {"command": "sleep 600"}})
         driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
         run = json.loads(driver.stdout.readline())["run"]
@@ -302,7 +307,7 @@ class Pages(ServeTest):
         self.browser.wait("document.querySelector('h1 .s-died')")
         self.assert_nothing_refused()
 
-    def test_nothing_of_a_step_is_markup(self):
+    def test_what_a_step_prints_is_never_markup(self):
         self.write("hostile.py", HOSTILE)
         self.pipeline({"broken": {"command": "python3 hostile.py; exit 3", "code": ["hostile.py"]}}, parameters={"evil": "</script><script>document.title = 'taken'</script>"}, tags=["<b>tag</b>"])
         self.run_pipe(code=1)
@@ -319,7 +324,7 @@ class Pages(ServeTest):
         self.assert_nothing_refused()
 
     def sweep(self) -> list[str]:
-        """Four runs with a parameter, a metric and a shared input, the oldest first."""
+        """Makes four runs with a parameter, a metric and a shared input, and returns their identifiers, the oldest first. The last one fails."""
         runs = []
         for c in (3, 1, 2, 10):
             self.pipeline({"load": {"command": "echo 1 > ${outputs.data}", "outputs": ["data"]},
@@ -329,6 +334,7 @@ class Pages(ServeTest):
         return runs
 
     def wait_for_runs(self, *runs: str):
+        """Waits until the list shows exactly these runs, in this order."""
         self.browser.wait(f"[...document.querySelectorAll('table.runs tbody a')].map((one) => one.textContent).join() === '{','.join(runs)}'")
 
     def test_runs_are_chosen_sorted_and_compared(self):
@@ -364,7 +370,7 @@ class Pages(ServeTest):
         self.assertEqual(self.browser.js(cells % 2), ["parameter", "c", "2", "3"])
         self.assert_nothing_refused()
 
-    def test_a_wrong_condition_is_said(self):
+    def test_a_wrong_condition_is_an_error_on_the_page(self):
         self.sweep()
         self.serve()
         self.browser.open(self.address.replace("/?", "/?where=params.c+%3E%3E+1&"), "document.querySelector('[role=alert]')")
@@ -374,7 +380,7 @@ class Pages(ServeTest):
         self.assertEqual(self.ask("/api/runs?" + "column=params.c&" * 25)[0], 404)
         self.assertEqual(self.ask("/api/compare?run=latest")[0], 404)
 
-    def test_where_an_artifact_comes_from(self):
+    def test_the_page_of_an_artifact_says_how_it_was_made(self):
         runs = self.sweep()
         self.serve()
         self.browser.open(self.address.replace("/?", f"/run/{runs[0]}?step=load&"), "document.querySelector('.details a[href^=\"/artifact/\"]')")
@@ -386,7 +392,7 @@ class Pages(ServeTest):
         self.browser.wait("document.querySelectorAll('.made').length === 2")
         self.assert_nothing_refused()
 
-    def test_the_machine(self):
+    def test_the_page_of_the_machine_has_its_load(self):
         self.small_run()
         self.serve()
         self.browser.open(self.address.replace("/?", "/machine?"), "document.querySelectorAll('meter').length === 3")
@@ -394,7 +400,7 @@ class Pages(ServeTest):
         self.assertIn("This machine has no GPU", self.browser.text()) if not os.path.exists("/dev/nvidiactl") else None
         self.assert_nothing_refused()
 
-    def test_ten_thousand_runs_and_steps(self):
+    def test_pages_of_ten_thousand_runs_and_steps_are_drawn_in_parts(self):
         run = self.small_run()
         history = History(self.state, run)
         history.add_runs(10_000)
@@ -411,7 +417,7 @@ class Pages(ServeTest):
         print(f"first paint, rows: {lists[0]:.0f}, {lists[1]:.0f} ms of 10,000 runs; {self.browser.paint_time():.0f}, {self.browser.js('performance.now()'):.0f} ms of 10,000 steps", flush=True)
         self.assert_nothing_refused()
 
-    def test_the_page_of_a_log_of_a_gibibyte(self):
+    def test_the_page_shows_any_part_of_a_log_of_a_gibibyte(self):
         run = self.small_run()
         with (self.state / "logs" / run / "load.1.log").open("ab") as file:
             lines = b"".join(b"\x1b[3%dmepoch\x1b[0m %d: loss = 0.25 \xe2\x82\xac\n" % (i % 8, i) for i in range(10_000))
@@ -445,7 +451,7 @@ class Pages(ServeTest):
         self.assertIn("train.c-6.model", self.browser.text())
         self.assert_nothing_refused()
 
-    def test_it_is_accessible(self):
+    def test_all_pages_are_accessible(self):
         script = axe()
         if not script:
             self.skipTest("axe-core cannot be had from npm")
@@ -459,7 +465,7 @@ class Pages(ServeTest):
                 self.browser.open(self.address.replace("/?", path), "document.querySelector('td, .made, meter')")
                 if path.startswith("/run/"):
                     self.browser.wait("document.querySelectorAll('pre').length > 1")
-                # It is put there by DevTools, past the page's policy.
+                # DevTools executes the script, which the page's policy would refuse.
                 self.assertEqual(violations(self.browser, script), [], path)
         self.assert_nothing_refused()
 

@@ -1,4 +1,4 @@
-"""Services of a step: they are ready before it starts, are reached by their names, and nothing is left of them however the step ends."""
+"""Services of a step: they are ready before the step starts, the step reaches them by their names, and nothing is left of them however the step ends."""
 
 import os
 import signal
@@ -7,19 +7,22 @@ import unittest
 from support import PARENT, PipeTest, docker, wait_until
 
 WEB = ["python3", "-u", "-m", "http.server", "8000"]
-ASK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+ASK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"  # prints what a URL has
 
 
 def web(**more) -> dict:
+    """Returns a service that is an HTTP server. `more` replaces keys of the service."""
     return {"image": PARENT, "command": WEB, "ready": {"port": 8000, "http": "/"}, **more}
 
 
 def script(text: str, **more) -> dict:
+    """Returns a service that executes this Python code, and should be ready as web() is."""
     return web(command=["python3", "-u", "-c", text], **more)
 
 
 class Services(PipeTest):
     def networks(self) -> list[str]:
+        """Returns the ids of the networks that carry the test's mark."""
         return docker("network", "ls", "-q", "--filter", f"label=e2e={self.mark}").split()
 
     def remove_everything(self):
@@ -118,7 +121,7 @@ http.server.HTTPServer(('', 8000), Handler).serve_forever()
         self.run_pipe()
         self.assert_nothing_left()
 
-    def test_ctrl_c_while_a_service_starts(self):
+    def test_ctrl_c_while_a_service_starts_leaves_nothing(self):
         self.pipeline({"ask": {"command": "true", "services": {"web": script("print('starts'); import time; time.sleep(600)")}}})
         process = self.start("run", "pipeline.yaml", "--orchestrator", "docker")
         wait_until(lambda: "[web] starts" in self.log("ask"), "a first line of the service")
@@ -126,7 +129,7 @@ http.server.HTTPServer(('', 8000), Handler).serve_forever()
         self.assertEqual(self.finish(process).code, 130)
         self.assert_nothing_left()
 
-    def test_a_step_keeps_its_own_network(self):
+    def test_a_step_has_its_own_network_beside_that_of_its_services(self):
         own = f"pipe-e2e-{self.mark}"
         docker("network", "create", "--label", f"e2e={self.mark}", own)
         self.pipeline({"ask": {"command": ["python3", "-c", ASK + "; import socket; print(len(socket.if_nameindex()))", "http://web:8000/"], "services": {"web": web()},
@@ -135,7 +138,7 @@ http.server.HTTPServer(('', 8000), Handler).serve_forever()
         self.assertRegex(self.log("ask"), r"(?m)^3$", "lo, the step's network, and that of its services")
         self.assertEqual(len(self.networks()), 1)
 
-    def test_processes_have_no_services(self):
+    def test_services_of_a_step_that_is_a_process_are_an_error(self):
         self.pipeline({"ask": {"command": "true", "services": {"web": web()}}})
         refused = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
         self.assertEqual(refused.code, 2, refused)

@@ -88,7 +88,7 @@ class SeveralEngines(PipeTest):
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})
 
     def test_an_engine_over_tls_uses_the_certificates_of_the_profile(self):
-        """The profile goes before DOCKER_CERT_PATH, which has a wrong path here."""
+        """The profile has precedence over DOCKER_CERT_PATH, which has a wrong path here."""
         self.write("train.py", "print('trains')")
         for certificates, code in ((VARIABLES["CERTIFICATES"], 0), (str(self.folder / "none"), 3)):
             self.profile([FIRST, {"host": VARIABLES["TCP"], "certificates": certificates, "address": "127.0.0.1"}])

@@ -1,4 +1,4 @@
-"""Results and artifacts by name that machines share through a folder, such as one of NFS. A machine is a state folder."""
+"""Results and published artifacts that machines share through a folder, such as one of NFS. A machine is simulated by a state folder."""
 
 import json
 import os
@@ -32,6 +32,7 @@ class Locally(PipeTest):
         self.on("one")
 
     def on(self, machine: str):
+        """Continues as another machine."""
         self.state = self.folder / machine
 
     def profile(self, address: str, **more):
@@ -41,13 +42,15 @@ class Locally(PipeTest):
         return super().environment({"PIPE_PROFILE": "team", **env})
 
     def kinds(self) -> dict[str, int]:
+        """Returns how many files the shared folder has in each of its folders, such as `results`, without hidden ones."""
         names = [path.relative_to(self.shared).parts[0] for path in self.shared.rglob("*") if path.is_file()]
         return {name: names.count(name) for name in names if not name.startswith(".")}
 
     def notices(self, result) -> list[str]:
+        """Returns the texts of the run's notices about the shared folder."""
         return [event["text"] for event in result.events("notice") if self.url in event["text"]]
 
-    def test_what_one_machine_has_made_no_other_runs(self):
+    def test_other_machines_reuse_what_one_machine_has_made(self):
         result = self.run_pipe()
         self.assertEqual(result.steps(), {"load": "succeeded", "end": "succeeded"}, result)
         run = result.events("run_started")[0]["run"]
@@ -66,7 +69,7 @@ class Locally(PipeTest):
         self.on("one")
         self.assertEqual(self.run_pipe().steps(), {"load": "cached", "end": "cached"})
 
-    def test_a_path_is_an_address_and_begins_at_the_profile(self):
+    def test_a_path_is_an_address_and_is_relative_to_the_file_of_profiles(self):
         self.profile("./mnt/team pipe")
         self.run_pipe()
         self.profile(str(self.shared))
@@ -75,7 +78,7 @@ class Locally(PipeTest):
         profiles = json.loads(self.pipe("profiles", "--output", "json").out)
         self.assertIn(self.url, json.dumps(profiles))
 
-    def test_what_is_damaged_there_runs_again_and_is_replaced(self):
+    def test_a_step_whose_shared_output_is_damaged_runs_again_and_replaces_it(self):
         self.run_pipe()
         damaged = [path for path in self.shared.rglob("artifacts/*/*") if path.read_bytes() == b"first\n1\nran\n" or path.suffix == ".tar"]
         self.assertEqual(len(damaged), 2)
@@ -88,7 +91,7 @@ class Locally(PipeTest):
         self.on("three")
         self.assertEqual(self.run_pipe().steps(), {"load": "cached", "end": "cached"})
 
-    def test_what_was_temporary_here_comes_from_there_and_does_not_run_again(self):
+    def test_a_removed_temporary_output_is_downloaded_from_the_folder_and_not_made_again(self):
         steps = {"align": {"command": "mkdir ${outputs.bam}; seq 1000 > ${outputs.bam}/x; echo few > ${outputs.stats}", "outputs": {"bam": {"file": "bam", "temp": True}, "stats": "stats"}},
                  "sort": {"command": "sort -rn ${inputs.bam}/x > ${outputs.sorted}", "inputs": {"bam": "align.bam"}, "outputs": ["sorted"]}}
         self.pipeline(steps)
@@ -110,7 +113,7 @@ class Locally(PipeTest):
         alone = self.run_pipe()
         self.assertEqual([event["step"] for event in alone.events("step_started")], ["align", "sort"], "the folder was emptied")
 
-    def test_names_are_those_of_all_machines(self):
+    def test_all_machines_share_published_names(self):
         self.pipeline(PREDICT)
         self.assertIn(f"nothing is published as 'production' in {self.url}", self.run_pipe(code=3).text)
         self.pipeline(TRAIN)
@@ -135,14 +138,14 @@ class Locally(PipeTest):
         versions = json.loads(self.pipe("artifacts", "--name", "candidate", "--output", "json").out)["versions"]
         self.assertEqual(sorted(version["version"] for version in versions), [1, 2, 3, 4])
 
-    def test_a_folder_that_is_not_mounted_is_said_before_the_run_begins(self):
+    def test_a_folder_that_is_not_mounted_is_an_error_before_the_run_begins(self):
         self.profile(f"{self.url}-gone")
         result = self.run_pipe(code=3)
         self.assertEqual(result.events("run_started"), [])
         self.assertIn(f"there is no folder {self.shared}-gone, which is the remote store", result.text)
         self.assertFalse(self.shared.with_name(self.shared.name + "-gone").exists())
 
-    def test_what_goes_away_in_the_middle_costs_no_step(self):
+    def test_a_folder_that_disappears_during_the_run_fails_no_step(self):
         self.pipeline({"load": {"command": f"mv '{self.shared}' '{self.shared}-gone'; echo 1 > ${{outputs.o}}", "outputs": ["o"]},
                        "end": {"command": "cat ${inputs.o} > ${outputs.o}", "inputs": {"o": "load.o"}, "outputs": ["o"]}})
         if self.orchestrator != "local":
@@ -151,7 +154,7 @@ class Locally(PipeTest):
         self.assertEqual(result.steps(), {"load": "succeeded", "end": "succeeded"}, result)
         self.assertIn(f"{self.url} lacks the results of '", " ".join(self.notices(result)))
 
-    def test_users_of_a_group_share_what_is_in_it(self):
+    def test_users_of_a_group_can_write_all_files_of_a_setgid_folder(self):
         os.chmod(self.shared, 0o2770)
         umask = os.umask(0o077)
         self.addCleanup(os.umask, umask)
@@ -160,7 +163,7 @@ class Locally(PipeTest):
             if ".new" not in path.parts:
                 self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o2770 if path.is_dir() else 0o660, path)
 
-    def test_pods_that_share_no_files_are_refused_before_anything_is_done(self):
+    def test_a_detached_run_in_a_cluster_refuses_a_folder_that_its_driver_cannot_see(self):
         self.write("kubeconfig", json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
             "users": [{"name": "u", "user": {"token": "x"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))

@@ -1,4 +1,4 @@
-"""Machines with one bucket whose locks differ share no result; those with the same lock do. A machine is a state folder, and a folder with a lock."""
+"""Two machines with one bucket share a result if their locks are equal, and do not if they differ. A machine is simulated by a state folder and a lock."""
 
 import json
 import unittest
@@ -8,9 +8,10 @@ from support_s3 import S3Bucket, needs_s3
 
 
 class Machines(LockTest):
-    """`top` is locked to one of two versions."""
+    """Tests of a pipeline that requires `top`, which two_locks() locks to two versions."""
 
     def on(self, machine: str, lock: str = ""):
+        """Continues as another machine, with this content of pipeline.lock; without the file if `lock` is empty."""
         self.state = self.folder / machine
         (self.folder / "pipeline.lock").unlink(missing_ok=True)
         if lock:
@@ -23,11 +24,13 @@ class Machines(LockTest):
         self.write("pipeline.yaml", json.dumps(document))
 
     def lock_now(self) -> str:
+        """Returns the content of a new lock with the newest versions."""
         locked = self.pipe("lock", "pipeline.yaml", "--orchestrator", self.orchestrator, "--upgrade")
         self.assertEqual(locked.code, 0, locked)
         return self.lock()
 
     def two_locks(self) -> tuple[str, str]:
+        """Returns the contents of two locks, the second with newer versions."""
         self.on("here")
         self.declare("top")
         first = self.lock_now()
@@ -59,7 +62,7 @@ class OnLocal(OnDocker):
 
 
 class OnKubernetes(Machines):
-    """Without a cluster there are plans, and a plan has the step's key."""
+    """Only plans, which need no cluster; a plan has the step's key."""
 
     def environment(self, env: dict) -> dict:
         cluster = {"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],

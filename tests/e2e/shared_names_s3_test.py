@@ -1,4 +1,4 @@
-"""Artifacts by name that machines share through a bucket (scripts/testbed/s3: rclone). A machine is a state folder."""
+"""Published artifacts that machines share through a bucket (scripts/testbed/s3: rclone). A machine is simulated by a state folder."""
 
 import json
 import shutil
@@ -23,27 +23,32 @@ class Names(S3Bucket, PipeTest):
         self.on("here")
 
     def on(self, machine: str):
+        """Continues as another machine."""
         self.state = self.folder / machine
 
     def train(self, text: str):
+        """Publishes a new version of `production` with this content, and returns the run's Result."""
         self.write("data.txt", text)
         self.pipeline(TRAIN)
         return self.run_pipe()
 
     def predict(self) -> str:
+        """Runs the pipeline that uses `production`, and returns its output."""
         self.pipeline(PREDICT)
         self.run_pipe()
         return self.artifact("predict.table")
 
     def names(self, *words, name: str = "production", code: int = 0):
+        """Executes `pipe artifacts --name`, and returns its JSON; None if it prints nothing. `code` is the expected exit code."""
         result = self.pipe("artifacts", "--name", name, "--output", "json", *words)
         self.assertEqual(result.code, code, result)
         return json.loads(result.out) if result.out else None
 
     def versions(self, name: str = "production") -> list[tuple[int, bool]]:
+        """Returns the versions of a name; true marks the current one."""
         return [(version["version"], version["current"]) for version in self.names(name=name)["versions"]]
 
-    def test_what_one_machine_publishes_others_take(self):
+    def test_other_machines_use_what_one_machine_publishes(self):
         self.pipeline(PREDICT)
         self.assertIn(f"nothing is published as 'production' in s3://{self.bucket}/team/pipe", self.run_pipe(code=3).text)
         self.train("one\n")
@@ -83,7 +88,7 @@ class Names(S3Bucket, PipeTest):
         self.run_pipe()
         self.assertEqual(self.artifact("predict.table"), "one\nx\n")
 
-    def test_a_command_publishes_there(self):
+    def test_the_option_publish_writes_to_the_bucket(self):
         self.train("one\n")
         self.pipe("artifacts", "latest", "train.model", "--publish", "best")
         self.on("there")
@@ -117,7 +122,7 @@ class Names(S3Bucket, PipeTest):
         self.assertEqual([name for name in self.objects() if ".claims/" in name], [])
 
     def test_a_record_that_another_has_written_meanwhile_is_read_again(self):
-        """Holds for servers with conditional writes."""
+        """A server with conditional writes refuses the first write, because another machine has changed the record."""
         refused = []
 
         def trouble(method, path):
@@ -136,7 +141,7 @@ class Names(S3Bucket, PipeTest):
         self.assertEqual(len(refused), 1)
         self.assertEqual(self.versions(), [(2, True), (1, False)])
 
-    def test_a_bucket_that_takes_no_name_costs_no_step_and_the_next_run_publishes(self):
+    def test_a_bucket_that_refuses_a_name_fails_no_step_and_the_next_run_publishes(self):
         between = Between(lambda method, path: 403 if method == "PUT" and "/published/" in path else None)
         self.addCleanup(between.end)
         self.profile(endpoint=between.url)
@@ -149,7 +154,7 @@ class Names(S3Bucket, PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"train": "cached"})
         self.assertEqual(self.versions(), [(1, True)])
 
-    def test_a_damaged_record_is_no_version(self):
+    def test_a_damaged_record_is_an_error(self):
         self.train("one\n")
         for text in ("{}", "no JSON", json.dumps({"format": 1, "change": "x", "name": {"versions": [], "promoted": [3]}})):
             (self.data / "team/pipe/published/production.json").write_text(text)

@@ -36,9 +36,11 @@ class OnDocker(S3Bucket, PipeTest):
         return {name: names.count(name) for name in names}
 
     def store_notices(self, result) -> list[str]:
+        """Returns the texts of the run's notices about the bucket."""
         return [event["text"] for event in result.events("notice") if "s3://" in event["text"]]
 
     def assert_reused(self, result):
+        """Fails unless the run has reused all steps, without a notice about the bucket."""
         self.assertEqual(set(result.steps().values()), {"cached"}, result)
         self.assertEqual(result.events("step_started"), [])
         self.assertEqual(self.store_notices(result), [])
@@ -159,20 +161,20 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertIn("AccessDenied: so it is", notices[1])
 
     def test_ctrl_c_ends_a_run_that_waits_for_the_store(self):
-        waits, goes_on = threading.Event(), threading.Event()
+        is_waiting, may_continue = threading.Event(), threading.Event()
 
         def trouble(method, path):
             if method == "PUT" and "/artifacts/" in path:
-                waits.set()
-                goes_on.wait(300)
+                is_waiting.set()
+                may_continue.wait(300)
 
         between = Between(trouble)
         self.addCleanup(between.end)
-        self.addCleanup(goes_on.set)
+        self.addCleanup(may_continue.set)
         self.profile(endpoint=between.url)
         self.pipeline({"load": STEPS["load"]})
         process = self.start("run", "pipeline.yaml", "--output", "json")
-        self.assertTrue(waits.wait(180))
+        self.assertTrue(is_waiting.wait(180))
         process.send_signal(signal.SIGINT)
         result = self.finish(process, timeout=150)
         self.assertEqual(result.steps(), {"load": "succeeded"}, result)

@@ -1,4 +1,4 @@
-"""One state folder and several machines, containers and commands: nobody's run is touched, and what a dead driver has left is found."""
+"""One state folder that several machines, containers and commands use: a live run is not disturbed, and what a dead driver (`pipe run`) has left is found."""
 
 import fcntl
 import json
@@ -18,9 +18,11 @@ from support_machines import OTHER_BOOT, WAITS, MachinesTest, network_folder
 
 class SharedState(MachinesTest):
     def waiting_pipeline(self):
+        """Writes a pipeline whose step waits until the test makes the file `go`."""
         self.pipeline({"slow": WAITS})
 
     def status(self, run: str) -> str:
+        """Returns the status of a run."""
         return json.loads(self.pipe("show", run, "--output", "json").out)["status"]
 
     def test_another_machine_leaves_a_live_run_alone(self):
@@ -48,7 +50,7 @@ class SharedState(MachinesTest):
         self.assertEqual(self.status(run), "succeeded")
         self.assert_nothing_left()
 
-    def test_a_driver_that_died_on_another_machine_is_dead(self):
+    def test_a_driver_that_died_on_another_machine_is_known_to_be_dead(self):
         self.waiting_pipeline()
         process, run = self.begin(self.elsewhere())
         self.assertEqual(self.status(run), "running")
@@ -64,12 +66,12 @@ class SharedState(MachinesTest):
         self.assertEqual(resumed.code, 0, resumed)
         self.assertEqual(self.status(run), "succeeded")
 
-    def test_a_run_of_which_nothing_is_known_waits_for_the_user(self):
+    def test_a_run_whose_driver_may_be_alive_is_left_alone_until_the_user_forces_its_end(self):
         self.waiting_pipeline()
         process, run = self.begin()
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        # As a version without locks has recorded it, on a machine that nobody here knows.
+        # Records the driver as a version without locks would, on a machine with another boot identifier.
         with sqlite3.connect(self.state / "pipe.db") as database:
             database.execute("UPDATE runs SET driver_started = ?", (f"{OTHER_BOOT}:pid:[4026531836]:77",))
         database.close()
@@ -93,11 +95,12 @@ class SharedState(MachinesTest):
         self.go.touch()
         self.assertEqual(self.pipe("resume", run).code, 0)
 
-    def test_a_network_file_system_has_no_write_ahead_log_and_its_drivers_a_heartbeat(self):
+    def test_on_a_network_file_system_there_is_no_write_ahead_log_and_drivers_have_a_heartbeat(self):
         library = network_folder(self)
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
         self.assertEqual(self.pipe("run", "quick.yaml", "-o", "local").code, 0)
-        self.assertEqual((self.state / "pipe.db").read_bytes()[18], 2, "a write-ahead log on a local one")
+        # Byte 18 of the header of SQLite's file format: 2 with a write-ahead log, 1 without.
+        self.assertEqual((self.state / "pipe.db").read_bytes()[18], 2, "a write-ahead log on a local file system")
         self.waiting_pipeline()
         process, run = self.begin(LD_PRELOAD=library)
         self.assertEqual((self.state / "pipe.db").read_bytes()[18], 1)
@@ -107,7 +110,7 @@ class SharedState(MachinesTest):
         self.assertEqual(self.finish(process).code, 0)
         self.assertFalse((self.state / "drivers" / run).exists())
 
-    def test_a_run_waits_for_what_removes_artifacts(self):
+    def test_a_run_waits_while_another_process_removes_artifacts(self):
         self.pipeline({"one": {"command": "echo x > ${outputs.out}", "outputs": ["out"]}})
         self.run_pipe()
         with open(self.state / "locks", "r+b") as locks:
@@ -124,7 +127,7 @@ class LeftFolders(PipeTest):
 
     def setUp(self):
         super().setUp()
-        if pathlib.Path("/dev/shm").is_dir():  # a disk may take many seconds to remove a deep folder
+        if pathlib.Path("/dev/shm").is_dir():  # On a disk, removing a deep folder may take many seconds.
             self.state = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-", dir="/dev/shm"))
             self.addCleanup(subprocess.run, ["rm", "-rf", self.state])
 
@@ -136,7 +139,7 @@ class LeftFolders(PipeTest):
         self.assertEqual(limited.returncode, 0, limited.stdout)
         self.assert_nothing_left()
 
-    def test_files_of_the_step_s_user_become_the_caller_s(self):
+    def test_files_of_the_user_of_a_step_become_those_of_the_caller(self):
         socket = pathlib.Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
         if os.geteuid() != 0 or not socket.exists():
             self.skipTest("only root can become another user, who may use the engine")
@@ -157,6 +160,8 @@ class LeftFolders(PipeTest):
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
 class StateOfAnotherOwner(PipeTest):
+    """The names of the tests go on from "a state folder of another owner"."""
+
     orchestrator = "local"
     reader = 65534
 
@@ -168,6 +173,7 @@ class StateOfAnotherOwner(PipeTest):
         self.run_pipe()
 
     def as_reader(self, *words: str) -> subprocess.CompletedProcess:
+        """Runs `pipe` as a user who can only read the state folder."""
         env = self.environment({"HOME": "/nonexistent", "TMPDIR": "/tmp"})
         return subprocess.run([PIPE, *words], cwd=self.folder, env=env, user=self.reader, group=self.reader, extra_groups=[], capture_output=True, text=True)
 
@@ -181,7 +187,7 @@ class StateOfAnotherOwner(PipeTest):
             self.assertIn(expected, done.stdout, words)
         self.assertEqual(sorted((path, path.lstat().st_mtime_ns) for path in self.state.rglob("*") if path.is_file()), before)
 
-    def test_cannot_hold_its_locks_and_sees_a_running_run_all_the_same(self):
+    def test_shows_a_running_run_to_a_reader_who_cannot_take_locks(self):
         os.chmod(self.folder, 0o755)
         self.pipeline({"one": {"command": "while [ ! -e \"$GO\" ]; do sleep 0.02; done"}})
         go = self.folder / "go"
@@ -193,7 +199,7 @@ class StateOfAnotherOwner(PipeTest):
         process.wait()
         wait_until(lambda: '"died"' in self.as_reader("show", "latest", "--output", "json").stdout, "a dead driver")
 
-    def test_gets_no_run_and_says_why(self):
+    def test_gets_no_run_and_the_error_says_why(self):
         os.chmod(self.folder, 0o755)
         for words in (["run", "pipeline.yaml", "-o", "local"], ["tag", "latest", "mine"], ["clean", "--runs", "--keep", "0"]):
             done = self.as_reader(*words)
@@ -203,7 +209,7 @@ class StateOfAnotherOwner(PipeTest):
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can make files of another owner")
 class FilesOfAnotherOwner(PipeTest):
-    """`pipe` is run by a user who cannot remove what is below `theirs` in a step's folders."""
+    """`pipe` is run by a user who cannot remove the folder `theirs` of another owner in a step's folders. The names of the tests go on from "such files"."""
     orchestrator = "local"
     waits = "while [ ! -e \"$GO\" ]; do sleep 0.02; done"
 
@@ -215,12 +221,13 @@ class FilesOfAnotherOwner(PipeTest):
             self.skipTest("another user cannot execute pipe here")
 
     def as_caller(self, *words: str) -> subprocess.Popen:
+        """Starts `pipe` as this user."""
         env = self.environment({"GO": str(self.folder / "go"), "HOME": str(self.folder), "TMPDIR": str(self.folder)})
         return subprocess.Popen([PIPE, *words, "--output", "json"], cwd=self.folder, env=env, user=self.caller, group=self.caller,
                                 extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def run_with_theirs(self, place: str) -> tuple[int, str]:
-        """The exit code and the output of a run whose first attempt finds a folder of another owner in this one of its own."""
+        """Starts a run, and makes the folder `theirs` in this folder of its first attempt. Returns the run's exit code and output."""
         process = self.as_caller("run", "pipeline.yaml", "-o", "local")
         folder = wait_until(lambda: next(self.state.glob(f"work/*/one.1/{place}"), None), "the step's folder")
         (folder / "theirs").mkdir()
@@ -230,12 +237,13 @@ class FilesOfAnotherOwner(PipeTest):
         return process.returncode, out + err
 
     def kept_by_clean(self) -> str:
+        """Returns what `pipe clean` says that it has kept, and why."""
         cleaned = self.as_caller("clean", "--runs", "--keep", "0")
         out, err = cleaned.communicate(timeout=60)
         self.assertEqual(cleaned.returncode, 0, out + err)
         return " ".join(json.loads(out)["kept"])
 
-    def test_are_a_notice_and_no_failure(self):
+    def test_are_reported_by_a_notice_and_do_not_fail_the_run(self):
         self.pipeline({"one": {"command": "echo begun; " + self.waits, "environment": ["GO"]}})
         code, out = self.run_with_theirs("scratch")
         self.assertEqual(code, 0, out)
@@ -245,7 +253,7 @@ class FilesOfAnotherOwner(PipeTest):
         self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assert_nothing_left()
 
-    def test_of_a_failed_attempt_are_no_failure_of_the_next_one(self):
+    def test_of_a_failed_attempt_do_not_fail_the_next_attempt(self):
         self.pipeline({"one": {"command": "mkdir ${outputs.made}; [ $PIPE_ATTEMPT = 2 ] || { " + self.waits + "; exit 1; }",
                                "outputs": ["made"], "environment": ["GO"], "retry": {"max_retries": 1}}})
         code, out = self.run_with_theirs("outputs/made")
@@ -253,7 +261,7 @@ class FilesOfAnotherOwner(PipeTest):
         self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(list((self.state / "failed").iterdir()), [])
 
-    def test_of_a_failed_run_go_with_a_later_clean_that_can_remove_them(self):
+    def test_of_a_failed_run_are_removed_by_a_later_clean_of_another_user(self):
         self.pipeline({"one": {"command": "mkdir ${outputs.made}; " + self.waits + "; exit 1", "outputs": ["made"], "environment": ["GO"]}})
         code, out = self.run_with_theirs("outputs/made")
         self.assertEqual(code, 1, out)
@@ -268,7 +276,7 @@ class Verify(PipeTest):
     orchestrator = "local"
 
     def flip(self, path: str):
-        """One bit, with the old times."""
+        """Changes one bit of a file, and keeps its times."""
         before = os.stat(path)
         os.chmod(path, 0o644)
         with open(path, "r+b") as file:
@@ -279,11 +287,13 @@ class Verify(PipeTest):
         os.chmod(path, 0o444)
 
     def path_of(self, name: str) -> str:
+        """Returns the path of an artifact, STEP.OUTPUT, of the latest run."""
         outputs = json.loads(self.pipe("artifacts", "latest", "--output", "json").out)
         outputs = outputs["artifacts"] if isinstance(outputs, dict) else outputs
         return next(output["path"] for output in outputs if output["output"] == name)
 
     def make(self, size: int):
+        """Writes a pipeline with an artifact of this many bytes, and a step that uses it."""
         self.write("make.sh", f"head -c {size} /dev/zero > \"$1\"\n")
         self.pipeline({"make": {"command": "sh make.sh ${outputs.out}", "code": ["make.sh"], "outputs": ["out"]},
                        "use": {"command": "cksum < ${inputs.out}", "inputs": {"out": "make.out"}, "parameters": {"n": 0}}})
@@ -322,7 +332,7 @@ class Verify(PipeTest):
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.close()
         with open(self.state / "pipe.db", "r+b") as file:
-            file.seek(4096)  # the second page: it says what kind it is
+            file.seek(4096)  # The second page; its first byte says which kind of page it is.
             file.write(b"\xff")
         found = self.pipe("verify", "--output", "json")
         self.assertEqual(found.code, 3, found)

@@ -16,6 +16,7 @@ class ShellsLocally(PipeTest):
     orchestrator = "local"
 
     def run_failing_step(self, **docker_settings):
+        """Runs a pipeline whose step `train` prints its secret, code, input and parameter, and fails with exit code 7."""
         self.write("lib/helper.py", "X = 1\n")
         self.write("train.py", "import os, sys\nfrom lib import helper\nprint(os.environ['TOKEN'], helper.X, open(sys.argv[1]).read().strip(), sys.argv[2])\n"
                                "raise SystemExit(7)\n")
@@ -27,6 +28,7 @@ class ShellsLocally(PipeTest):
         self.run_pipe(code=1, TOKEN="hush-hush")
 
     def shell(self, *words, text: str = "", code: int = 0, **env):
+        """Executes `pipe shell` with `text` on its stdin, and returns the completed process. `code` is the expected exit code."""
         done = subprocess.run([self.command, "shell", *words], cwd=self.folder, env=self.environment({"TOKEN": "hush-hush", **env}), input=text,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
         self.assertEqual(done.returncode, code, done)
@@ -132,6 +134,7 @@ class ShellsInContainers(ShellsLocally):
     orchestrator = "docker"
 
     def left(self) -> list[str]:
+        """Returns the ids of the containers of shells."""
         return docker("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}").split()
 
     def test_a_shell_has_the_image_of_the_attempt(self):
@@ -141,7 +144,7 @@ class ShellsInContainers(ShellsLocally):
         self.assertIn("Python 3.11", self.shell("latest", "train", "--", "python3", "--version").stdout)
         self.assertEqual(self.left(), [])
 
-    def test_large_input_and_output_on_pipes(self):
+    def test_large_input_and_output_pass_through_pipes(self):
         self.run_failing_step()
         text = "x" * 79 + "\n"
         self.assertEqual(self.shell("latest", "train", "--", "cat", text=text * 50_000).stdout, text * 50_000)

@@ -1,4 +1,4 @@
-"""Steps in images as jobs of the test bed's Slurm cluster: what their containers have, how they end, and their files."""
+"""Steps in images as jobs of the test bed's Slurm cluster: what their containers see, how they end, and the files that are made of images."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ APPTAINER = pathlib.Path(os.environ.get("TESTBED_CACHE", "/var/cache/pipe-testbe
 
 @unittest.skipUnless(shutil.which("ch-run") and shutil.which("mksquashfs"), "the packages charliecloud-runtime and squashfs-tools")
 class Images(OnSlurm):
-    """Steps in containers: Charliecloud and Apptainer are for real, Enroot by its command line (container_runtime_test.cpp)."""
+    """Charliecloud and Apptainer run here; container_runtime_test.cpp tests Enroot's command line."""
 
     @classmethod
     def setUpClass(cls):
@@ -44,6 +44,7 @@ class Images(OnSlurm):
         return super().pipeline(steps, **{"settings": {"docker": {"parent_image": PARENT}}, **top})
 
     def image_files(self) -> dict[str, bytes]:
+        """Returns the digests of the files that were made of images, by their names."""
         return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in (self.cache / "squashfs").glob("*.sqsh")}
 
     def test_steps_run_in_one_file_made_of_their_image_and_share_results_with_docker(self):
@@ -72,7 +73,7 @@ class Images(OnSlurm):
         plan = self.pipe("plan", "pipeline.yaml", "-o", "docker", "--output", "json")
         self.assertEqual(plan.code, 0, plan)
         self.assertNotIn('"action": "run"', plan.out)
-        # Half a file, as of a full disk, and a changed one are made again: equal to the byte.
+        # A file that was cut, as by a full disk, or changed is made again, with the same bytes.
         name = self.cache / "squashfs" / next(iter(files))
         size = name.stat().st_size
         for damage in (lambda: os.truncate(name, size // 2), lambda: self.flip(name, size // 3)):
@@ -88,13 +89,14 @@ class Images(OnSlurm):
         self.assertIn("jobs of yours that `pipe` has submitted may use them", self.pipe("clean", "--images", "--dry-run").text)
 
     def flip(self, file: pathlib.Path, at: int):
+        """Changes a bit of the byte at this offset."""
         with open(file, "r+b") as opened:
             opened.seek(at)
             byte = opened.read(1)
             opened.seek(at)
             opened.write(bytes([byte[0] ^ 1]))
 
-    def test_ends_are_those_of_the_command(self):
+    def test_failures_are_those_of_the_command(self):
         self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}, "killed": {"command": "kill -9 $$"}, "missing": {"command": ["no-such-program"]}})
         result = self.run_pipe(code=1)
         self.assertEqual(result.failure("bad")["message"], "ended with exit code 7")
@@ -102,7 +104,7 @@ class Images(OnSlurm):
         self.assertEqual((result.failure("missing")["kind"], result.failure("missing")["message"]), ("not_started", "could not start: its image has no program 'no-such-program'"))
         self.assert_nothing_left()
 
-    def test_a_step_is_asked_to_stop_and_keeps_its_files_until_it_has(self):
+    def test_a_step_is_asked_to_stop_and_keeps_its_files_until_it_ends(self):
         self.pipeline({"slow": {"command": "trap 'ls /usr/bin/env; echo tidied; exit 0' TERM; echo begun; while :; do sleep 0.1; done"}})
         process = self.start("run", "pipeline.yaml", "--output", "json")
         wait_until(lambda: "begun" in self.pipe("logs", "latest", "slow").out, "the step's beginning")
@@ -112,7 +114,7 @@ class Images(OnSlurm):
         self.assertEqual(self.jobs(), [])
 
     @unittest.skipUnless(APPTAINER.exists(), "scripts/testbed/apptainer build")
-    def test_apptainer_gives_a_step_no_more_than_its_own_and_stops_it(self):
+    def test_apptainer_shows_a_step_only_its_own_files_and_variables_and_stops_it(self):
         self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "container_runtime": str(APPTAINER)}}))
         self.write("a.txt", "in\n")
         self.pipeline({
@@ -185,7 +187,7 @@ class Images(OnSlurm):
         self.assertEqual([path for path in (self.folder / "cache/squashfs").iterdir() if path.is_dir()], [])
         self.assert_nothing_left()
 
-    def test_what_is_missing_is_said(self):
+    def test_missing_runtimes_and_settings_without_effect_are_errors(self):
         self.pipeline({"step": {"command": "true"}})
         self.write("profiles.yaml", json.dumps({"default": {"container_runtime": "aptainer"}, "other": {"container_runtime": "/opt/apptainer"}}))
         self.assertIn("did you mean 'apptainer'?", self.run_pipe(code=2).text)
@@ -202,7 +204,9 @@ class Images(OnSlurm):
         nowhere = {"DOCKER_HOST": NOWHERE, "DOCKER_CONFIG": REGISTRY["CONFIG"], "PIPE_CACHE_DIR": str(self.folder / "cache")}
         self.pipeline({"step": {"command": "true", "settings": {"docker": {"apt_packages": ["jq"]}}}}, settings={"docker": settings})
         refused = self.run_pipe(code=2, **nowhere).text
-        self.assertIn("'step' cannot run: its image is made on a Docker Engine, because of `docker.apt_packages`, and none answers", refused)
+        self.assertIn("'step' cannot run: its image cannot be made without a Docker Engine, and none answers: root is needed for `docker.apt_packages`", refused)
+        self.assertIn("`parent_image: docker-archive:FILE`, without `docker.apt_packages`", refused)
+        self.assertIn("a `parent_image` of a registry", refused)
         self.pipeline({"step": {"command": "cat /etc/debian_version > ${outputs.x}; stat -c %a /var/tmp", "outputs": ["x"]}}, settings={"docker": settings})
         self.assertIn("answered 404", self.run_pipe(code=3, **nowhere).failure("step")["message"])
         docker("tag", SMALL, image)

@@ -1,5 +1,6 @@
 """A step with nodes is one job of the test bed's Slurm cluster, on as many of its nodes."""
 
+import json
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ from support_slurm import OnSlurm, slurm
 
 
 class Nodes(OnSlurm):
-    def test_they_find_each_other_and_give_one_result(self):
+    def test_processes_of_all_nodes_find_each_other_and_give_one_result(self):
         self.write("train.py", WRITE)
         self.pipeline({"train": {"nodes": {"count": 2, "processes": "gpus", "visible": "own"}, "code": ["train.py"],
                                  "command": "echo on $SLURMD_NODENAME; echo GPU $RANK=$CUDA_VISIBLE_DEVICES; python train.py",
@@ -27,7 +28,7 @@ class Nodes(OnSlurm):
         self.assertEqual(ranks_of(self), [(0, 0, 0, False), (1, 0, 0, False), (2, 1, 0, False), (3, 1, 0, False)])
         self.assert_nothing_left()
 
-    def test_the_first_failure_ends_all_after_its_restarts(self):
+    def test_a_failure_restarts_all_processes_and_ends_the_step_after_the_last_restart(self):
         self.write("train.py", FAIL.replace("N:", "2:"))
         self.pipeline({"train": {"nodes": {"count": 2, "processes": 2, "restarts": 1}, "command": ["python", "train.py"], "code": ["train.py"]}})
         result = self.run_pipe(code=1)
@@ -37,7 +38,7 @@ class Nodes(OnSlurm):
         self.assertEqual(ranks_of(self), [(0, 0, 9, False), (1, 0, 9, False), (2, 1, 3, True), (3, 1, 9, False)])
         self.assert_nothing_left()
 
-    def test_the_job_of_a_killed_driver_is_joined_and_a_stop_is_heard_once(self):
+    def test_another_driver_joins_the_job_of_a_killed_one_and_a_stop_reaches_each_rank_once(self):
         self.write("wait.py", WAIT)
         self.pipeline({"slow": {"nodes": 2, "command": f"echo x >> {self.folder}/effects; exec python wait.py", "code": ["wait.py"]}})
         process = self.start("run", "pipeline.yaml", "-o", "slurm")
@@ -47,8 +48,9 @@ class Nodes(OnSlurm):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         resumed = self.start("resume", "latest", "--output", "json")
+        wait_until(lambda: json.loads(self.pipe("show", "latest", "--output", "json").out)["status"] == "running", "the other driver")
         log = lambda: self.pipe("logs", "latest", "slow").out
-        wait_until(lambda: log().count("waits") == 2, "the other driver")
+        wait_until(lambda: log().count("waits") == 2, "the lines that the other driver has joined")
         resumed.send_signal(signal.SIGINT)
         self.assertEqual(self.finish(resumed).code, 130)
         self.assertEqual((self.effects(), log().count("told to end")), (2, 2), log())
@@ -74,13 +76,13 @@ os.kill(os.getpid(), signal.SIGSTOP)
         self.assertIn("in <module>", log.split("Fatal Python error")[1], "where it was stopped")
         self.assert_nothing_left()
 
-    def test_what_it_cannot_have_is_said(self):
+    def test_more_nodes_than_the_cluster_has_are_an_error(self):
         self.pipeline({"train": {"nodes": 9, "command": "true"}})
         result = self.run_pipe(code=2)
         self.assertIn("'train' has 9 nodes", result.text)
 
     def test_a_plan_says_how_long_slurm_expects_jobs_to_wait(self):
-        """Slurm is asked once about steps that ask for the same; a silent one costs seconds."""
+        """Slurm is asked once for steps with equal requests. If Slurm does not answer, the plan waits for seconds only."""
         others = slurm("sbatch", "--parsable", "--nodes=4", "--exclusive", "--time=90", "-o", "/dev/null", "--wrap", "sleep 300")
         self.addCleanup(slurm, "scancel", others)
         wait_until(lambda: slurm("squeue", "-h", "-j", others, "-t", "RUNNING"), "all nodes", 300)

@@ -1,4 +1,4 @@
-"""Steps as jobs of the test bed's Slurm cluster: results, stops, dead drivers, and everything that Slurm does to jobs by itself."""
+"""Steps as jobs of the test bed's Slurm cluster: results, stops, dead drivers (`pipe run`), and everything that Slurm does to jobs by itself."""
 
 import json
 import os
@@ -41,14 +41,14 @@ class Results(OnSlurm):
         self.assertIn("gpus=0,1\n", self.pipe("logs", "latest", "gpus").out)
         self.assertIn("gpus=[] in brief\n", self.pipe("logs", "latest", "none").out)
 
-    def test_a_failing_step_says_how_and_with_its_last_lines(self):
+    def test_the_failure_of_a_step_has_its_exit_code_and_its_last_lines(self):
         self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}})
         failure = self.run_pipe(code=1).failure("bad")
         self.assertEqual((failure["kind"], failure["message"]), ("exit_code", "ended with exit code 7"))
         self.assertIn("sorry", self.pipe("logs", "latest", "bad").out)
         self.assert_nothing_left()
 
-    def test_what_the_cluster_has_not_is_said_before_anything_is_submitted(self):
+    def test_requests_that_the_cluster_cannot_satisfy_are_errors_before_anything_is_submitted(self):
         self.pipeline({"step": {"command": "true"}})
         result = self.run_pipe("--partition", "mian", code=2)
         self.assertIn("has no partition 'mian'; it has: main", result.text)
@@ -63,7 +63,7 @@ class Results(OnSlurm):
             self.assertIn(said, result.text)
         self.assertEqual(self.jobs(), [])
 
-    def test_pipe_in_a_job_runs_as_many_local_steps_as_the_job_has_processors_and_is_stopped_with_checkpoints_kept(self):
+    def test_pipe_in_a_job_runs_a_local_step_for_each_processor_of_the_job_and_keeps_checkpoints_when_stopped(self):
         self.pipeline({"step": {"matrix": {"i": [1, 2]}, "command": f"mkdir {self.folder}/alone && sleep 0.3 && rmdir {self.folder}/alone"},
                        "train": {"command": f"trap 'echo kept > ${{checkpoint}}/state; exit 1' TERM; echo x >> {self.folder}/effects; while :; do sleep 0.1; done",
                                  "after": ["step"], "checkpoint": True}})
@@ -77,21 +77,23 @@ class Results(OnSlurm):
         wait_until(lambda: "interrupted" in out.read_text(), "the run's end")
         self.assertEqual([path.read_text() for path in self.state.glob("checkpoints/*/state")], ["kept\n"])
 
-    def test_without_slurm_there_is_advice(self):
+    def test_the_error_without_slurms_commands_advises_a_login_node(self):
         self.pipeline({"step": {"command": "true"}})
         result = self.run_pipe(code=3, PATH="/nonexistent")
         self.assertIn("login node", result.text)
 
 
 class WithinAnAllocation(OnSlurm):
-    """`pipe` runs in a job of two nodes, and its steps with it."""
+    """`pipe` runs in a job of two nodes, and its steps in the same job."""
 
     def start(self, steps: dict) -> pathlib.Path:
+        """Submits a job that runs a pipeline with these steps, and returns the path of the job's output."""
         self.pipeline(steps, settings={"resources": {"cpu_count": 1, "memory": "50MiB"}})
         self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "within": "allocation"}}))
         return self.submit(f"exec '{PIPE}' run")
 
     def submit(self, command: str) -> pathlib.Path:
+        """Submits a job that executes a command, and returns the path of the job's output."""
         out = self.folder / "job.out"
         out.unlink(missing_ok=True)
         self.job = subprocess.run(["sbatch", "--parsable", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=2", "--mem=200M", f"--output={out}",
@@ -101,6 +103,7 @@ class WithinAnAllocation(OnSlurm):
         return out
 
     def wait_for_end(self, out: pathlib.Path) -> str:
+        """Waits for the job's end, and returns its output."""
         wait_until(lambda: not slurm("squeue", "-h", "-j", self.job, "--states=RUNNING,PENDING,COMPLETING"), "the job's end")
         return out.read_text()
 
@@ -126,7 +129,7 @@ class WithinAnAllocation(OnSlurm):
         self.assert_nothing_left()
 
     def test_a_stop_ends_steps_and_a_killed_driver_is_joined(self):
-        # The shell ends with a child that gets SIGTERM before it does.
+        # `sleep 0.1` is short because the shell handles SIGTERM only after its child has ended.
         command = f"trap 'echo kept > ${{checkpoint}}/state; exit 1' TERM; echo x >> {self.folder}/effects; while ! test -e {self.folder}/go; do sleep 0.1; done"
         out = self.start({"train": {"command": command, "checkpoint": True}})
         self.wait_for_effect()
@@ -144,7 +147,7 @@ class WithinAnAllocation(OnSlurm):
         self.assertIn("1 succeeded", self.wait_for_end(out))
         self.assertEqual(self.effects(), 2)
 
-    def test_outside_of_a_job_there_is_advice(self):
+    def test_the_error_outside_of_a_job_advises_salloc(self):
         self.pipeline({"step": {"command": "true"}})
         self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "slurm", "within": "alocation"}, "job": {"orchestrator": "slurm", "within": "allocation"}}))
         self.assertIn("did you mean 'allocation'?", self.run_pipe(code=2).text)
@@ -153,6 +156,7 @@ class WithinAnAllocation(OnSlurm):
 
 class Arrays(OnSlurm):
     def matrix(self, command: str, count: int = 6, **more):
+        """Writes a pipeline with a step of `count` instances, and a step that reads their outputs. `more` has further keys of the first step."""
         self.pipeline({"step": {"matrix": {"i": list(range(count))}, "command": command, "settings": {"resources": {"memory": "50MiB"}}, **more},
                        "all": {"command": "cat ${inputs.parts}/*", "inputs": {"parts": "step[*].o"}} if "outputs" in more else {"command": "true"}})
 
@@ -188,7 +192,7 @@ class Arrays(OnSlurm):
         self.assertTrue(self.pipe("logs", "latest", "all").out.startswith("0\n1\n2\n"))
         self.assert_nothing_left()
 
-    def test_a_stop_of_many_jobs_is_few_commands(self):
+    def test_a_stop_of_many_jobs_calls_scancel_few_times(self):
         self.pipeline({"step": {"matrix": {"i": list(range(12))}, "command": f"echo x >> {self.folder}/effects; sleep 1000", "settings": {"resources": {"cpu_count": 4, "memory": "50MiB"}}},
                        "alone": {"command": "sleep 1000", "settings": {"resources": {"cpu_count": 8, "memory": "50MiB"}}}})
         process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", **self.counted("scancel"))
@@ -198,7 +202,7 @@ class Arrays(OnSlurm):
         self.assertLessEqual(len(self.calls("scancel")), 4, self.calls("scancel"))
         self.assert_nothing_left()
 
-    def test_scancel_of_a_task_that_waits_is_told(self):
+    def test_the_failure_of_a_waiting_task_names_scancel(self):
         self.pipeline({"step": {"matrix": {"i": [0, 1, 2, 3, 4, 5]}, "command": f"echo x >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done",
                                 "settings": {"resources": {"cpu_count": 8}}}})
         process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json")
@@ -212,6 +216,8 @@ class Arrays(OnSlurm):
 
 
 class ByAnotherMachine(OnSlurm):
+    """`pipe` runs on a machine without Slurm, and calls Slurm's commands on a login node by ssh."""
+
     @classmethod
     def setUpClass(cls):
         if subprocess.run([BED, "login"]).returncode != 0:
@@ -219,7 +225,7 @@ class ByAnotherMachine(OnSlurm):
         cls.login = dict(line.split("=", 1) for line in (FOLDER / "login").read_text().splitlines())
 
     def environment(self, env: dict) -> dict:
-        # Without SLURM_CONF: this machine knows no cluster.
+        # SLURM_CONF is left out, so that Slurm's commands do not find the cluster from this machine.
         return {name: value for name, value in super().environment({"PATH": f"{self.login['SSH_PATH']}:{os.environ['PATH']}", **env}).items() if name != "SLURM_CONF"}
 
     def profile(self, **more):
@@ -236,7 +242,7 @@ class ByAnotherMachine(OnSlurm):
         self.assertEqual((shell.code, shell.out), (7, "it's main\n"), shell)
         self.assert_nothing_left()
 
-    def test_doctor_looks_at_the_login_node(self):
+    def test_doctor_checks_the_login_node(self):
         self.profile()
         checks = {check["name"]: check for check in json.loads(self.pipe("doctor", "--profile", "cluster", "--output", "json").out)["checks"]}
         self.assertRegex(checks["cluster"]["found"], r"^slurm\S* \S+ on 127\.0\.0\.1, partitions: .*main")
@@ -247,7 +253,7 @@ class ByAnotherMachine(OnSlurm):
         self.assertIn("Permission denied", checks["cluster"]["found"])
         self.assertFalse((self.folder / ".pipe").exists())
 
-    def test_a_host_that_cannot_be_reached_or_does_not_see_the_files_is_told(self):
+    def test_a_host_that_cannot_be_reached_or_does_not_see_the_files_is_an_error(self):
         self.pipeline({"step": {"command": "true"}})
         for host, code, said in ((self.login["SSH"].replace("root@", "nobody@"), 3, "Permission denied"), ("ssh://-oProxyCommand=x", 2, "cannot be a host's name"),
                                  ("login", 2, "write `host: ssh://me@login`")):
@@ -255,7 +261,7 @@ class ByAnotherMachine(OnSlurm):
             result = self.pipe("run", "pipeline.yaml", "--profile", "cluster")
             self.assertEqual(result.code, code, result)
             self.assertIn(said, result.text)
-        # A machine on which other files are at this path.
+        # With this ssh, the host looks like a machine that does not have the state folder's files.
         ssh = self.write("bin/ssh", f"#!/bin/sh\nfor last; do :; done\ncase $last in *' cat '*) exit 1 ;; esac\nexec {self.login['SSH_PATH']}/ssh \"$@\"\n")
         ssh.chmod(0o755)
         self.profile()
@@ -313,6 +319,7 @@ class Stops(OnSlurm):
 
 class WhatSlurmDoes(OnSlurm):
     def start_slow(self, *words, retry: dict | None = None) -> subprocess.Popen:
+        """Starts a run whose step waits for the file `go`, and returns once the step has begun. The file `effects` has its node."""
         self.pipeline({"slow": {"command": f"echo $SLURMD_NODENAME >> {self.folder}/effects; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ended",
                                 **({"retry": retry} if retry else {})}})
         process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", *words)
@@ -320,6 +327,7 @@ class WhatSlurmDoes(OnSlurm):
         return process
 
     def second_attempt(self, process: subprocess.Popen):
+        """Waits for the step's second attempt, lets it end, and returns the run's Result."""
         wait_until(lambda: self.effects() == 2, "the second attempt")
         self.write("go", "")
         result = self.finish(process)
@@ -340,7 +348,7 @@ class WhatSlurmDoes(OnSlurm):
         self.assertEqual(self.finish(process).steps(), {"slow": "succeeded"})
         self.assert_nothing_left()
 
-    def test_scancel_by_hand_is_told_and_not_retried(self):
+    def test_a_job_that_a_user_cancels_fails_the_step_without_a_retry(self):
         process = self.start_slow()
         slurm("scancel", self.jobs()[0])
         failure = self.finish(process).failure("slow")
@@ -350,7 +358,8 @@ class WhatSlurmDoes(OnSlurm):
         self.assert_nothing_left()
 
     def test_a_job_that_a_restarted_controller_has_started_twice_is_another_attempt(self):
-        """The controller ends both jobs with scancel's own request, and drains their node. By hand here: it has to be killed in the right half second otherwise."""
+        """The controller cancels both jobs and drains their node. The test does the same by Slurm's commands: otherwise it would have to kill the controller
+        within the right half second."""
         process = self.start_slow(retry={"max_infrastructure_retries": 1})
         node = (self.folder / "effects").read_text().strip()
         self.addCleanup(resume_drained_nodes)
@@ -359,21 +368,21 @@ class WhatSlurmDoes(OnSlurm):
         self.assertIn("whose restarted controller had started it twice", self.second_attempt(process).text)
         self.assert_nothing_left()
 
-    def test_a_lost_node_is_another_attempt(self):
+    def test_a_step_whose_node_is_lost_has_another_attempt(self):
         process = self.start_slow()
         node = (self.folder / "effects").read_text().strip()
         self.addCleanup(subprocess.run, ["scontrol", "update", f"nodename={node}", "state=resume"], env={**os.environ, "SLURM_CONF": CONF}, stderr=subprocess.DEVNULL)
         slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
         self.assertIn("was lost with its node", self.second_attempt(process).text)
 
-    def test_a_preempted_job_is_another_attempt(self):
+    def test_a_step_whose_job_is_preempted_has_another_attempt(self):
         process = self.start_slow("--partition", "spare", retry={"max_infrastructure_retries": 1})
         node = (self.folder / "effects").read_text().strip()
         other = slurm("sbatch", "--parsable", "-p", "main", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300")
         self.addCleanup(slurm, "scancel", other)
         self.assertIn("was preempted by a job of higher priority", self.second_attempt(process).text)
 
-    def test_a_requeue_by_hand_is_another_attempt(self):
+    def test_a_step_whose_job_a_user_requeues_has_another_attempt(self):
         process = self.start_slow(retry={"max_infrastructure_retries": 1})
         job = self.jobs()[0]
         slurm("scontrol", "update", f"jobid={job}", "requeue=1")
@@ -382,7 +391,7 @@ class WhatSlurmDoes(OnSlurm):
         self.assertEqual(self.effects(), 2)
         self.assert_nothing_left()
 
-    def test_an_end_is_noticed_while_the_controller_is_down(self):
+    def test_the_end_of_a_step_is_noticed_while_the_controller_is_down(self):
         process = self.start_slow()
         subprocess.run([BED, "controller", "down"], check=True)
         self.addCleanup(wait_until, lambda: subprocess.run(["scontrol", "ping"], env=self.environment({}), stdout=subprocess.DEVNULL).returncode == 0, "the controller's start")

@@ -1,4 +1,4 @@
-"""Budgets of the disk: what `pipe run` warns of, and what `pipe clean --keep-storage` removes."""
+"""A budget for artifacts on the disk: what `pipe run` warns of, and what `pipe clean --keep-storage` removes."""
 
 import json
 import os
@@ -12,6 +12,7 @@ class Storage(PipeTest):
     orchestrator = "local"
 
     def run_of(self, size: int, *words, **env):
+        """Runs a pipeline with an artifact of 300,000 bytes, which all runs share, and one of `size` bytes."""
         self.pipeline({"shared": {"command": "head -c 300000 /dev/zero > ${outputs.x}", "outputs": ["x"]},
                        "make": {"command": "head -c ${params.size} /dev/zero > ${outputs.x}", "outputs": ["x"]}}, parameters={"size": size})
         return self.run_pipe(*words, **env)
@@ -20,9 +21,10 @@ class Storage(PipeTest):
         return [run["id"] for run in json.loads(self.pipe("runs", "--output", "json").out)["runs"]]
 
     def artifacts(self) -> list[int]:
+        """Returns the sizes of all artifacts."""
         return sorted(path.stat().st_size for path in (self.state / "artifacts").glob("??/*") if path.is_file())
 
-    def test_the_oldest_runs_go_until_the_rest_fits(self):
+    def test_the_oldest_runs_are_removed_until_the_rest_fits(self):
         for size in (100_000, 200_000, 400_000):
             self.run_of(size)
         self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000, 400_000])
@@ -63,8 +65,15 @@ class Storage(PipeTest):
         self.run_of(100_000)
         self.pipe("artifacts", "latest", "make.x", "--publish", "kept")
         self.run_of(200_000)
+        would = json.loads(self.pipe("clean", "--keep", "0", "--dry-run", "--output", "json").out)["removed"]
+        self.assertEqual(next(item["bytes"] for item in would if item["kind"] == "artifacts"), 500_000)
         self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
         self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000])
+        published = next(path for path in (self.state / "artifacts").glob("??/*") if path.stat().st_size == 100_000)
+        published.unlink()
+        verified = self.pipe("verify")
+        self.assertEqual(verified.code, 3, verified)
+        self.assertIn((published.parent.name + published.name)[:12], verified.text)
 
     def test_a_run_warns_once_it_passes_the_budget(self):
         self.assertNotIn("warning", self.run_of(100_000, PIPE_KEEP_STORAGE="450KB").err)
@@ -79,9 +88,10 @@ class Storage(PipeTest):
         self.assertIn("PIPE_KEEP_STORAGE 'much' is not a size", self.run_of_wrong(PIPE_KEEP_STORAGE="much"))
 
     def run_of_wrong(self, *words, **env) -> str:
+        """Returns the error message of a run with wrong settings."""
         return self.run_pipe(*words, code=2, **env).err
 
-    def test_virtual_environments_that_nothing_uses_go(self):
+    def test_virtual_environments_that_no_process_uses_are_removed(self):
         cache = self.folder / "cache"
         for name in ("used", "idle"):
             self.write(f"cache/environments/{name}/bin/python", "x" * 100)
@@ -96,7 +106,7 @@ class Storage(PipeTest):
         self.assertIn(("virtual environment", "idle"), [(item["kind"], item["name"]) for item in json.loads(said.out)["removed"]], "--all has them, too")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
-    def test_a_plan_needs_no_folder_that_it_may_write(self):
+    def test_a_plan_works_in_a_folder_that_it_cannot_write(self):
         self.pipeline({"a": {"command": "true"}})
         self.folder.chmod(0o755)
         planned = subprocess.run([self.command, "plan", "-o", "local"], cwd=self.folder, user=23456, group=23456, capture_output=True, text=True,

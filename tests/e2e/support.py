@@ -33,11 +33,13 @@ def reachable(command: str) -> str:
 
 
 PIPE = reachable(os.environ["PIPE"])
-PARENT = "python:3.11-slim-bookworm"
-NOWHERE = "unix:///nonexistent/engine.sock"
+PARENT = "python:3.11-slim-bookworm"  # the parent image of steps
+NOWHERE = "unix:///nonexistent/engine.sock"  # for DOCKER_HOST: tests of processes need no engine
 
 
 class Result:
+    """The exit code and the output of a `pipe` command; `text` is stdout and stderr together."""
+
     def __init__(self, code: int, out: str, err: str):
         self.code, self.out, self.err = code, out, err
         self.text = out + err
@@ -60,6 +62,7 @@ class Result:
 
 
 def docker(*words: str) -> str:
+    """Runs a `docker` command, and returns its stdout and stderr."""
     return subprocess.run(["docker", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip()
 
 
@@ -113,6 +116,7 @@ class PipeTest(unittest.TestCase):
         self.addCleanup(self.remove_everything)
 
     def remove_everything(self):
+        """Removes the test's containers, images and folder, also after a failure."""
         if self.orchestrator == "docker":
             with contextlib.suppress(subprocess.CalledProcessError, FileNotFoundError):
                 if left := self.containers():
@@ -125,6 +129,7 @@ class PipeTest(unittest.TestCase):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def write(self, path: str, text: str) -> pathlib.Path:
+        """Writes a file below the test's folder, with the folders above it, and returns its path."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -138,6 +143,7 @@ class PipeTest(unittest.TestCase):
         return self.write("pipeline.yaml", json.dumps(document, indent=2))
 
     def environment(self, env: dict) -> dict:
+        """Returns the variables for `pipe`: those of this process, the test's state folder, and `env`, which has precedence."""
         return {**os.environ, "PIPE_HOME": str(self.state), "NO_COLOR": "1", **env}
 
     def pipe(self, *words, timeout: float = 300, **env) -> Result:
@@ -218,5 +224,6 @@ class PipeTest(unittest.TestCase):
         for name in ("work", "artifacts/tmp"):
             if (self.state / name).is_dir():
                 self.assertEqual(sorted(path.name for path in (self.state / name).iterdir()), [], f"left in {name}")
+        # Complete artifacts are in folders of two hexadecimal digits, by their digests.
         stores = {path.name for path in (self.state / "artifacts").iterdir()} if (self.state / "artifacts").is_dir() else set()
         self.assertEqual({name for name in stores if len(name) != 2 and name != "tmp"}, set(), "left in artifacts")

@@ -1,4 +1,4 @@
-"""An archive of Debian packages of a test's own, with snapshots as snapshot.debian.org has them, signed by a key of the test's."""
+"""A test's own archive of Debian packages, with snapshots like those of snapshot.debian.org, signed with a key that the test makes."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ import threading
 
 
 class Archive:
-    """Serves FOLDER/debian/MOMENT/dists/bookworm (the moment may be empty: the newest packages). `requests` has the paths that were asked for."""
+    """Serves `folder`, in which publish() makes archives such as debian/MOMENT/dists/bookworm. `requests` has the paths that were asked for."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder, self.requests = folder, []
@@ -43,10 +43,11 @@ class Archive:
         subprocess.run(["gpgconf", "--homedir", str(self.gpg_home), "--kill", "all"], check=False)
 
     def gpg(self, *words: str) -> bytes:
+        """Runs gpg with the test's keys, and returns its stdout."""
         return subprocess.run(["gpg", "--batch", "--quiet", "--homedir", str(self.gpg_home), *words], check=True, stdout=subprocess.PIPE, env=os.environ).stdout
 
     def publish(self, place: str, **versions: str):
-        """The archive at `place`, such as debian/20240101T000000Z, has these packages; each has a program that prints its version."""
+        """Writes an archive with these packages at `place`, such as debian/20240101T000000Z. Each package has a program that prints its version."""
         packages = "".join(self.make_package(place, name, version) for name, version in versions.items()).encode()
         dist = self.folder / place / "dists/bookworm"
         index = dist / "main/binary-amd64"
@@ -62,7 +63,7 @@ class Archive:
         self.gpg("--clearsign", "-o", str(dist / "InRelease"), str(dist / "Release"))
 
     def make_package(self, place: str, name: str, version: str) -> str:
-        """Returns its paragraph in the index."""
+        """Makes a package, and returns its paragraph for the archive's index."""
         tree = self.folder / "trees" / f"{name}-{version}"
         program = tree / "usr/bin" / name
         program.parent.mkdir(parents=True, exist_ok=True)

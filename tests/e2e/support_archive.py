@@ -10,12 +10,14 @@ import tarfile
 
 
 def add_file(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644):
+    """Adds a regular file to the archive."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), mode
     tar.addfile(entry, io.BytesIO(content))
 
 
 def layer_of_shell(which: str) -> bytes:
+    """Returns the tar archive of a layer with this machine's shell; /etc/which has the text `which`."""
     programs = ["/bin/sh", *(word for word in subprocess.check_output(["ldd", "/bin/sh"], text=True).split() if word.startswith("/"))]
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as tar:
@@ -31,10 +33,11 @@ def layer_of_shell(which: str) -> bytes:
 
 
 def write_oci_archive(file: pathlib.Path, which: str):
-    """Writes an OCI layout with one image, as `skopeo copy` and `podman save --format oci-archive` do."""
+    """Writes an OCI layout with one image, as `skopeo copy` and `podman save --format oci-archive` do. `which` distinguishes images: it is their /etc/which."""
     blobs = {}
 
     def blob(content: bytes, kind: str) -> dict:
+        """Adds the content to the blobs, and returns its descriptor."""
         digest = hashlib.sha256(content).hexdigest()
         blobs[f"blobs/sha256/{digest}"] = content
         return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(content)}

@@ -62,7 +62,7 @@ class Browser:
                 return None
             part = os.read(self.read_end, 1 << 20)
             if not part:
-                raise AssertionError("the browser has ended, before the test closed it")
+                raise AssertionError("the browser's process ended before the test closed it")
             self.buffer += part
         text, self.buffer = self.buffer.split(b"\0", 1)
         message = json.loads(text)

@@ -1,4 +1,4 @@
-"""A server of one content, which does what good and bad servers do: ranges or none, ETags or none, cuts, damage, other answers."""
+"""An HTTP server of one content. Tests choose whether it has ranges and ETags, whether it cuts connections, and how it fails."""
 
 import dataclasses
 import hashlib
@@ -9,6 +9,8 @@ import threading
 
 @dataclasses.dataclass
 class Request:
+    """A request; `begin` and `end` are the bytes of the content that it asked for, `end` excluded."""
+
     method: str
     path: str
     begin: int
@@ -17,7 +19,9 @@ class Request:
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `content` at /data.csv and below /many/; `cut` answers end after so many bytes, `broken` ones are `status`."""
+    """Serves `content` at /data.csv and below /many/; /moved redirects to it. Members that tests set:
+    `cut`: a longer response ends after this many bytes (0: never). `broken`: this many requests are answered with `status`. `ranges`, `etags`, `dates`,
+    `heads`, `lengths`: whether the server has them. `wrong_ranges`: responses name a range that was not asked for. `retry_after`: the header's value."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -38,7 +42,7 @@ class Server(http.server.ThreadingHTTPServer):
         return [request for request in self.requests if request.method == "GET"]
 
     def handle_error(self, request, client_address):
-        pass  # of connections that were cut
+        pass  # Connections that were cut would be reported.
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -12,12 +12,14 @@ import zipfile
 
 
 def record(path: str, data: bytes) -> str:
+    """Returns the line of a file in a wheel's RECORD."""
     return f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
 
 
 def make_wheel(folder: pathlib.Path, name: str, version: str, requires: tuple = (), says: str = "", extras: dict | None = None, tag: str = "py3-none-any",
                python: str = "") -> pathlib.Path:
-    """A wheel with one module, whose `version` is a text; `says` is another one. `python`: Requires-Python."""
+    """Writes a wheel with one module, and returns its path. The module has the variables `version` and `says`. `extras` has requirements by the extra's name;
+    `python` is the wheel's Requires-Python."""
     info = f"{name}-{version}.dist-info"
     about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {each}\n" for each in requires)
     about += f"Requires-Python: {python}\n" if python else ""
@@ -34,14 +36,14 @@ def make_wheel(folder: pathlib.Path, name: str, version: str, requires: tuple = 
 
 
 class Index:
-    """Serves FOLDER/simple (PEP 503). `requests` has the paths that were asked for."""
+    """Serves FOLDER/simple (PEP 503). `requests` has the paths that were asked for. With a `login`, NAME:PASSWORD, the index requires it."""
 
     def __init__(self, folder: pathlib.Path, login: str = ""):
         self.folder, self.requests = folder, []
-        self.yanked, self.python = set(), {}  # Names of files, and what Python they require.
+        self.yanked, self.python = set(), {}  # Names of yanked files; Requires-Python by the names of files.
         self.pause = 0.0  # Seconds before each answer.
-        self.uploaded = {}  # Times by the names of files (RFC 3339); with any, projects are JSON (PEP 691).
-        self.hash_of = lambda file: hashlib.sha256(file.read_bytes()).hexdigest()  # As links name it; None: they do not.
+        self.uploaded = {}  # Upload times by the names of files (RFC 3339). If there are any, projects are served as JSON (PEP 691).
+        self.hash_of = lambda file: hashlib.sha256(file.read_bytes()).hexdigest()  # The hash in a file's link; links have none if this returns None.
         (folder / "simple").mkdir(parents=True)
         index = self
 
@@ -93,6 +95,7 @@ class Index:
         self.server.server_close()
 
     def add(self, name: str, version: str, **about) -> pathlib.Path:
+        """Adds a wheel to the index, and returns its path. `about` has arguments of make_wheel()."""
         project = self.folder / "simple" / name
         project.mkdir(exist_ok=True)
         wheel = make_wheel(project, name, version, **about)
@@ -102,6 +105,7 @@ class Index:
         return wheel
 
     def list(self, name: str):
+        """Writes the HTML page of a project anew."""
         project = self.folder / "simple" / name
         links = "".join(self.link(file) for file in sorted(project.glob("*-*")))
         (project / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
@@ -114,6 +118,7 @@ class Index:
         return f'<a href="{file.name}{"#sha256=" + digest if digest else ""}"{marks}>{file.name}</a><br>\n'
 
     def document(self, project: pathlib.Path) -> dict:
+        """Returns the JSON of a project."""
         files = [{"filename": file.name, "url": file.name, "hashes": {"sha256": self.hash_of(file)}, "size": file.stat().st_size, "upload-time": self.uploaded[file.name]}
                  for file in sorted(project.glob("*-*"))]
         return {"meta": {"api-version": "1.1"}, "name": project.name, "files": files}

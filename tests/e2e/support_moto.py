@@ -14,13 +14,13 @@ from support import free_port, wait_until
 
 WANTED = "moto[s3,server]==5.2.1"
 CACHE = pathlib.Path(os.environ.get("TESTBED_CACHE", "/var/cache/pipe-testbed")) / "moto-5.2.1"
-# moto compares no signature; the header says which service is meant
+# moto does not check the signature, but reads from the header that the request is for S3.
 SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0", "x-amz-content-sha256": "UNSIGNED-PAYLOAD",
           "Content-Type": "application/octet-stream"}
 
 
 def server_program() -> pathlib.Path:
-    """Makes the virtual environment once for all tests of this machine; a test is skipped where there is no moto to be had."""
+    """Returns the path of moto's server, whose virtual environment is made once for all tests of this machine. Skips the test if moto cannot be installed."""
     try:
         CACHE.mkdir(parents=True, exist_ok=True)
         folder = CACHE
@@ -40,7 +40,7 @@ def server_program() -> pathlib.Path:
 
 
 class VersionedBucket:
-    """Put before a PipeTest: a server for its class, and a bucket for each test."""
+    """A mixin before PipeTest: starts a server for the test's class, and makes a bucket for each test."""
 
     host = "127.0.0.1"
 
@@ -55,6 +55,7 @@ class VersionedBucket:
 
     @classmethod
     def answers(cls) -> bool:
+        """Returns whether the server accepts connections."""
         with socket.socket() as probe:
             return probe.connect_ex((cls.host, cls.port)) == 0
 
@@ -69,9 +70,10 @@ class VersionedBucket:
         self.ask("PUT", "?versioning", b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>")
 
     def ask(self, method: str, path: str, body: bytes | None = None):
+        """Sends a request for `path`, such as `/KEY`, in the test's bucket, and returns the response."""
         request = urllib.request.Request(f"{self.endpoint}/{self.bucket}{path}", data=body, method=method, headers=SIGNED)
         return urllib.request.urlopen(request, timeout=30)
 
     def put(self, content: bytes) -> str:
-        """Returns the id of the version."""
+        """Writes the object raw/table.csv, and returns the id of its new version."""
         return self.ask("PUT", "/raw/table.csv", content).headers["x-amz-version-id"]

@@ -1,4 +1,4 @@
-"""A bucket of a real S3 server (scripts/testbed/s3: rclone), and who stands before the server to disturb it."""
+"""A bucket of a real S3 server (scripts/testbed/s3: rclone), and a proxy that disturbs requests to it."""
 
 import http.client
 import http.server
@@ -17,7 +17,8 @@ needs_s3 = unittest.skipUnless(S3, "no S3 server: scripts/testbed/s3 start")
 
 
 class S3Bucket:
-    """Put before a PipeTest: a bucket of its own, and a profile that names it."""
+    """A mixin before PipeTest: makes a bucket for each test, and a profile whose artifact store is in that bucket. `data` is the server's folder of the
+    bucket's objects."""
 
     def setUp(self):
         super().setUp()
@@ -32,21 +33,23 @@ class S3Bucket:
         return super().environment({**keys, **env})
 
     def profile(self, **store):
+        """Writes the profile again. `store` replaces settings of its artifact store."""
         settings = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": S3["ENDPOINT"], "certificate_authority": S3["CA"], **store}
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": self.orchestrator, "artifact_store": settings}}))
 
     def objects(self) -> list[str]:
-        """Names of the objects, but for the server's own files of uploads that it has not ended."""
+        """Returns the keys of the objects, without the server's temporary files of unfinished uploads."""
         return [str(file.relative_to(self.data)) for file in files_below(self.data) if not file.name.startswith(".rclone_temp_")]
 
 
 class Between(http.server.ThreadingHTTPServer):
-    """Stands before the plain server, and lets `trouble(method, path)` answer in its place: a status, "cut", or nothing."""
+    """A proxy before the server's address without TLS. `trouble(method, path)` says how a request is answered: with a status in the server's place, by "cut",
+    which closes the connection, or by the server if it returns None. `asked` has all requests, `served` those whose response was passed on completely."""
 
     daemon_threads = True
 
     def __init__(self, trouble):
-        self.trouble, self.asked, self.served, self.lock = trouble, [], [], threading.Lock()  # served: of what was asked, what had its answer whole
+        self.trouble, self.asked, self.served, self.lock = trouble, [], [], threading.Lock()
         self.there = urllib.parse.urlsplit(S3["PLAIN"])
         super().__init__((self.there.hostname, 0), Answer)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -60,7 +63,7 @@ class Between(http.server.ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request, client_address):
-        pass  # of connections that were cut
+        pass  # Connections that were cut would be reported.
 
 
 class Answer(http.server.BaseHTTPRequestHandler):

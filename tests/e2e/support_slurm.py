@@ -1,4 +1,4 @@
-"""Steps as jobs of the test bed's Slurm cluster: what its tests share. SLURM_BED names another bed, see scripts/testbed/slurm."""
+"""What tests on the test bed's Slurm cluster share. SLURM_BED names another test bed, see scripts/testbed/slurm."""
 
 import contextlib
 import os
@@ -14,11 +14,11 @@ from support import PipeTest, wait_until
 BED = pathlib.Path(__file__).resolve().parents[2] / "scripts/testbed/slurm"
 FOLDER = pathlib.Path("-".join(["/var/lib/pipe-slurm", *filter(None, [os.environ.get("SLURM_BED")])]))
 CONF = str(FOLDER / "slurm.conf")
-NO_ANSWER = ("Unable to contact slurm controller", "timed out")
+NO_ANSWER = ("Unable to contact slurm controller", "timed out")  # messages of Slurm's commands
 
 
 def slurm(*words: str) -> str:
-    """The output of a command, which is asked again for minutes where a busy machine's controller does not answer in time."""
+    """Returns the output of a command of Slurm. While the controller does not answer, as on a busy machine, the command is repeated for up to three minutes."""
     end = time.monotonic() + 180
     while True:
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "SLURM_CONF": CONF})
@@ -30,9 +30,10 @@ def slurm(*words: str) -> str:
 
 
 def resume_drained_nodes():
-    """Does what Slurm leaves to an administrator. A controller that was killed may start a job a second time, and drains the node that refuses it ("Duplicate jobid"), for ever."""
+    """Returns drained nodes to service, which Slurm leaves to an administrator. A controller that was killed may start a job a second time; it then drains
+    the node that refuses the job ("Duplicate jobid"), for ever."""
     for node in sorted(set(slurm("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split())):
-        with contextlib.suppress(AssertionError):  # it is up by now
+        with contextlib.suppress(AssertionError):  # The node may have been resumed meanwhile.
             slurm("scontrol", "update", f"nodename={node}", "state=resume")
 
 
@@ -51,7 +52,7 @@ class OnSlurm(PipeTest):
         return super().pipeline(steps, **{"settings": {}, **top})
 
     def jobs(self, *states: str) -> list[str]:
-        """Numbers of this test's jobs; by default of those that have not ended."""
+        """Returns the numbers of this test's jobs in these states; by default of those that have not ended. A job's comment ends in its run's identifier."""
         lines = slurm("squeue", "-h", "-o", "%i|%j|%k", *[f"--states={','.join(states)}"] * bool(states)).splitlines()
         runs = {path.name for path in (self.state / "slurm").iterdir()} if (self.state / "slurm").is_dir() else set()
         return [line.split("|")[0] for line in lines if line.rsplit(":", 1)[-1] in runs]
@@ -67,6 +68,7 @@ class OnSlurm(PipeTest):
         self.assertEqual([str(path) for path in (self.state / "slurm").glob("*/*/*")], [])
 
     def effects(self) -> int:
+        """Returns how many lines the steps have written to the file `effects`, each when it began."""
         file = self.folder / "effects"
         return len(file.read_text().splitlines()) if file.exists() else 0
 
@@ -74,11 +76,12 @@ class OnSlurm(PipeTest):
         wait_until(lambda: self.effects() >= count, "the steps' beginning")
 
     def counted(self, program: str) -> dict:
-        """Variables with which each call of a command of Slurm's leaves a line in the file of its name."""
+        """Returns variables with which each call of a command of Slurm writes its arguments to a file of the command's name; see calls()."""
         return self.replaced(program, f"echo \"$@\" >> {self.folder}/{program}\nexec /usr/bin/{program} \"$@\"")
 
     def replaced(self, program: str, script: str) -> dict:
-        """Variables with which a script stands in for a command of Slurm's. It is outside of the project, whose programs no command runs that only looks."""
+        """Returns variables with which a script stands in for a command of Slurm. The script is outside the test's folder, because commands such as
+        `pipe plan` do not run programs from the project's folder."""
         folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder)
         (folder / program).write_text(f"#!/bin/sh\n{script}\n")
@@ -86,5 +89,6 @@ class OnSlurm(PipeTest):
         return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
     def calls(self, program: str) -> list[str]:
+        """Returns the arguments of each call of a program for which counted() made variables."""
         file = self.folder / program
         return file.read_text().splitlines() if file.exists() else []

@@ -10,7 +10,7 @@ RUNS = 60
 
 
 def accuracy(c: int) -> float:
-    """Best at 37."""
+    """Returns the accuracy of a run with the parameter c, which is best at 37. train.py computes the same."""
     return round(1 - abs(c - 37) / 100, 2)
 
 
@@ -26,11 +26,12 @@ class Sweep(ServeTest):
             self.runs[c] = self.run_pipe("-p", f"c={c}").events("run_started")[0]["run"]
 
     def found(self, *words) -> list[dict]:
+        """Returns the sweep's runs as `pipe runs` lists them with these words."""
         done = self.pipe("runs", "--tag", "sweep", "--limit", "0", *words, "--output", "json")
         self.assertEqual(done.code, 0, done)
         return json.loads(done.out)["runs"]
 
-    def test_by_commands(self):
+    def test_commands_find_sort_and_compare_the_runs(self):
         columns = ("--columns", "params.c,metrics.accuracy,usage.cpu")
         best = sorted(self.runs, key=accuracy, reverse=True)
         listed = self.found("--sort", "metrics.accuracy", *columns)
@@ -47,7 +48,7 @@ class Sweep(ServeTest):
         self.assertRegex(table.splitlines()[1], rf"{self.runs[37]}.* 37 +1\b")
 
     @unittest.skipUnless(BROWSER, "no Chromium")
-    def test_by_the_page(self):
+    def test_the_page_finds_sorts_and_compares_the_runs(self):
         browser = Browser()
         self.addCleanup(browser.close)
         query = "/?column=params.c&column=metrics.accuracy&sort=metrics.accuracy&chart=1&"

@@ -1,4 +1,4 @@
-"""The user of a step in its container: a user by number has a name in /etc/passwd, also where the image knows none for it."""
+"""The user of a step in its container: a user who is given by number has an entry in /etc/passwd, also if the image has none."""
 
 import os
 import pathlib
@@ -10,16 +10,18 @@ from support import PipeTest, Result, wait_until
 from support_machines import network_folder
 
 SOCKET = pathlib.Path("/var/run/docker.sock")
-CALLER = 23456
+CALLER = 23456  # A user and a group that no image and no machine has.
 WHO = "import getpass, os, pwd; e = pwd.getpwuid(os.getuid()); print(getpass.getuser(), e.pw_name, e.pw_uid, e.pw_gid, e.pw_dir == os.environ['HOME'])"
 
 
 def who(**docker_settings) -> dict:
+    """Returns a step that prints who it is: names, numbers, and whether $HOME is the entry's home."""
     return {"command": ["python3", "-c", f"{WHO}; open('${{outputs.who}}', 'w').write('')"], "outputs": ["who"], "settings": {"docker": docker_settings}}
 
 
 class PinnedUsers(PipeTest):
     def said(self, step: str) -> str:
+        """Returns what a step of the latest run has printed."""
         return self.pipe("logs", "latest", step).out.strip()
 
     def test_a_number_that_the_image_does_not_know_has_an_entry(self):
@@ -41,7 +43,7 @@ class PinnedUsers(PipeTest):
         self.assertEqual(self.said("mounted"), "me:x:4321:1::/:/bin/sh")
         self.assert_nothing_left()
 
-    def test_no_other_user_of_the_machine_gets_to_the_folders_of_a_step_with_a_user(self):
+    def test_no_other_user_of_the_machine_can_open_the_folders_of_a_step_with_a_user(self):
         self.pipeline({"one": {"command": "touch ${checkpoint}/begun; while [ ! -e ${checkpoint}/go ]; do sleep 0.02; done; echo x > ${outputs.x}; exit 1",
                                "outputs": ["x"], "checkpoint": True, "settings": {"docker": {"user": "4321", "skip_build": True}}}})
         process = self.start("run", "pipeline.yaml")
@@ -55,7 +57,7 @@ class PinnedUsers(PipeTest):
         for folder in (begun.parent, next(self.state.glob("failed/*/one.1"))):
             self.assertEqual(stat.S_IMODE(folder.stat().st_mode) & 0o002, 0, folder)
 
-    def test_on_a_network_file_system_an_engine_that_is_another_user_gets_to_them(self):
+    def test_on_a_network_file_system_an_engine_that_is_another_user_can_open_the_folders(self):
         self.pipeline({"one": {"command": "echo x > ${outputs.x}; while [ ! -e ${outputs.x}.go ]; do sleep 0.02; done", "outputs": ["x"],
                                "settings": {"docker": {"user": "4321", "skip_build": True}}}})
         process = self.start("run", "pipeline.yaml", LD_PRELOAD=network_folder(self))
@@ -70,6 +72,7 @@ class CallersOfTheMachine(PipeTest):
     """`pipe` is run by a user of the machine whom no image knows."""
 
     def pipe(self, *words, timeout: float = 300, **env) -> Result:
+        """Runs `pipe` as the user CALLER, who owns the test's folder."""
         for path in (self.folder, *self.folder.rglob("*")):
             os.chown(path, CALLER, CALLER, follow_symlinks=False)
         done = subprocess.run([self.command, *map(str, words)], cwd=self.folder, env=self.environment({"HOME": str(self.folder), **env}),

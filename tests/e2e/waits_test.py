@@ -1,4 +1,4 @@
-"""For what steps waited: told apart by `show`, in its JSON and in the timeline."""
+"""What a step waited for before it ran (a slot, a limit, a retry, an image, an answer), in `show`, in its JSON and in the timeline."""
 
 import json
 import time
@@ -16,10 +16,12 @@ class Waits(ServeTest):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
 
     def waits(self) -> dict[str, dict[str, int]]:
+        """Returns the milliseconds that each step's last attempt waited, by what it waited for."""
         steps = json.loads(self.pipe("show", "--output", "json").out)["steps"]
         return {step["step"]: step["attempts"][-1]["phases"].get("waits_ms", {}) for step in steps if step["attempts"]}
 
     def assert_waited(self, step: str, awaited: str):
+        """Fails unless the step waited longest for `awaited`."""
         waits = self.waits()[step]
         self.assertEqual(max(waits, key=waits.get, default=None), awaited, self.waits())
 
@@ -39,7 +41,7 @@ class Waits(ServeTest):
         self.run_pipe()
         self.assert_waited("made", "image")
 
-    def test_an_answer_that_comes_late(self):
+    def test_a_late_answer_is_what_the_step_waited_for(self):
         self.pipeline({"deploy": {"command": "true", "wait": "Deploy?"}})
         process = self.start("run", "pipeline.yaml", "-o", "local")
         self.addCleanup(self.finish, process)
@@ -50,7 +52,7 @@ class Waits(ServeTest):
         self.assert_waited("deploy", "answer")
 
     @unittest.skipUnless(BROWSER, "no Chromium")
-    def test_the_timeline_names_them(self):
+    def test_the_timeline_names_what_steps_waited_for(self):
         self.pipeline({"work": {"command": "sleep 0.5", "matrix": {"n": [1, 2, 3]}, "max_parallel": 1}})
         self.run_pipe("--jobs", "4")
         self.assertEqual(self.pipe("report", "latest", "-o", "report.html").code, 0)

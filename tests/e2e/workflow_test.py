@@ -1,4 +1,4 @@
-"""Daily work with the command: lines that fail, parameters, tags, progress bars, and the warnings and hints on the way."""
+"""Daily work with the command: failing lines, parameters, tags, progress bars, and warnings and hints about them."""
 
 import ctypes
 import json
@@ -9,7 +9,7 @@ from support import PipeTest, wait_until
 
 def has_landlock() -> bool:
     """Returns whether the kernel can restrict a step's reads: landlock_create_ruleset(NULL, 0, VERSION) returns the version of the interface."""
-    create_ruleset, version = 444, 1
+    create_ruleset, version = 444, 1  # the system call's number, and LANDLOCK_CREATE_RULESET_VERSION
     return ctypes.CDLL(None).syscall(create_ruleset, None, 0, version) >= 1
 
 
@@ -65,7 +65,7 @@ class Workflow(PipeTest):
         self.assertEqual(again, {"named": "succeeded", "variable": "succeeded", "program": "succeeded", "other": "succeeded", "apart": "cached"})
         self.assertEqual(set(self.run_pipe("-p", "lr=0.25", "-p", "seed=2").steps().values()), {"cached"}, "only `other` uses a seed, and has its own")
 
-    def test_a_parameter_that_no_step_takes_is_pointed_out(self):
+    def test_a_parameter_that_no_step_takes_is_warned_of(self):
         self.pipeline({"a": {"command": "true", "timeout": "${params.limit}"}}, parameters={"lr": 0.5, "limit": "1m"})
         said = self.pipe("validate").err
         self.assertIn("no step takes the parameter 'lr'", said)

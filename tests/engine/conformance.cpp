@@ -12,7 +12,8 @@
 namespace pipeline::test {
 namespace {
 
-/// @param use      sets the variables of the engine in this process
+/// Returns the suite's parameter for an engine.
+/// @param use sets the engine's variables in this process
 /// @param has_copies the engine gets copies of the steps' files, which root can write
 Place engine_place(std::string name, std::function<void()> use, bool has_copies) {
   return {.name = std::move(name),

@@ -1,5 +1,5 @@
-// Containers with GPUs on a real engine: its own paths for GPUs, down to NVIDIA's hook or its
-// stand-in. Skipped where the engine has no GPUs.
+// Containers with GPUs on a real engine that has GPUs or the test bed's stand-ins for them. The
+// tests skip themselves if the engine has neither.
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -56,14 +56,14 @@ class DockerGpus : public testing::Test {
       held.push_back({.uuid = uuid(i), .index = static_cast<unsigned>(i)});
     return held;
   }
-  /// As of an engine whose first way is CDI, which this one does not have.
+  /// Returns the information of an engine that gives GPUs by CDI, which this one does not have.
   json info_with_cdi() const {
     auto info = info_;
     info["Runtimes"].erase("nvidia");
     info["DiscoveredDevices"] = {{{"Source", "cdi"}, {"ID", "nvidia.com/gpu=none"}}};
     return info;
   }
-  /// As a step of this run that holds these.
+  /// Returns an attempt of this run that holds the GPUs of these indices.
   orchestrators::Attempt attempt(AttemptBuilder& builder, const std::vector<std::size_t>& indices) {
     builder.step.settings->docker.parent_image = plain_image;
     builder.step.settings->docker.network = "none";
@@ -84,8 +84,9 @@ class DockerGpus : public testing::Test {
     co_await orchestrator_->settle();
     co_return result;
   }
+  /// Returns the UUIDs that the step has printed by `nvidia-smi -L`.
   std::vector<std::string> seen(const AttemptBuilder& builder) {
-    std::string list;  // without the preflight's lines
+    std::string list;  // Without the preflight's lines.
     std::istringstream lines(builder.log.out);
     for (std::string line; std::getline(lines, line);)
       if (!line.starts_with("[preflight]")) list += line + "\n";
@@ -94,7 +95,7 @@ class DockerGpus : public testing::Test {
   static std::string message(const orchestrators::AttemptResult& result) {
     return result.failure ? result.failure->message : "";
   }
-  /// Runs a container of this body, and gives what it printed.
+  /// Runs a container with this body, and returns what it printed.
   std::string output(const std::string& name, json body) {
     return test::run_task(loop_,
                           [](docker::EngineApi& engine, std::string container,
@@ -125,7 +126,7 @@ class DockerGpus : public testing::Test {
             .owner = "test",
             .gpu_access = &*access_};
   }
-  /// A stand-in for nvidia-smi that comes before the one of the container.
+  /// Puts a stand-in for nvidia-smi before that of the container on the PATH.
   void own_smi(AttemptBuilder& builder, const std::string& script) {
     builder.code("nvidia-smi", "#!/bin/sh\n" + script);
     test::fs::permissions(builder.folder.path() / "code/nvidia-smi", test::fs::perms(0755));
@@ -155,7 +156,7 @@ class DockerGpus : public testing::Test {
   gpu::Inventory inventory_;
 };
 
-TEST_F(DockerGpus, the_inventory_is_the_engines) {
+TEST_F(DockerGpus, the_inventory_describes_each_gpu_of_the_engine) {
   for (const auto& device : inventory_.devices) {
     EXPECT_TRUE(device.uuid.starts_with("GPU-"));
     EXPECT_FALSE(device.model.empty());
@@ -179,6 +180,7 @@ TEST_F(DockerGpus, a_step_sees_exactly_the_gpus_that_it_holds) {
   }
 }
 
+// The gate is the script that runs the preflight in a step's container before its command.
 TEST_F(DockerGpus, a_command_list_and_a_shell_line_start_behind_the_gate) {
   AttemptBuilder list(test::program({"sh", "-c", "echo \"[$1]\"; exit 7", "x", "a  b"})),
       line(test::shell("echo '[a  b]'; exit 7"));
@@ -250,7 +252,7 @@ TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
       << "what it is withheld from";
 }
 
-TEST_F(DockerGpus, the_runtime_is_the_way_where_device_requests_are_not) {
+TEST_F(DockerGpus, an_engine_without_device_requests_gives_gpus_by_the_runtime) {
   access_->try_next(docker::GpuWay::device_request, "could not select device driver");
   ASSERT_EQ(access_->ways().back(), docker::GpuWay::runtime);
   while (access_->ways().front() != docker::GpuWay::runtime)
@@ -263,7 +265,7 @@ TEST_F(DockerGpus, the_runtime_is_the_way_where_device_requests_are_not) {
             2U);
 }
 
-TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
+TEST_F(DockerGpus, if_the_engine_lacks_one_way_to_give_gpus_the_next_is_tried) {
   const auto* version = test::run_task(loop_, engine_.info());
   if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
   docker::GpuAccess access(*version, info_with_cdi());
@@ -281,7 +283,7 @@ TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
   EXPECT_EQ(access.ways().front(), docker::GpuWay::device_request);
 }
 
-TEST_F(DockerGpus, a_shell_too_takes_the_next_way) {
+TEST_F(DockerGpus, a_shell_too_tries_the_next_way_to_get_gpus) {
   const auto* version = test::run_task(loop_, engine_.info());
   if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
   docker::GpuAccess access(*version, info_with_cdi());
@@ -326,7 +328,7 @@ TEST_F(DockerGpus, an_image_that_needs_a_newer_driver_is_explained) {
   EXPECT_FALSE(result.failure) << message(result);
 }
 
-TEST_F(DockerGpus, what_the_engine_says_of_gpus_that_it_cannot_give_is_explained) {
+TEST_F(DockerGpus, refusals_of_the_engine_to_give_gpus_are_explained) {
   const auto refused = [&](const json& request, const char* runtime) -> std::string {
     AttemptBuilder step(test::program({"true"}));
     auto body = orchestrators::docker_engine::container_body(attempt(step, {}), place());
@@ -384,7 +386,7 @@ TEST_F(DockerGpus, a_preflight_that_fails_keeps_the_command_from_starting) {
   }
 }
 
-TEST_F(DockerGpus, an_image_without_nvidia_smi_is_told_so) {
+TEST_F(DockerGpus, the_failure_of_a_preflight_says_that_the_image_has_no_nvidia_smi) {
   AttemptBuilder step(test::shell("echo started"));
   step.step.settings->docker.runtime_environment["NVIDIA_DRIVER_CAPABILITIES"] = "compute";
   auto result = run(step, {1});
@@ -401,8 +403,7 @@ TEST_F(DockerGpus, an_image_without_nvidia_smi_is_told_so) {
 }
 
 TEST_F(DockerGpus, an_image_without_a_shell_has_its_preflight_in_a_container_of_its_own) {
-  // From nothing but two static programs: the step's, and one that stands in for NVIDIA's, which is
-  // no script either.
+  // The image has one static program, which is the step's command and a stand-in for nvidia-smi.
   const auto image = "pipe-test-no-shell:" + run_id_;
   const auto source = (folder_.path() / "smi.c").string();
   test::write(source,
@@ -444,8 +445,8 @@ TEST_F(DockerGpus, running_containers_say_which_gpus_they_occupy) {
     asio::co_spawn(
         loop_,
         [&]() -> async::Task<> {
-          for (int look = 0; look < 100 && while_it_runs.empty();
-               ++look) {  // what it writes can come before the engine calls it running
+          // The step's output may arrive before the engine reports the container as running.
+          for (int look = 0; look < 100 && while_it_runs.empty(); ++look) {
             while_it_runs = co_await orchestrator_->gpus_in_use();
             std::erase_if(while_it_runs,
                           [&](const orchestrators::GpuHold& hold) { return hold.run != run_id_; });

@@ -1,5 +1,5 @@
-// Containers of real steps on a real engine: what their end is called, that nothing they print is
-// lost and that none of them is left.
+// Containers of steps on a real engine: their failures, that nothing they print is lost, and that
+// no container is left.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ class Kept : public orchestrators::LogSink {
   std::function<void()> on_write;
 };
 
-/// A step with folders of its own.
+/// A step with its folders, its log and its cancellation.
 struct AttemptOptions {
   AttemptOptions(const fs::path& root, const std::string& name) : folder(root / name) {
     step.name = name;
@@ -128,7 +128,7 @@ class DockerOrchestrator : public testing::Test {
             .user = "0:0",
             .owner = owner()};
   }
-  /// Value of the label pipe.state, as a container of this orchestrator has it.
+  /// Returns the label pipe.state of this orchestrator's containers, from one that it starts.
   std::string owner() {
     if (!owner_.empty()) return owner_;
     AttemptOptions probe(folder_.path(), "owner");
@@ -161,7 +161,7 @@ class DockerOrchestrator : public testing::Test {
   std::string owner_;
 };
 
-TEST_F(DockerOrchestrator, an_exit_code_is_reported_and_a_signal_told_from_it) {
+TEST_F(DockerOrchestrator, a_failure_by_an_exit_code_differs_from_one_by_a_signal) {
   AttemptOptions a(folder_.path(), "code");
   a.shell("echo out; echo err >&2; exit 3");
   const auto result = run(a);
@@ -187,8 +187,8 @@ TEST_F(DockerOrchestrator, a_program_that_is_missing_or_not_executable_is_named)
       result.failure->message,
       "could not start: there is no program 'no-such-program' in the image debian:bookworm-slim");
   a.number = 2;
-  a.step.settings->docker.run_args["init"] =
-      false;  // then it is the engine that says so, when the container is started
+  // Without pipe's init process, the engine itself reports the missing program.
+  a.step.settings->docker.run_args["init"] = false;
   result = run(a);
   EXPECT_EQ(
       result.failure->message,
@@ -210,7 +210,7 @@ TEST_F(DockerOrchestrator, a_program_that_is_missing_or_not_executable_is_named)
   EXPECT_NE(result.failure->hints[0].find("command not found"), std::string::npos);
 }
 
-TEST_F(DockerOrchestrator, what_the_engine_refuses_is_explained) {
+TEST_F(DockerOrchestrator, refusals_of_the_engine_are_explained) {
   AttemptOptions a(folder_.path(), "network");
   a.list({"true"});
   a.step.settings->docker.network = "no-such-network-" + run_id_;
@@ -240,7 +240,7 @@ TEST_F(DockerOrchestrator, what_the_engine_refuses_is_explained) {
       << result.failure->message;
 }
 
-TEST_F(DockerOrchestrator, too_much_memory_is_told_with_the_limit) {
+TEST_F(DockerOrchestrator, failure_for_lack_of_memory_names_the_limit) {
   AttemptOptions a(folder_.path(), "oom");
   a.step.settings->docker.parent_image = "python:3.11-slim-bookworm";
   a.step.settings->resources.memory = 32ULL << 20;
@@ -291,7 +291,7 @@ TEST_F(DockerOrchestrator, stopping_at_once_overtakes_a_graceful_stop) {
       << "it waited for the whole grace";
 }
 
-TEST_F(DockerOrchestrator, what_is_cancelled_before_it_starts_makes_no_container) {
+TEST_F(DockerOrchestrator, an_attempt_that_is_cancelled_before_it_starts_makes_no_container) {
   AttemptOptions a(folder_.path(), "early");
   a.list({"true"});
   test::Silent events;
@@ -341,7 +341,7 @@ TEST_F(DockerOrchestrator, a_step_sees_its_files_and_writes_its_outputs_as_the_c
   }
 }
 
-TEST_F(DockerOrchestrator, a_user_of_its_own_can_write_too) {
+TEST_F(DockerOrchestrator, a_step_with_another_user_can_write_its_outputs) {
   AttemptOptions a(folder_.path(), "user");
   a.step.settings->docker.user = "nobody";
   a.shell("id -un; echo x > /pipe/outputs/f && echo x > $HOME/f");
@@ -361,7 +361,7 @@ TEST_F(DockerOrchestrator, a_hundred_thousand_lines_of_a_quick_step_all_arrive) 
   EXPECT_EQ(a.log.err, "last\n");
 }
 
-TEST_F(DockerOrchestrator, twenty_at_once_do_not_mix) {
+TEST_F(DockerOrchestrator, logs_and_exit_codes_of_twenty_steps_at_once_do_not_mix) {
   std::vector<std::unique_ptr<AttemptOptions>> tries;
   std::vector<orchestrators::AttemptResult> results(20);
   std::exception_ptr failure;
@@ -382,7 +382,7 @@ TEST_F(DockerOrchestrator, twenty_at_once_do_not_mix) {
   }
 }
 
-TEST_F(DockerOrchestrator, removals_are_waited_for_by_all_who_settle_while_others_begin) {
+TEST_F(DockerOrchestrator, settle_waits_for_all_removals_also_if_others_begin_meanwhile) {
   std::vector<std::string> ids;
   const nlohmann::json body{
       {"Image", "debian:bookworm-slim"}, {"Cmd", {"true"}}, {"Labels", {{"pipe.run", run_id_}}}};
@@ -409,7 +409,7 @@ TEST_F(DockerOrchestrator, removals_are_waited_for_by_all_who_settle_while_other
   EXPECT_EQ(left(), 0U);
 }
 
-TEST_F(DockerOrchestrator, a_container_of_that_name_that_is_not_ours_is_left_alone) {
+TEST_F(DockerOrchestrator, a_container_of_another_program_with_the_name_is_left_alone) {
   AttemptOptions a(folder_.path(), "taken");
   a.list({"true"});
   nlohmann::json body;
@@ -426,7 +426,7 @@ TEST_F(DockerOrchestrator, a_container_of_that_name_that_is_not_ours_is_left_alo
   await(engine_.remove_container(id));
 }
 
-TEST_F(DockerOrchestrator, the_container_that_a_dead_driver_left_is_joined_with_all_that_it_wrote) {
+TEST_F(DockerOrchestrator, the_container_that_a_dead_driver_left_is_joined_and_its_log_is_whole) {
   const auto its_place = place();
   for (const char* line : {"echo before; sleep 1; echo after; exit 4",
                            "echo before; echo after; exit 4"}) {  // still running; ended already
@@ -472,7 +472,7 @@ TEST_F(DockerOrchestrator, orphans_of_dead_runs_are_removed_and_of_live_ones_kep
   await(engine_.remove_container(foreign));
 }
 
-TEST_F(DockerOrchestrator, an_environment_changes_with_what_a_step_runs_in_and_its_recheck_tells) {
+TEST_F(DockerOrchestrator, an_environment_changes_with_its_settings_and_matches_its_fingerprint) {
   AttemptOptions a(folder_.path(), "environment");
   a.list({"true"});
   orchestrators::Environment first, second, third;

@@ -20,7 +20,7 @@ class EngineApiTest : public testing::Test {
     loop_.run();
     if (failure) std::rethrow_exception(failure);
   }
-  /// The error of the task: status, message and advice.
+  /// Returns the status of the task's error, and its message with the advice.
   std::pair<long, std::string> failure(async::Task<> task) {
     try {
       await(std::move(task));
@@ -73,7 +73,7 @@ TEST_F(EngineApiTest, a_value_that_is_not_utf8_is_refused) {
                core::EnvironmentError);
 }
 
-TEST_F(EngineApiTest, the_version_is_negotiated_once_for_all_who_ask) {
+TEST_F(EngineApiTest, the_version_is_negotiated_once_for_all_calls) {
   int same = 0;
   const EngineInfo* first = nullptr;
   for (int i = 0; i < 50; ++i)
@@ -89,7 +89,7 @@ TEST_F(EngineApiTest, the_version_is_negotiated_once_for_all_who_ask) {
   EXPECT_FALSE(first->version.empty());
 }
 
-TEST_F(EngineApiTest, an_image_that_is_missing_is_no_error_when_asked_for) {
+TEST_F(EngineApiTest, inspecting_a_missing_image_is_not_an_error) {
   await([](EngineApi& engine, std::string name) -> async::Task<> {
     const auto missing = co_await engine.inspect_image(name);
     EXPECT_FALSE(missing);
@@ -111,7 +111,7 @@ TEST_F(EngineApiTest, an_image_is_tagged_and_the_tag_removed) {
   }(engine_, unique_));
 }
 
-TEST_F(EngineApiTest, a_container_goes_through_its_life) {
+TEST_F(EngineApiTest, a_container_is_created_started_followed_stopped_and_removed) {
   await([](asio::io_context& loop, EngineApi& engine, std::string name) -> async::Task<> {
     nlohmann::json body;
     body["Image"] = "debian:bookworm-slim";
@@ -130,7 +130,7 @@ TEST_F(EngineApiTest, a_container_goes_through_its_life) {
                                      (is_stderr ? to_err : to_out) += bytes;
                                    };
                                co_await api.start_container(container);
-                               co_await api.start_container(container);  // again: it runs already
+                               co_await api.start_container(container);  // It runs already.
                                co_await api.follow_logs(container, take);
                              }(engine, id, out, err));
     async::JoinableTask end(
@@ -158,12 +158,12 @@ TEST_F(EngineApiTest, a_container_goes_through_its_life) {
     EXPECT_FALSE(ended.running);
     EXPECT_EQ(ended.exit_code, 143);
     co_await engine.remove_container(id);
-    co_await engine.remove_container(id);  // again: it is gone
+    co_await engine.remove_container(id);  // It was removed already.
     EXPECT_TRUE((co_await engine.list_containers(labels)).empty());
   }(loop_, engine_, unique_));
 }
 
-TEST_F(EngineApiTest, a_pull_that_cannot_be_is_explained_and_a_cancelled_one_ends) {
+TEST_F(EngineApiTest, a_failed_pull_names_the_image_and_a_cancelled_one_ends) {
   const auto pull = [](EngineApi& engine, std::string reference,
                        core::CancelSource& cancel) -> async::Task<> {
     const std::function<void(std::string_view)> ignore = [](std::string_view) {};

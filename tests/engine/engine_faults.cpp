@@ -1,5 +1,5 @@
-// A real engine behind a proxy that cuts, loses, refuses and delays: what is one attempt stays one,
-// and nothing is a success that was none.
+// A real engine behind a proxy that cuts, loses, refuses and delays calls: an attempt runs once,
+// and a step that did not succeed never counts as a success.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -30,7 +30,7 @@ bool is_start(const std::string& method, const std::string& target) {
 }
 bool is_wait(const std::string& target) { return target.find("/wait?") != target.npos; }
 
-/// Counts down: the first calls fail.
+/// Returns true for the first `left` calls.
 struct First {
   std::atomic<int> left;
   bool operator()() { return left.load() > 0 && left-- > 0; }
@@ -38,6 +38,7 @@ struct First {
 
 class EngineFaults : public testing::Test {
  protected:
+  /// Makes the attempt of a step that executes a shell line.
   AttemptBuilder& step(const std::string& line) {
     auto& builder = builder_.emplace(shell(line));
     builder.step.settings->docker.parent_image = "debian:bookworm-slim";
@@ -81,15 +82,17 @@ class EngineFaults : public testing::Test {
   /// Runs `docker COMMAND CONTAINER` for the attempt's container.
   void docker_on(const std::string& command) { docker_cli(command + " " + id()); }
 
+  /// Returns the name of the attempt's container.
   std::string id() const {
     return orchestrators::docker_engine::container_name(
         const_cast<AttemptBuilder&>(*builder_).attempt());
   }
-  /// True if none of the run's containers is running.
+  /// Returns true if none of the run's containers is running.
   bool nothing_runs() const {
     const auto running = "docker ps -q --filter label=pipe.run=" + builder_->run_id;
     return std::system(("test -z \"$(" + running + ")\"").c_str()) == 0;
   }
+  /// Returns how many containers the run has, running or not.
   std::size_t containers() {
     std::vector<std::string> labels;
     labels.push_back("pipe.run=" + builder_->run_id);
@@ -140,7 +143,7 @@ TEST_F(EngineFaults,
   EXPECT_EQ(attempt.log.out, "before\nafter\n");
 }
 
-TEST_F(EngineFaults, a_step_that_was_stopped_with_its_engine_is_no_success_though_it_exits_with_0) {
+TEST_F(EngineFaults, a_step_that_was_stopped_with_its_engine_fails_though_it_exits_with_0) {
   step("trap 'exit 0' TERM; echo ready; while true; do sleep 0.05; done");
   const auto result = run_with_engine_away([&] { docker_on("stop"); });
   ASSERT_TRUE(result.failure);
@@ -150,7 +153,7 @@ TEST_F(EngineFaults, a_step_that_was_stopped_with_its_engine_is_no_success_thoug
       << result.failure->message;
 }
 
-TEST_F(EngineFaults, a_container_that_vanished_while_the_connection_was_cut_is_no_success) {
+TEST_F(EngineFaults, a_container_that_was_removed_while_the_connection_was_cut_is_a_failure) {
   step("echo ready; sleep 600");
   const auto result = run_with_engine_away([&] { docker_on("rm -f"); });
   ASSERT_TRUE(result.failure);
@@ -159,9 +162,10 @@ TEST_F(EngineFaults, a_container_that_vanished_while_the_connection_was_cut_is_n
       << result.failure->message;
 }
 
+/// Faults that end after a few calls.
 class PassingFaults : public EngineFaults, public testing::WithParamInterface<Fault> {};
 
-TEST_P(PassingFaults, a_container_is_made_and_started_once_however_often_that_is_tried) {
+TEST_P(PassingFaults, a_container_is_created_and_started_once_though_calls_are_repeated) {
   auto& attempt = step("echo once >> /pipe/outputs/f; echo done");
   First creates{2}, starts{2};
   EngineProxy proxy([&](const std::string& method, const std::string& target) {
@@ -185,6 +189,8 @@ INSTANTIATE_TEST_SUITE_P(EngineFaults, PassingFaults,
                                          Fault::unavailable),
                          name_of);
 
+/// An engine that is being stopped answers 404 for files that exist. The parameter is the number of
+/// such answers.
 class MissingFiles : public EngineFaults, public testing::WithParamInterface<int> {};
 
 TEST_P(MissingFiles, outputs_that_a_stopping_engine_does_not_find_are_asked_for_again) {
@@ -224,10 +230,10 @@ TEST_P(MissingFiles, a_folder_that_a_stopping_engine_does_not_find_is_filled_lat
       run_task(loop_, orchestrators::docker_engine::copy_in(engine, attempt.attempt(), "no-such")),
       docker::EngineError);
 }
-// The engine comes back after the first request, or the second.
+// The engine answers as it should after the first request, or after the second.
 INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));
 
-TEST_F(EngineFaults, outputs_of_an_engine_that_unmounts_them_meanwhile_are_asked_for_again) {
+TEST_F(EngineFaults, outputs_are_asked_for_again_if_the_engine_has_unmounted_them_meanwhile) {
   auto& attempt = step("exit 0");
   docker_cli("create -v /pipe --network none --name " + id() + " debian:bookworm-slim true");
   run_task(loop_, orchestrators::docker_engine::copy_in(engine_, attempt.attempt(), id()));
@@ -379,7 +385,7 @@ TEST_F(EngineFaults, an_engine_that_does_not_report_the_end_of_a_killed_containe
   EXPECT_EQ(containers(), 0U);
 }
 
-TEST_F(EngineFaults, what_an_engine_refuses_for_good_is_asked_once) {
+TEST_F(EngineFaults, a_call_that_the_engine_refuses_for_good_is_not_repeated) {
   auto& attempt = step("true");
   attempt.step.settings->docker.network = "no-such-network-" + attempt.run_id;
   EngineProxy proxy([](const std::string&, const std::string&) { return Fault::none; });
@@ -406,7 +412,7 @@ TEST_F(EngineFaults, five_steps_complete_though_three_of_ten_calls_fail) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::minstd_rand random(seed);
   const Fault faults[]{Fault::refused, Fault::lost_answer, Fault::broken, Fault::unavailable};
-  bool is_known = false;  // the engine has been there once
+  bool is_known = false;  // The engine has answered once; an engine that never has is given up.
   EngineProxy proxy([&](const std::string&, const std::string& target) {
     is_known = is_known || target.ends_with("/version");
     if (!is_known || target.ends_with("/_ping") || target.ends_with("/version") ||

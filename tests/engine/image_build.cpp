@@ -1,4 +1,4 @@
-// Environments built on the real engine: what is in them, what is not, and when nothing is built.
+// Images of steps, built on a real engine: what is in them, what is not, and when nothing is built.
 #include <gmock/gmock.h>
 
 #include "engine/image_support.hpp"
@@ -24,8 +24,7 @@ TEST_F(ImageTest, requirements_are_installed_with_pip) {
       << events.text();
 }
 
-TEST_F(ImageTest,
-       packages_that_a_build_chose_are_listed_and_without_python_the_images_id_stands_for_them) {
+TEST_F(ImageTest, installed_packages_are_listed_and_an_image_without_python_has_its_id_instead) {
   using orchestrators::containers::installed_packages;
   DockerSettings loose;
   loose.requirements = {"six<1.17"};
@@ -142,13 +141,13 @@ TEST_F(ImageTest, equal_environments_build_once_and_different_ones_side_by_side)
   EXPECT_EQ(made[0].image_id, made[1].image_id);
   EXPECT_EQ(made[0].image_id, made[3].image_id);
   EXPECT_NE(made[0].image_id, made[2].image_id);
-  // Both had begun before the first had ended.
+  // Both builds had started before the first of them ended.
   ASSERT_GE(events.events.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<event::BuildStarted>(events.events[0]));
   EXPECT_TRUE(std::holds_alternative<event::BuildStarted>(events.events[1]));
 }
 
-TEST_F(ImageTest, prevent_build_reuse_builds_anew_once_a_run) {
+TEST_F(ImageTest, prevent_build_reuse_builds_again_once_in_each_run) {
   auto spec = step("train", {.parent_image = "debian:bookworm-slim",
                              .prevent_build_reuse = true,
                              .environment = {{"A", "1"}}});
@@ -175,7 +174,7 @@ TEST_F(ImageTest, image_tag_names_the_newest_image) {
   ASSERT_EQ(events.builds().size(), 2u) << events.builds().back().reason << "\n" << events.text();
 }
 
-TEST_F(ImageTest, a_dockerfile_of_the_users_is_the_parent) {
+TEST_F(ImageTest, a_dockerfile_of_the_user_makes_the_parent) {
   core::write_file_atomically(
       folder.path() / "Dockerfile",
       "ARG BASE=debian:bookworm-slim\nFROM ${BASE}\nCOPY . /in\nUSER nobody\n");

@@ -1,4 +1,5 @@
-// The same on an engine without BuildKit: DOCKER_BUILDKIT=0 asks this one for the classic builder.
+// Builds of images by the classic builder, for engines without BuildKit. DOCKER_BUILDKIT=0 asks an
+// engine for this builder.
 #include "engine/image_support.hpp"
 
 namespace pipeline::docker {
@@ -30,7 +31,7 @@ TEST_F(ClassicImageTest, everything_is_installed_and_nothing_else_is_left) {
             "learner\n$B\n1.16.0\n/usr/bin/tini\ntool\nStatus: install ok installed\nhome\n1777 "
             "root\n755 learner\n755 root\n")
       << events.text();
-  // The stages, which had the host's configuration, are gone.
+  // The intermediate images, which had the host's configuration, are removed.
   std::vector<std::string> stages;
   for (auto& image : wait(engine->call(
            "GET", "/images/json?all=1&filters=%7B%22label%22%3A%5B%22pipe.stage%22%5D%7D"))) {
@@ -52,7 +53,7 @@ TEST_F(ClassicImageTest, a_failing_line_is_shown_with_its_number) {
       << text;  // Podman's words.
 }
 
-TEST_F(ClassicImageTest, a_parent_without_python_is_told) {
+TEST_F(ClassicImageTest, the_error_for_a_parent_without_python_says_so) {
   auto text =
       failure_of(step("train", {.parent_image = "debian:bookworm-slim", .requirements = {"six"}}));
   EXPECT_NE(text.find("Debian GNU/Linux 12 (bookworm) has no Python"), std::string::npos) << text;

@@ -39,7 +39,7 @@ TEST_F(ImageTest, requirements_on_a_parent_without_python_say_what_to_write) {
                    "= add 'apt_packages: [python3]', or choose a parent_image that has Python"});
 }
 
-TEST_F(ImageTest, a_parent_without_a_shell_is_told) {
+TEST_F(ImageTest, the_error_for_a_parent_without_a_shell_says_so) {
   core::write_file_atomically(
       folder.path() / "Dockerfile",
       "FROM debian:bookworm-slim AS full\nFROM scratch\nCOPY --from=full /usr/bin/true /true\n");

@@ -1,4 +1,4 @@
-// Layers of locked packages: which of them a change makes again, and what is in them.
+// Layers of images with locked packages: which of them a change makes again, and what is in them.
 #include <gmock/gmock.h>
 
 #include "engine/locked_packages.hpp"
@@ -15,6 +15,7 @@ constexpr const char* versions =
     "  try: print(name, v(name))\n"
     "  except Exception: pass'";
 
+/// Heavy packages have layers of their own; all light ones share the last layer.
 class LayersByWeight : public LayersTest {
  protected:
   void SetUp() override {
@@ -47,7 +48,8 @@ TEST_F(LayersByWeight, a_new_version_of_a_heavy_package_keeps_the_content_of_all
   ASSERT_EQ(new_layers.size(), 4U);
   EXPECT_EQ(old_layers[1], new_layers[1]);
   EXPECT_NE(old_layers[2], new_layers[2]);
-  EXPECT_EQ(old_layers[3], new_layers[3]) << "made again, with equal bytes: no push, no pull";
+  EXPECT_EQ(old_layers[3], new_layers[3])
+      << "made again with equal bytes, so it need not be pushed";
   EXPECT_EQ(run(after.image_id, versions), "six 1.17.0\ntabulate 0.9.0\ncolorama 0.4.6\n");
 }
 
@@ -68,7 +70,7 @@ TEST_F(LayersByWeight, layers_built_again_without_a_cache_are_equal) {
   EXPECT_EQ(layers(build_locked(packages, again)), layers(one));
 }
 
-TEST_F(LayersTest, nothing_of_the_tools_stays_and_modules_are_compiled) {
+TEST_F(LayersTest, nothing_of_the_installers_stays_and_modules_are_compiled) {
   const auto made = build_locked({locked("click", "8.1.7"), locked("six", "1.16.0", heavy)});
   EXPECT_EQ(run(made.image_id,
                 "ls -d /pipe* /dev/pipe* /root/.cache /tmp/* /stubs* 2>/dev/null; command -v uv; "
@@ -121,7 +123,7 @@ TEST_F(LayersByWeight, pip_makes_layers_too_and_packages_without_a_hash_are_the_
   }
 }
 
-TEST_F(LayersTest, everything_else_that_settings_install_is_there_too) {
+TEST_F(LayersTest, an_image_of_locked_packages_has_everything_else_that_settings_install) {
   core::write_file_atomically(folder.path() / "tool.py", "print('tool')\n");
   const auto made = build_locked({locked("six", "1.16.0")},
                                  {.local_project_install_command = "cp tool.py /usr/local/lib/",

@@ -1,5 +1,5 @@
 /// @file
-/// Steps with settings, builders on the real engine, and what they made removed again.
+/// A fixture for tests that build images on a real engine and remove them at their end.
 #pragma once
 
 #include <cstdlib>
@@ -19,13 +19,14 @@
 
 namespace pipeline::docker {
 
-/// `builds()` are those that built, not pulled.
 struct BuildRecorder : test::EventRecorder {
+  /// Returns the events of builds; those of pulls are left out.
   std::vector<event::BuildStarted> builds() const {
     auto found = of<event::BuildStarted>();
     std::erase_if(found, [](const auto& started) { return started.reason.starts_with("pull:"); });
     return found;
   }
+  /// Returns the texts of all progress and notices, one a line.
   std::string text() const {
     std::string all;
     for (auto& event : events) {
@@ -59,6 +60,7 @@ class ImageTest : public testing::Test {
     }
   }
 
+  /// Runs the loop until the coroutine has finished; returns its result or throws its exception.
   template <class Result>
   Result wait(async::Task<Result> task) {
     std::optional<Result> result;
@@ -82,6 +84,8 @@ class ImageTest : public testing::Test {
     if (error) std::rethrow_exception(error);
   }
 
+  /// Returns a step with these settings, and with a parent image and the test's repository if they
+  /// have none.
   StepSpec step(const std::string& name, DockerSettings docker) {
     StepSpec spec;
     spec.name = name;
@@ -103,10 +107,12 @@ class ImageTest : public testing::Test {
       throw std::runtime_error(whole(error) + events.text());
     }
   }
+  /// Builds with the builder of a separate run, and throws what the builder throws.
   ImageStatus build(const StepSpec& spec) {
     ImageBuilder builder(loop, *engine, options);
     return wait(builder.ensure(spec, events, cancel));
   }
+  /// Returns an error with its details and advice.
   static std::string whole(const core::BuildError& error) {
     std::string text = std::string(error.what()) + "\n";
     for (auto& line : error.details()) text += "| " + line + "\n";
@@ -126,8 +132,8 @@ class ImageTest : public testing::Test {
     std::string output;
     try {
       wait(engine->start_container(id));
-      wait(engine->wait_container(id));  // What an engine of 20.10 hands out while it runs may lack
-                                         // a last line without an end.
+      // An engine of 20.10 may leave out a last line without an end while the container runs.
+      wait(engine->wait_container(id));
       wait(engine->follow_logs(id, [&](bool, std::string_view bytes) { output += bytes; }));
     } catch (const core::EnvironmentError& error) {
       output = error.what();
@@ -136,6 +142,7 @@ class ImageTest : public testing::Test {
     return output;
   }
 
+  /// Returns the error of a build with its details and advice; `built` if the build succeeds.
   std::string failure_of(const StepSpec& spec) {
     try {
       build(spec);

@@ -1,5 +1,5 @@
-// A step on Podman (scripts/testbed/podman): one that sees this machine's files, and one that does
-// not, as in a virtual machine.
+// Steps on Podman (scripts/testbed/podman): on an engine that sees this machine's files, and on one
+// that does not, as in a virtual machine.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -43,10 +43,11 @@ TEST_P(PodmanTest, step_has_its_code_and_inputs_and_its_outputs_arrive) {
   const auto result = run(step);
   EXPECT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(step.written("y"), "code input");
-  EXPECT_EQ(step.log.out, "");  // The marker is gone before the step starts.
+  // The file by which pipe has found out whether the engine sees this machine's files is removed.
+  EXPECT_EQ(step.log.out, "");
 }
 
-TEST_P(PodmanTest, missing_code_is_a_failure_and_no_success) {
+TEST_P(PodmanTest, missing_code_is_a_failure) {
   AttemptBuilder step(program({"sh", "main.sh"}));
   const auto result = run(step);
   ASSERT_TRUE(result.failure);

@@ -1,5 +1,5 @@
-// A C++ program as a layer on images that have nothing that it needs, or the wrong thing. The
-// program is this very one: started in a container, it runs the tests that are disabled here.
+// A C++ program as a layer on images that lack its libraries, or have wrong ones. The program is
+// this test program: in a container it runs the test that is disabled here.
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <netdb.h>
@@ -33,6 +33,7 @@ using test::AttemptBuilder;
 using test::run_task;
 using testing::HasSubstr;
 
+/// Returns `found`, or the error of looking up a host's address.
 std::string looked_up(const char* host) {
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host, "80", nullptr, &found);
@@ -40,8 +41,8 @@ std::string looked_up(const char* host) {
   return error ? ::gai_strerror(error) : "found";
 }
 
-/// No test, hence disabled: the command of the steps below, which says what it sees in its
-/// container.
+/// The command of the steps below, which writes what it sees in its container. It is disabled,
+/// because it is not a test of its own.
 TEST(Inside, DISABLED_tells_what_it_sees) {
   json seen;
   seen["libc"] = ::gnu_get_libc_version();
@@ -64,7 +65,7 @@ const std::shared_ptr<const Program>& this_program() {
   return program;
 }
 
-/// An attempt of the test above, by this program.
+/// An attempt whose step executes Inside.DISABLED_tells_what_it_sees in a container.
 struct ProgramAttempt : AttemptBuilder {
   ProgramAttempt(const std::string& parent, const std::string& repository)
       : AttemptBuilder(
@@ -92,6 +93,7 @@ class ProgramImage : public testing::Test {
   }
 
   ProgramAttempt step(const std::string& parent) { return ProgramAttempt(parent, repository_); }
+  /// Runs the attempt, and returns what the program has seen.
   json run(AttemptBuilder& builder) {
     environment_ = run_task(loop_, orchestrator_->prepare(builder.step, events_, builder.cancel));
     const auto attempt = builder.attempt();
@@ -104,6 +106,7 @@ class ProgramImage : public testing::Test {
   json inspect(const std::string& reference) {
     return run_task(loop_, engine_.inspect_image(reference)).value_or(json());
   }
+  /// Returns the names of the images in the test's repository.
   std::vector<std::string> images() {
     std::vector<std::string> names;
     json filters;
@@ -114,7 +117,7 @@ class ProgramImage : public testing::Test {
       for (const auto& tag : image["RepoTags"]) names.push_back(tag);
     return names;
   }
-  /// An image of the test's own. @param dockerfile what is added to Debian 12
+  /// Builds an image, and returns its name. @param lines lines of its Dockerfile after Debian 12
   std::string image(const std::string& name, const std::string& lines) {
     const auto reference = repository_ + "-" + name + ":test";
     std::vector<docker::ContextFile> files;
@@ -159,7 +162,7 @@ TEST_F(ProgramImage, runs_on_an_empty_image_read_only_and_as_another_user) {
   EXPECT_EQ(seen["shell"], false);
 }
 
-TEST_F(ProgramImage, takes_nothing_of_a_parent_whose_libraries_are_wrong) {
+TEST_F(ProgramImage, uses_none_of_the_libraries_of_its_parent) {
   const auto parent =
       image("wrong",
             "RUN for f in /lib/*/libstdc++.so.6 /lib/*/libgcc_s.so.1 /lib/*/libm.so.6 "
@@ -198,7 +201,7 @@ TEST_F(ProgramImage, finds_a_drivers_libraries_where_they_are_mounted) {
   EXPECT_EQ(run(builder)["driver"], "found") << "the image's LD_LIBRARY_PATH";
 }
 
-TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_leaves_as_it_is) {
+TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_does_not_change) {
   auto first = step("debian:bookworm-slim");
   first.step.settings->docker.environment = {{"GREETING", "hello"}};
   run(first);
@@ -243,7 +246,7 @@ TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_lea
   EXPECT_EQ(events_.of<event::BuildStarted>().size(), 0u) << "an equal program is there";
 }
 
-TEST_F(ProgramImage, key_of_the_environment_is_the_same_whatever_the_program) {
+TEST_F(ProgramImage, id_of_the_environment_does_not_depend_on_the_program) {
   auto with = step("debian:bookworm-slim");
   run(with);
   auto without = step("debian:bookworm-slim");
@@ -251,7 +254,7 @@ TEST_F(ProgramImage, key_of_the_environment_is_the_same_whatever_the_program) {
   EXPECT_EQ(environment_.id, run_task(loop_, orchestrator_->environment(without.step)).id);
 }
 
-TEST_F(ProgramImage, empty_image_is_refused_where_something_else_is_wanted_of_it) {
+TEST_F(ProgramImage, empty_image_is_refused_for_commands_and_packages) {
   auto command = step("scratch");
   command.step.program.reset();
   EXPECT_THROW(run_task(loop_, orchestrator_->environment(command.step)), core::InputError);

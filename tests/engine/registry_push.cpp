@@ -1,5 +1,5 @@
-// Images pushed to a real registry with TLS and a login: once, run by its digest, and what users
-// see when that fails.
+// Images pushed to a real registry with TLS and a login: each is pushed once and run by its digest,
+// and a failed push has a message with advice.
 #include <gmock/gmock.h>
 
 #include "core/file.hpp"
@@ -46,12 +46,13 @@ class RegistryPush : public ImageTest {
     const auto made = ensure(step("train", {.dockerfile = "Dockerfile"}));
     return {made.reference, made.image_id};
   }
-  /// Publishes the image as a run of its own.
+  /// Publishes the image as a separate run does, and returns its reference with the digest.
   std::string publish(const LocalImage& image) {
     PublishedImages published(loop, *engine);
     events.events.clear();
     return wait(published.publish(image, "train", events, cancel));
   }
+  /// Returns the error of publishing the image with its hints; `pushed` if it succeeds.
   std::string failure(const LocalImage& image) {
     try {
       publish(image);
@@ -62,6 +63,7 @@ class RegistryPush : public ImageTest {
     }
     return "pushed";
   }
+  /// Returns the reasons of the pushes since the last publish().
   std::vector<std::string> pushes() const {
     std::vector<std::string> reasons;
     for (const auto& each : events.events)
@@ -70,6 +72,7 @@ class RegistryPush : public ImageTest {
         reasons.push_back(started->reason.substr(6));
     return reasons;
   }
+  /// Sends a request for a manifest to the registry.
   net::Response ask(const std::string& method, const std::string& name_and_tag) {
     const auto [name, tag] = split_reference(name_and_tag);
     net::HttpClient http(loop);
@@ -82,7 +85,7 @@ class RegistryPush : public ImageTest {
     return answer.status == 200 ? answer.header("docker-content-digest")
                                 : std::to_string(answer.status);
   }
-  /// Returns the image under another name.
+  /// Gives the image another name, and returns it with that name.
   LocalImage named(const LocalImage& image, const std::string& name) {
     wait(engine->tag_image(image.reference, name, "x"));
     others.push_back(name + ":x");
@@ -149,7 +152,7 @@ TEST_F(RegistryPush, cancelled_push_leaves_nothing_and_can_be_made_again) {
   EXPECT_EQ(by_digest, repository + "@" + digest_in_registry(image.reference));
 }
 
-/// The name has no `golden`, because such tests run without a registry.
+// The name does not have the word `golden`: tests with the word run without a registry.
 TEST_F(RegistryPush, users_are_told_why_a_push_fails_and_what_to_do) {
   const auto image = build(), other = build("2");
   EXPECT_EQ(failure(image), "pushed");
@@ -210,7 +213,7 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
   EXPECT_EQ(pushes().size(), 1u);
 }
 
-TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
+TEST_F(StepsInARegistry, program_is_pushed_as_one_layer) {
   orchestrators::containers::StepImages images(loop, *engine, place, &published);
   auto spec = step("train", {.parent_image = "debian:bookworm-slim"});
   spec.program =
@@ -223,7 +226,7 @@ TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
   EXPECT_TRUE(wait(images.environment(spec)).ready);
 }
 
-TEST_F(StepsInARegistry, image_tag_is_a_second_name_there_and_follows_the_image) {
+TEST_F(StepsInARegistry, image_tag_is_a_second_name_in_the_registry_and_follows_the_image) {
   const auto spec = [&](const char* value) {
     return step("train", {.parent_image = "debian:bookworm-slim",
                           .image_tag = "latest",

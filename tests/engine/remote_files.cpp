@@ -1,5 +1,5 @@
-// Files of a step on an engine that sees none of this machine's: copied in and out, whatever the
-// container is like, and gone afterwards.
+// Files of a step on an engine that does not see this machine's files: they are copied to the
+// container and back, whatever its settings, and nothing of them is left on the engine.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,7 +153,7 @@ TEST_F(RemoteFiles, a_step_that_removes_its_outputs_folder_has_written_nothing) 
   EXPECT_TRUE(fs::is_empty(step.folder.path() / "outputs"));
 }
 
-TEST_F(RemoteFiles, the_volume_goes_with_its_container) {
+TEST_F(RemoteFiles, the_volume_is_removed_with_its_container) {
   AttemptBuilder step(shell("grep ' /pipe ' /proc/self/mountinfo"));
   const auto result = run(step);
   ASSERT_FALSE(result.failure) << result.failure->message;
@@ -182,7 +182,7 @@ TEST_F(RemoteFiles, the_container_that_a_dead_driver_left_is_joined_and_its_outp
   step.output("x", "x");
   on_debian(step);
   std::string owner;
-  {  // a first attempt says whose containers these are
+  {  // The container of a first attempt has the label pipe.state, which the next one needs.
     AttemptBuilder probe(program({"sleep", "60"}));
     probe.run_id = step.run_id;
     probe.step.name = "probe";

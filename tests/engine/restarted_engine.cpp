@@ -1,5 +1,5 @@
 // An engine that is restarted while steps run on it: its containers are ended with it, and no
-// attempt is a success that was none.
+// attempt that was ended so counts as a success.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST_F(RestartedEngine,
   EXPECT_EQ(again.log.out, "well\n");
 }
 
-TEST_F(RestartedEngine, is_found_again_by_what_had_nothing_running_there) {
+TEST_F(RestartedEngine, is_reached_again_by_a_client_that_had_nothing_running_there) {
   docker::EngineApi engine(loop_, docker::find_endpoint());
   run_task(loop_, engine.system_info());
   ASSERT_EQ(std::system(restart), 0);

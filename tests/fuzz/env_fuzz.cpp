@@ -1,5 +1,5 @@
 /// @file
-/// `.env`: what is accepted are variables, and no message has a value.
+/// Fuzzes the reader of `.env`: accepted lines are variables, and no message has a value.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         __builtin_trap();
   } catch (const core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();
-    // A secret of more than three letters that the text has nowhere else.
+    // The value `canary`, which the text has only once, behind a `=`, must not be in the message.
     if (text.find("canary") != text.npos &&
         std::string_view(error.what()).find("canary") != std::string_view::npos &&
         text.find("=canary") != text.npos && text.find("canary") == text.find("=canary") + 1 &&

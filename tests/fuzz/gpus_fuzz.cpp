@@ -1,5 +1,5 @@
-// How GPUs are asked for: docker's option, Lightning's devices as a text and as JSON, alone and
-// merged. Nothing may crash, and what is accepted has to hold together.
+// Fuzzes the readers of requests for GPUs: docker's option, Lightning's devices as a text and as
+// JSON, alone and merged. Nothing may crash, and an accepted request has to be consistent.
 #include <cstdint>
 #include <cstdlib>
 #include <set>

@@ -1,5 +1,5 @@
 /// @file
-/// `host.yaml`, which says what this machine has: attributes, or errors that say something.
+/// Fuzzes the reader of `host.yaml`, the attributes of a machine: each error has a message.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

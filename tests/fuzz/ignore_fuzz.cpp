@@ -1,6 +1,6 @@
 /// @file
-/// .dockerignore and .gitignore: the rules up to a zero byte, a path after it. Whatever is below a
-/// folder that git ignores is ignored, too.
+/// Fuzzes .dockerignore and .gitignore: the input has rules up to a zero byte, and then a path. All
+/// paths below a folder that git ignores are ignored, too.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -14,7 +14,7 @@
 FUZZ_TARGETS
 #undef T
 
-/// The fuzzer's own; nothing is changed here.
+/// Takes the place of libFuzzer's function, and changes nothing.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t*, std::size_t size, std::size_t) {
   return size;
 }
@@ -34,7 +34,7 @@ Target target_of(std::string_view name) {
 void run(Target target, const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-  // A copy of the exact size: a sanitizer sees each byte that is read beyond.
+  // The vector has the exact size, so that a sanitizer sees each byte that is read beyond its end.
   std::fprintf(stderr, "%s\n", file.c_str());
   target(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
 }

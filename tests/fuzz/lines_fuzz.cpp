@@ -1,6 +1,6 @@
 /// @file
-/// What a step prints: lines of any length, cut anywhere, and those that say `@pipe {`. What is
-/// shown of one holds no control character.
+/// Fuzzes the output of steps: lines of any length, cut anywhere, and those with `@pipe {`. A shown
+/// line is the same as the step's if it is not structured.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 /// @file
-/// pipeline.lock, which people edit and machines merge: what is accepted is written as the same
+/// Fuzzes pipeline.lock, which people edit and git merges: an accepted text is written as the same
 /// again, and no line for an installer is an option or has a second line in it.
 #include <cstddef>
 #include <cstdint>

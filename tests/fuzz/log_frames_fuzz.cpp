@@ -1,5 +1,5 @@
 /// @file
-/// The logs of containers and pods, cut anywhere: what is told does not depend on where.
+/// Fuzzes logs of containers and pods: the streams do not depend on the places of cuts.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,7 +32,8 @@ Streams of_engine(std::string_view text, std::size_t piece) {
   return streams;
 }
 
-/// A step can put anything where the agent keeps its frames.
+/// Returns the streams of a pod's log; the agent's copy of it has the text, too, since a step can
+/// write anything there.
 Streams of_cluster(std::string_view text, std::size_t piece) {
   Streams streams;
   unsigned asked = 0;

@@ -1,8 +1,8 @@
 /// @file
-/// Whole pipelines, from their text to all that can be made of them without an engine or a cluster:
-/// keys, images, Jobs. Whatever is refused has a reason. The corpus is made from the JSON Schema
-/// (tests/e2e/generated_pipelines_test.py makes such pipelines for the command itself), and what is
-/// changed in it are whole values.
+/// Fuzzes whole pipelines, from their text to all that can be made of them without an engine or a
+/// cluster: keys, images, Jobs. Each refusal has a reason. The corpus is made from the JSON Schema
+/// (tests/e2e/generated_pipelines_test.py makes such pipelines for the command itself), and whole
+/// values in it are changed.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -29,7 +29,7 @@ namespace {
 using namespace pipeline;
 using nlohmann::json;
 
-/// A refusal is expected, silence is not.
+/// Does the work, which may be refused, but only with a reason.
 void attempt(const auto& work) {
   try {
     work();
@@ -40,7 +40,7 @@ void attempt(const auto& work) {
   }
 }
 
-/// What would run a program of the file's, or read folders that are none of this test's.
+/// Removes settings that would run a program which the file names, or read folders of others.
 void make_harmless(DockerSettings& docker) {
   docker.replicate_local_python_environment.reset();
   docker.pyproject_export_command = {};
@@ -60,7 +60,7 @@ void look_at(const StepSpec& step, const std::filesystem::path& root) {
   settings::to_json(step.settings);
 }
 
-/// Every value in it, however deep.
+/// Adds the value, and all values in it at any depth, to `found`.
 void collect(json& value, std::vector<json*>& found) {
   found.push_back(&value);
   if (value.is_structured())

@@ -1,5 +1,5 @@
-// ECS's cluster query language: errors lie within the text; what is parsed can be evaluated, and
-// says the same as its node affinity's negation.
+// Fuzzes ECS's cluster query language: errors lie within the text; a parsed expression can be
+// evaluated, and its negation has the opposite value.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 /// @file
-/// A record in a bucket: what is read of it has names that may become paths.
+/// Fuzzes records in a bucket: all names in an accepted record may become paths.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 /// @file
-/// What registries say, as an engine passes it on, and the names of images.
+/// Fuzzes messages of registries, as an engine passes them on, and names of images.
 #include <cstddef>
 #include <cstdint>
 #include <string>

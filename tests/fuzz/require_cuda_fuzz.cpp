@@ -1,4 +1,4 @@
-// NVIDIA_REQUIRE_CUDA and the other texts of an image: its name, versions, variables.
+// Fuzzes NVIDIA_REQUIRE_CUDA and the other texts of an image: its name, versions, variables.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

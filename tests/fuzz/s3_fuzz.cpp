@@ -1,5 +1,5 @@
 /// @file
-/// What an S3 server answers, right or wrong.
+/// Fuzzes answers of S3 servers.
 #include <cstddef>
 #include <cstdint>
 #include <string>

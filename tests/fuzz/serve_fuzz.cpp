@@ -1,6 +1,6 @@
 /// @file
-/// A request to the page's server: its target, and the headers that say where it comes from. What
-/// has no token is never allowed.
+/// Fuzzes requests to the page's server: the target, and the headers with a request's origin. A
+/// request without the token is never allowed.
 #include <cstddef>
 #include <cstdint>
 #include <string>

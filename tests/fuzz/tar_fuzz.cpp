@@ -1,6 +1,6 @@
 /// @file
-/// A tar from an engine or a bucket: it is unpacked below its target, or refused; nothing beside
-/// the target is touched.
+/// Fuzzes archives from an engine or a bucket: a tar is unpacked below its target, or refused, and
+/// nothing beside the target is changed.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

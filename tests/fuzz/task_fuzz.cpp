@@ -1,6 +1,6 @@
 /// @file
-/// Any text is read, or is an InputError; a task definition reads as the same pipeline once it has
-/// been imported and written as YAML.
+/// Fuzzes ECS task definitions: any text is read, or is an InputError, and an imported definition
+/// that is written as YAML is read as the same pipeline.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace pipeline;
 
-/// What a run depends on.
+/// Returns all parts of a pipeline on which a run depends.
 nlohmann::json content(const PipelineSpec& pipeline) {
   nlohmann::json steps = nlohmann::json::array();
   for (const auto& step : pipeline.steps) {

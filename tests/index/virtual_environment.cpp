@@ -47,7 +47,7 @@ class VirtualEnvironment : public testing::Test {
   }();
 };
 
-TEST_F(VirtualEnvironment, requirement_that_no_index_has_fails_with_what_was_printed_and_advice) {
+TEST_F(VirtualEnvironment, unavailable_requirement_fails_with_the_installers_output_and_advice) {
   auto spec = step({"six==0.0.99"});
   try {
     prepare(spec);
@@ -67,7 +67,7 @@ TEST_F(VirtualEnvironment, requirement_that_no_index_has_fails_with_what_was_pri
   EXPECT_EQ(events.of<event::BuildStarted>().size(), 1u);
 }
 
-TEST_F(VirtualEnvironment, packages_are_told_apart_by_what_was_installed) {
+TEST_F(VirtualEnvironment, packages_differ_by_the_installed_versions) {
   const auto loose = step({"six<1.17"}), strict = step({"six==1.15.0"});
   const auto made = prepare(loose);
   EXPECT_TRUE(made.ready && made.resolves);
@@ -159,7 +159,7 @@ TEST_F(VirtualEnvironment, two_programs_at_once_make_it_once) {
   EXPECT_THAT(events.of<event::Notice>()[0].text, HasSubstr("waiting"));
 }
 
-TEST_F(VirtualEnvironment, with_uv_from_the_index_where_it_is_not_installed) {
+TEST_F(VirtualEnvironment, is_made_with_uv_from_the_index_where_uv_is_not_installed) {
   auto spec = step({"six==1.16.0"});
   spec.settings->docker.python_package_installer = PackageInstaller::uv;
   EXPECT_TRUE(prepare(spec).ready);
@@ -190,7 +190,7 @@ TEST_F(VirtualEnvironment, project_is_installed_from_a_copy) {
   EXPECT_NE(run_task(loop, later->environment(attempt.step)).id, before);
 }
 
-TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
+TEST_F(VirtualEnvironment, digest_depends_on_all_that_determines_the_packages) {
   auto base = environment(step({"six==1.16.0"})).id;
   EXPECT_EQ(environment(step({"six==1.16.0", "six==1.16.0"})).id, base);
   EXPECT_NE(environment(step({"six==1.15.0"})).id, base);
@@ -205,7 +205,7 @@ TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
   EXPECT_EQ(environment(user).id, base);
 }
 
-TEST(install_advice, says_what_to_do_for_what_was_printed) {
+TEST(install_advice, fits_the_installers_output) {
   orchestrators::processes::FoundProgram python;
   python.version = "3.12";
   auto advice = [&](const std::string& output) {

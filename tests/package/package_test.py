@@ -38,7 +38,7 @@ class Package(unittest.TestCase):
             cls.made_packages.cleanup()
 
     def unpacked(self, name: str) -> tuple[pathlib.Path, pathlib.Path]:
-        """A Debian package, which is made once for all tests, and the folder of its files."""
+        """Returns a Debian package, which is made once for all tests, and the folder of its files."""
         if not Package.made_packages:
             Package.made_packages = tempfile.TemporaryDirectory()
             run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", Package.made_packages.name, cwd=Package.made_packages.name)
@@ -63,7 +63,7 @@ class Package(unittest.TestCase):
             self.assertNotIn(private, exported, "the installed package names a folder of the build")
 
     def check_pipeline(self, program):
-        """The program runs, and its outputs can be copied."""
+        """Checks that the program runs, and that its output can be copied."""
         folder = self.folder / "work"
         folder.mkdir()
         run(program, "run", "-o", "local", "--param", "count=5", cwd=folder)
@@ -71,7 +71,7 @@ class Package(unittest.TestCase):
         self.assertEqual((folder / "sum.json").read_text(), "15.0\n")
 
     def test_sources_below_a_project_build_with_it(self):
-        # Everything is compiled once more. As far as the commands are those of our own build, seen from a folder that lies as that does, ccache knows the answers.
+        # Everything is compiled once more. ccache has the results of commands that equal those of our own build, so this build has a folder beside that one.
         build = self.folder / "build"
         binaries = pathlib.Path(tempfile.mkdtemp(dir=BUILD.parent, prefix="package-"))
         self.addCleanup(shutil.rmtree, binaries)
@@ -122,7 +122,7 @@ class Package(unittest.TestCase):
         with tarfile.open(archive) as packed:
             self.assertEqual({entry.mtime for entry in packed}, {1_700_000_000})
 
-    def test_an_installation_after_a_demo_has_the_command_alone(self):
+    def test_an_installation_after_a_build_of_the_command_alone_has_only_the_command(self):
         build, prefix = self.folder / "build", self.folder / "prefix"
         for script in BUILD.rglob("cmake_install.cmake"):
             copy = build / script.relative_to(BUILD)
@@ -158,7 +158,7 @@ class Package(unittest.TestCase):
         self.assertTrue(all(stanza["Copyright"].strip() for stanza in files))
         pattern = files[1]["Files"].split()[0]
         self.assertTrue(list(root.glob(pattern)), pattern)
-        # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib/packages.sh names the packages.
+        # The linker's command lines name the static libraries, and scripts/lib/packages.sh names the packages of libraries that are compiled in as headers.
         ninja = (BUILD / "build.ninja").read_text()
         archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if not re.search("gtest|benchmark", line) for path in line.split() if re.match(r"/.*\.a$", path)}
         self.assertTrue(archives)
@@ -168,7 +168,7 @@ class Package(unittest.TestCase):
         missing = {name for name in owners | headers | {"libfmt-dev", "libc6-dev"} if f"\n {name} (" not in text}
         self.assertEqual(missing, set(), "cmake/copyright does not name them")
 
-    def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
+    def test_debian_packages_name_their_dependencies_and_the_command_runs_from_one(self):
         package, root = self.unpacked("pipe")
         depends = run("dpkg-deb", "-f", package, "Depends")
         for library in ("libc6", "libcurl", "libgit2"):

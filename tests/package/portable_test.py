@@ -91,7 +91,7 @@ class Portable(unittest.TestCase):
         (cls.folder / "work").mkdir()
         (cls.folder / "work/pipeline.yaml").write_text(PIPELINE)
 
-    def test_nothing_of_this_system_is_loaded(self):
+    def test_no_library_of_this_system_is_loaded(self):
         loaded = run(self.unpacked / "bin/pipe", "--version", env={**os.environ, "LD_DEBUG": "libs"})
         self.assertIn(str(self.unpacked), loaded)
         # The shell that runs the script, and readlink, are this system's.
@@ -99,11 +99,11 @@ class Portable(unittest.TestCase):
         foreign = [line for line in own.splitlines() if "calling init: " in line and "lib/pipe/" not in line]
         self.assertEqual(foreign, [])
 
-    def test_licences_of_what_is_carried_are_there(self):
+    def test_the_archive_has_the_licences_of_its_libraries(self):
         licences = {path.name for path in (self.unpacked / "share/doc/pipe/licences").iterdir()}
         self.assertTrue(licences.issuperset({"libc6", "zlib1g"}), licences)
 
-    def test_bill_of_materials_names_what_is_carried_with_its_version(self):
+    def test_the_bill_of_materials_names_the_carried_libraries_with_their_versions(self):
         components = {each["name"]: each for each in json.loads(self.bill.read_text())["components"]}
         carried = {name for name, each in components.items() if each["properties"][0]["value"] == "carried"}
         self.assertEqual(carried, {path.name for path in (self.unpacked / "share/doc/pipe/licences").iterdir()})
@@ -130,6 +130,7 @@ class Portable(unittest.TestCase):
                 run("docker", "rmi", tag)
 
     def check_image(self, image):
+        """Checks that the unpacked archive runs a pipeline in a container of the image."""
         if not has_image(image):
             self.skipTest(f"there is no image {image}")
         script = "mkdir /tmp/bin && ln -s /opt/pipe/bin/pipe /tmp/bin/pipe && PATH=/tmp/bin:$PATH && mkdir /tmp/w && cp /work/pipeline.yaml /tmp/w && cd /tmp/w && pipe run -o local && pipe run -o local && cd /tmp && pipe init x"

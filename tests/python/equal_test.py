@@ -122,7 +122,7 @@ class Equal(PythonTest):
                               stdout=subprocess.PIPE, text=True).stdout
 
     def facts(self, command):
-        """The graph and the key of each step, as the command has them."""
+        """Returns the graph and the key of each step, as a command prints them."""
         keys = {step["step"]: (step.get("key", []), step["action"]) for step in json.loads(command("plan", "-o", "local", "--output", "json"))["steps"]}
         graph = json.loads(command("graph", "--output", "json"))
         return keys, {name: graph[name] for name in ("nodes", "edges")}
@@ -134,7 +134,7 @@ class Equal(PythonTest):
             return done.out
         return self.facts(command)
 
-    def test_pipelines_written_thrice(self):
+    def test_pipelines_in_python_cpp_and_yaml_have_the_same_graphs_and_keys(self):
         if not PROGRAM.exists():
             self.skipTest("dsl_equal is not built")
         self.assertGreaterEqual(len(PIPELINES), 40)

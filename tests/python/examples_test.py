@@ -12,7 +12,7 @@ BLOCKS = [text for page in ("python.md", "coming-from-metaflow.md", "coming-from
 
 
 class Example(PythonTest):
-    def test_digits(self):
+    def test_digits_runs_and_is_reused(self):
         for name in ("digits.py",):
             shutil.copy(ROOT / "examples/digits-python" / name, self.folder)
         for orchestrator in ("local", "docker"):
@@ -34,7 +34,7 @@ class Example(PythonTest):
 
 
 class Guide(PythonTest):
-    def test_every_block_of_code_is_a_pipeline_that_is_valid(self):
+    def test_every_block_of_code_is_a_valid_pipeline(self):
         self.assertGreater(len(BLOCKS), 8)
         (self.folder / "data").mkdir()
         (self.folder / "data/train.csv").write_text("a,b\n1,2\n")
@@ -43,7 +43,7 @@ class Guide(PythonTest):
                 self.write(f"block{number}.py", PREAMBLE + re.sub(r"\b(\w+)\.main\(\)", r"\1.check()", block).replace('if __name__ == "__main__":', "if True:") + CHECK)
                 self.assertIn("checked", self.python_run(f"block{number}.py").out)
 
-    def test_those_of_zenml_run(self):
+    def test_pipelines_of_the_page_about_zenml_run(self):
         quickstart, wine = (next(block for block in BLOCKS if f"{name}.main()" in block) for name in ("quickstart", "wine"))
         self.write("digits.py", PREAMBLE + quickstart)
         steps = self.digits("run").steps()

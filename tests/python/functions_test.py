@@ -57,7 +57,7 @@ class Functions(PythonTest):
         self.assertIn("raise ValueError(f'no {c}')", "\n".join(failure["details"]))
         self.assertNotIn("pipe_step.py", result.text)
 
-    def test_they_run_as_processes_and_are_reused(self):
+    def test_functions_run_as_processes_and_are_reused(self):
         self.write_digits()
         first = self.digits("run")
         self.assertEqual(first.steps(), dict.fromkeys(["load", "train.c-0.1", "train.c-1.0", "train.c-10.0", "choose"], "succeeded"))
@@ -67,7 +67,7 @@ class Functions(PythonTest):
         self.assertEqual(self.json_of("load.result"), [0.0, 2.0])
         self.assertIn("loss", self.digits("metrics", "latest").out)
 
-    def test_without_pipe_ml_in_the_image(self):
+    def test_functions_run_in_an_image_without_pipe_ml(self):
         self.orchestrator = "docker"
         self.write_digits({"parent_image": PARENT, "skip_build": True, "network": "none", "labels": {"e2e": self.mark}})
         self.assertEqual(self.digits("run").steps()["choose"], "succeeded")
@@ -82,7 +82,7 @@ class Functions(PythonTest):
         done = self.pipe("run", "other.yaml", "-o", "local", "--output", "json")
         self.assertEqual(set(done.steps().values()), {"cached"}, done)
 
-    def test_only_what_uses_the_edited_code_runs_again(self):
+    def test_only_steps_that_use_the_edited_code_run_again(self):
         self.write_digits()
         self.digits("run")
         runs = lambda: sorted(step for step, action in self.actions().items() if action == "run")  # noqa: E731
@@ -100,13 +100,13 @@ class Functions(PythonTest):
                 self.write_digits(change=change)
                 self.assertEqual(runs(), expected)
 
-    def test_a_class_that_a_step_uses_is_its_code(self):
+    def test_a_class_that_a_step_uses_is_part_of_its_code(self):
         self.write_digits()
         self.digits("run")
         self.write_digits(change=("c: float\n\n", "c: float\n        note: str = ''\n\n"))
         self.assertEqual(self.actions(), {"load": "reuse", **dict.fromkeys(["train.c-0.1", "train.c-1.0", "train.c-10.0", "choose"], "run")})
 
-    def test_names_in_texts_and_of_local_variables_are_no_code(self):
+    def test_names_in_strings_and_of_local_variables_add_no_code(self):
         self.program("""
             from typing import Annotated, Literal
             import pipe_ml as pl
@@ -152,7 +152,7 @@ class Functions(PythonTest):
         self.assertIn("def other(load: int = data) -> int:", code["load"])
         self.assertEqual(set(self.digits("run").steps().values()), {"succeeded"})
 
-    def test_values_arrive_as_they_are_whatever_is_in_them(self):
+    def test_values_of_any_content_arrive_unchanged(self):
         values = ["${HOME} \" ' \n \t # : é \U0001f600 $${x} `id` $(id)", "- b", "null", "1e3", "01", "~", "", " x "]
         self.program(f"""
             import pipe_ml as pl
@@ -175,7 +175,7 @@ class Functions(PythonTest):
             self.assertEqual(self.json_of(f"same{f'_{i + 1}' if i else ''}.result"), [text, values, {each: each for each in values}, 2**70])
         self.assertEqual(self.json_of(f"same_{len(values) + 1}.result"), [values[0], ["x"], {}, 2**70])
 
-    def test_annotations_are_read_whatever_is_quoted_and_imported_for_checkers_alone(self):
+    def test_annotations_in_quotes_or_with_imports_for_checkers_are_read(self):
         self.write("kinds/__init__.py", "")
         self.write("kinds/of.py", "import dataclasses\n\n@dataclasses.dataclass\nclass Model:\n    weight: float\n")
         self.write("kinds/steps.py", """from typing import TYPE_CHECKING, Annotated, Dict, List
@@ -211,7 +211,7 @@ def count(models: List["Model"]) -> Dict[str, "Model"]:
         self.digits("run")
         self.assertEqual(self.json_of("count.result"), {"Model": {"weight": 1.0}})
 
-    def test_tracebacks_have_the_users_frames_alone(self):
+    def test_tracebacks_have_only_the_users_frames(self):
         self.program("""
             from pipe_ml import *
 
@@ -238,7 +238,7 @@ def count(models: List["Model"]) -> Dict[str, "Model"]:
         self.assertIn('File "__pipe__/pipe_demo.train.py", line 6, in train', said)
         self.assertNotIn("pipe_step.py", said)
 
-    def test_modules_of_the_project_travel_and_count(self):
+    def test_modules_of_the_project_are_copied_and_are_part_of_the_code(self):
         self.write("helpers/__init__.py", "")
         self.write("helpers/sums.py", "from .deep import times\ndef total(values): return times(sum(values))\n")
         self.write("helpers/deep.py", "def times(x): return 3 * x\n")
@@ -263,7 +263,7 @@ def count(models: List["Model"]) -> Dict[str, "Model"]:
         self.write("helpers/deep.py", "def times(x): return 4 * x\n")
         self.assertEqual(self.actions(), {"add": "run"})
 
-    def test_called_outside_of_a_pipeline_a_step_is_its_function(self):
+    def test_a_step_that_is_called_outside_of_a_pipeline_is_its_function(self):
         self.write_digits()
         self.program("from digits import load, train\nassert train(load(2), c=3.0).weights == [0.0, 6.0]\nprint('plain')", "call.py")
         self.assertIn("plain", self.python_run("call.py").out)

@@ -57,7 +57,7 @@ class Graphs(PythonTest):
         self.assertEqual(self.ending("-p", "value=0.5"), {"score": "succeeded", "deploy": "skipped", "deploy_2": "skipped", "never": "skipped"})
         self.assertEqual(self.ending("-p", "enabled=false"), {"score": "cached", "deploy": "cached", "deploy_2": "skipped", "never": "cached"})
 
-    def test_maps_over_values_results_and_parameters(self):
+    def test_steps_are_mapped_over_values_results_and_parameters(self):
         self.program("""
             from dataclasses import dataclass
             import pipe_ml as pl
@@ -117,7 +117,7 @@ class Graphs(PythonTest):
         self.ending("-p", 'kinds=["c"]')
         self.assertEqual(self.json_of("join.result"), "c0.1[8, 8] c2.0[8, 8]")
 
-    def test_rounds(self):
+    def test_steps_are_repeated_in_rounds(self):
         self.program("""
             from typing import NamedTuple
             import pipe_ml as pl
@@ -151,7 +151,7 @@ class Graphs(PythonTest):
         self.assertEqual([name for name in self.ending() if name.startswith("halve")], ["halve.round-0", "halve.round-1", "halve.round-2"])
         self.assertEqual(self.json_of("report.result"), "ended at 2.0")
 
-    def test_commands_and_data_stand_in_the_same_graph(self):
+    def test_commands_and_data_are_in_the_same_graph_as_functions(self):
         self.write("data/a.txt", "one\ntwo\n")
         self.program("""
             from pathlib import Path
@@ -188,7 +188,7 @@ class Graphs(PythonTest):
         self.assertEqual(self.ending()["lines"], "succeeded")
         self.assertEqual(self.json_of("lines.count"), 3)
 
-    def test_every_option_of_yaml_arrives(self):
+    def test_every_option_of_yaml_has_its_effect(self):
         self.program("""
             import datetime
             import pipe_ml as pl
@@ -218,7 +218,7 @@ class Graphs(PythonTest):
                      "code: [x.py, __pipe__/digits.one.py, __pipe__/pipe_step.py, __pipe__/pipe_types.py, __pipe__/pipe_records.py, __pipe__/pipe_values.py, __pipe__/pipe_runtime.py]"):
             self.assertIn(line, exported)
 
-    def test_a_pipeline_of_a_package_and_steps_of_other_modules(self):
+    def test_a_pipeline_in_a_package_can_use_steps_of_other_modules(self):
         self.write("project/__init__.py", "")
         self.write("project/limits.py", "LIMIT = 3\n")
         self.program("""

@@ -60,7 +60,7 @@ class Images(PythonTest):
         return said
 
     def image_of(self, python):
-        """Returns an image with this Python of the machine's."""
+        """Returns an image with a Python of this machine."""
         prefix = pathlib.Path(python).resolve().parent.parent
         image = f"{self.repository}:{prefix.name}"
         container = docker("create", "--label", f"e2e={self.mark}", PARENT, "true")
@@ -72,7 +72,7 @@ class Images(PythonTest):
         docker("rm", "-f", container)
         return image
 
-    def test_the_oldest_and_the_newest_python_of_the_machine(self):
+    def test_steps_run_with_the_oldest_and_the_newest_python_of_the_machine(self):
         pythons = {version: found for version in ("3.8", "3.13", "3.14") if (found := pyenv(version))}
         if not pythons:
             self.skipTest("this machine has no other Python (pyenv)")
@@ -81,14 +81,14 @@ class Images(PythonTest):
                 self.assertTrue(self.run_in(self.image_of(python))["version"].startswith(version + "."))
         self.assert_nothing_left()
 
-    def test_the_newest_python_of_debian(self):
+    def test_steps_run_with_the_newest_python_of_debian(self):
         image = "python:3.14-slim-forky"  # two minutes to make, so not here
         if subprocess.run(["docker", "image", "inspect", image], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
             self.skipTest(f"there is no image {image}: scripts/testbed/base-images {image}")
         self.assertTrue(self.run_in(image)["version"].startswith("3.14."))
         self.assert_nothing_left()
 
-    def test_alpine_which_has_another_c_library_and_no_bash(self):
+    def test_steps_run_on_alpine_which_has_another_c_library_and_no_bash(self):
         image = "python:3.13-alpine"
         made = subprocess.run([ROOT / "scripts/testbed/base-images", image], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if made.returncode:

@@ -45,7 +45,7 @@ class Ranks(PythonTest):
         self.program(PROGRAM.replace("FOLDER", str(self.folder / "meeting")))
         (self.folder / "meeting").mkdir()
 
-    def test_they_know_themselves_and_wait_for_one_another_and_the_first_gives_the_result(self):
+    def test_processes_know_their_ranks_and_wait_for_each_other_and_the_first_gives_the_result(self):
         self.digits("run")
         self.assertEqual(self.json_of("train.result"), [0, 4, 0, 0, 2])
         self.assertEqual(self.json_of("alone.result"), [0, 1, 0, 0, 0])

@@ -102,7 +102,7 @@ class Runs(PythonTest):
         """)
         self.assertRegex(result.out, r"has no step 'laod': did you mean 'load'\?\n.*it is mapped: each.c-1.0, each.c-2.0\n.*has no output 'x': it has result.*\n.*has no output 'result': it has fit, held")
 
-    def test_results_load_as_the_values_that_they_were(self):
+    def test_results_are_loaded_as_they_were_returned(self):
         result = self.script("""
             run = digits.run(orchestrator="local", count=4)
             assert run.succeeded and run.parameters == {"count": 4, "c": 0.5}, run.parameters
@@ -145,7 +145,7 @@ class Runs(PythonTest):
         self.assertIn("load succeeded\n", result.out)
         self.assertIn("cancelled\n", result.out)
 
-    def test_an_interrupt_ends_the_run_and_is_an_interrupt(self):
+    def test_an_interrupt_ends_the_run_and_raises_keyboard_interrupt(self):
         self.write("script.py", "from digits import *\ntry:\n    stuck.run(orchestrator='local', show=True)\nexcept KeyboardInterrupt:\n    print('interrupted', stuck.last_run().status)\n")
         process = subprocess.Popen([self.python, "script.py"], cwd=self.folder, env=self.environment({}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)

@@ -33,7 +33,7 @@ class Checkers(unittest.TestCase):
         code, said = self.check(*words, cwd=cwd)
         self.assertEqual(code, 0, said)
 
-    def test_mistakes_are_found(self):
+    def test_type_checkers_find_mistakes(self):
         for program, words, lines in (("pyright", (), WRONG), ("mypy", ("--strict",), WRONG[:2])):
             with self.subTest(program):
                 code, said = self.check(program, *words, "wrong.py", cwd=HERE / "typed")
@@ -41,12 +41,12 @@ class Checkers(unittest.TestCase):
                 for line in lines:
                     self.assertIn(line, said)
 
-    def test_the_package_passes(self):
+    def test_the_package_passes_type_checkers(self):
         for program, words in (("mypy", ("--strict", "pipe_ml")), ("pyright", ())):
             with self.subTest(program):
                 self.assert_passes(program, *words, cwd=ROOT / "python")
 
-    def test_a_program_of_all_kinds_of_steps_passes(self):
+    def test_a_program_of_all_kinds_of_steps_passes_type_checkers(self):
         for program, words in (("mypy", ("--strict",)), ("pyright", ())):
             with self.subTest(program):
                 self.assert_passes(program, *words, "right.py", cwd=HERE / "typed")

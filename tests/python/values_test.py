@@ -133,14 +133,14 @@ class Plain(unittest.TestCase):
         save(value, str(path), used, annotation)
         return path, used
 
-    def test_what_would_come_back_as_something_else_is_refused(self):
+    def test_values_that_would_be_loaded_as_others_are_refused(self):
         self.assertGreater(len(HOSTILE), 25)
         for number, (annotation, value, message) in enumerate(HOSTILE):
             with self.subTest(annotation=annotation, value=repr(value)[:80]), self.assertRaises(StepError) as raised:
                 self.store(annotation, value, number)
             self.assertIn(message, str(raised.exception))
 
-    def test_files_of_others_that_do_not_fit_are_refused(self):
+    def test_files_of_other_programs_that_do_not_fit_the_type_are_refused(self):
         for annotation, text, message in [(int, "1.0", "should be int"), (Model, '{"weight": []}', "has 'weight', which Model lacks"), (Model, "{}", "missing 1 required"),
                                           (List[int], '{"a": 1}', "should be List[int]"), (Colour, '"blue"', "should be Colour"), (int, "1 2", "is not JSON"),
                                           (Dict[int, int], '{"a": 1}', "a key of the value should be int"), (datetime.date, '"today"', "should be date")]:
@@ -149,7 +149,7 @@ class Plain(unittest.TestCase):
                 load(str(self.folder / "x.json"), "json", annotation)
             self.assertIn(message, str(raised.exception))
 
-    def test_a_table_of_values_comes_back_equal(self):
+    def test_each_value_of_a_table_is_loaded_as_it_was_saved(self):
         self.assertGreater(len(TABLE), 40)
         for number, (annotation, value) in enumerate(TABLE):
             with self.subTest(annotation=annotation, value=repr(value)[:80]):
@@ -351,7 +351,7 @@ TORCH = """
 
 
 class Packages(PythonTest):
-    def test_arrays_frames_models_and_figures(self):
+    def test_arrays_frames_models_and_figures_are_stored(self):
         self.program(PACKAGES)
         result = self.digits("run", code=1)
         self.assertEqual({step for step, status in result.steps().items() if status != "succeeded"}, {"objects"}, result)
@@ -362,7 +362,7 @@ class Packages(PythonTest):
         self.assertEqual(files, {"arrays.result": "result.npz", "check.result": "result.json", "draw.plot": "plot.png", "draw.vector": "vector.svg", "fit.result": "result.joblib",
                                  "frame.labels": "labels.parquet", "frame.train": "train.parquet", "large.result": "result.npy"})
 
-    def test_polars_arrow_and_skops(self):
+    def test_values_of_polars_arrow_and_skops_are_stored(self):
         self.program(MORE_PACKAGES)
         result = self.digits("run", code=1)
         self.assertEqual({step for step, status in result.steps().items() if status != "succeeded"}, {"refuse"}, result)

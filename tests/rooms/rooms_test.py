@@ -1,4 +1,4 @@
-"""No room includes what it may not, and the public headers keep what docs/architecture.md claims. The allowed edges are those of src/CMakeLists.txt."""
+"""Rooms (the folders below src/) include one another only as src/CMakeLists.txt allows, and public headers keep what docs/architecture.md claims."""
 
 import os
 import pathlib
@@ -13,8 +13,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from compilers import compilers  # noqa: E402
 
-# Headers of a library -> the name under which a room DEPENDS on it. What costs at start-up or compile time, or should stay replaceable.
-OF_THE_SYSTEM = {"net/if.h"}  # Begins with the name of a room.
+OF_THE_SYSTEM = {"net/if.h"}  # A system header in a folder that has the name of a room.
+# By the beginning of a library's headers: the name under which a room DEPENDS on the library. These are the libraries that cost time at start-up or in
+# compilation, or should stay replaceable.
 LIBRARIES = {
     "boost/": "asio",
     "curl/": "curl",
@@ -27,21 +28,21 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def read_rooms(cmake_file):
-    """{room: (rooms it may use, libraries it depends on)}"""
+    """Returns {room: (rooms that it may use, libraries that it depends on)}."""
     rooms = {}
     for function, name, arguments in re.findall(r"^pipeline_(room|orchestrator)\(([\w/]+)([^)]*)\)", cmake_file.read_text(), re.MULTILINE):
         lists, current = {"USES": [], "DEPENDS": []}, None
         for word in arguments.split():
             if word in lists:
                 current = lists[word]
-            elif word != "COMPUTES":  # how it is compiled
+            elif word != "COMPUTES":  # COMPUTES only changes the compiler's options.
                 current.append(word)
         rooms[f"orchestrators/{name}" if function == "orchestrator" else name] = (set(lists["USES"]), set(lists["DEPENDS"]))
     return rooms
 
 
 def room_of(path, rooms):
-    """The innermost room of a path below src/; an orchestrator's entry is compiled into the catalog."""
+    """Returns the innermost room of a path below src/. An orchestrator's entry.cpp belongs to the catalog, into which it is compiled."""
     folder = pathlib.PurePath(path).parent.as_posix()
     if re.fullmatch(r"orchestrators/\w+/entry\.cpp", pathlib.PurePath(path).as_posix()):
         return "orchestrators/catalog"
@@ -51,7 +52,7 @@ def room_of(path, rooms):
 
 
 def find_cycle(rooms):
-    """The rooms of a circle, or nothing."""
+    """Returns the rooms of a cycle of uses; None if there is none."""
     finished = set()
 
     def visit(room, path):
@@ -69,7 +70,7 @@ def find_cycle(rooms):
 
 
 def reachable(rooms, room):
-    """The rooms that this one uses, directly or through others."""
+    """Returns the rooms that a room uses, directly or through others."""
     found, waiting = set(), [room]
     while waiting:
         new = rooms[waiting.pop()][0] - found
@@ -79,6 +80,7 @@ def reachable(rooms, room):
 
 
 def includes(file):
+    """Yields for each include of a file its line, `<` or `"`, and the header."""
     for number, line in enumerate(file.read_text().splitlines(), 1):
         if match := INCLUDE.match(line):
             yield number, match[1], match[2]
@@ -89,7 +91,7 @@ def sources(folder):
 
 
 def check_rooms(root):
-    """A line for every include that is not allowed."""
+    """Returns a line of text for each include that is not allowed."""
     rooms = read_rooms(root / "src/CMakeLists.txt")
     found = []
     for file in sources(root / "src"):
@@ -114,7 +116,7 @@ def check_rooms(root):
 
 
 def check_public(root):
-    """The public headers include the standard library, nlohmann's forward declarations and each other."""
+    """Returns a line of text for each include of a public header that is not the standard library, nlohmann's forward declarations or a public header."""
     allowed = re.compile(r"\w+|nlohmann/json_fwd\.hpp|pipeline/(detail/)?\w+\.hpp")
     return [
         f"{file.relative_to(root)}:{line}: a public header may not include {header}"
@@ -125,7 +127,7 @@ def check_public(root):
 
 
 def check_json(root):
-    """JSON is parsed within limits (core/bounded_json.hpp): who calls the parser itself asks is_within() before."""
+    """Returns the sources that call the JSON parser itself without is_within(), which keeps its limits (core/bounded_json.hpp)."""
     return [
         str(file.relative_to(root))
         for file in sources(root / "src")
@@ -134,7 +136,7 @@ def check_json(root):
 
 
 def public_graph(root):
-    """{header: (headers of ours that it includes, ())}, for find_cycle()"""
+    """Returns {header: (public headers that it includes, ())}, for find_cycle()."""
     folder = root / "include"
     return {
         file.relative_to(folder).as_posix(): ({header for _, _, header in includes(file) if header.startswith("pipeline/")}, ())
@@ -142,7 +144,7 @@ def public_graph(root):
     }
 
 
-# Macros in headers that would affect the user's code: names, and warnings that stay off.
+# Lines of public headers that would affect the user's code, each with the reason.
 LEAKS = (
     (re.compile(r"^\s*using\s+namespace\b"), "a using-directive leaks into the user's code"),
     (re.compile(r"^namespace detail\b|^namespace pipeline::detail\b"), "internals belong in include/pipeline/detail"),
@@ -151,14 +153,15 @@ PRAGMA = re.compile(r"#\s*pragma\s+GCC\s+diagnostic\s+(\w+)")
 
 
 def check_integers(root):
-    """Files that are compiled without a precompiled header, for nodes and pods, and use an integer of a width without its header: newer compilers refuse them."""
+    """Returns the sources of the agent and the stager that use an integer such as std::uint16_t without <cstdint>. They are compiled without a precompiled
+    header, and newer compilers refuse them."""
     files = sorted(file for room in ("agent", "stager") for file in root.glob(f"src/{room}/*.?pp"))
     return [str(file.relative_to(root)) for file in files
             if re.search(r"std::(u?int\d+_t|uintptr_t)\b", text := file.read_text()) and "#include <cstdint>" not in text]
 
 
 def check_leaks(root):
-    """Using-directives, diagnostic pragmas that outlive the header, and internals before the public names."""
+    """Returns a line of text for each using-directive, diagnostic pragma that outlives its header, and internal namespace outside detail/."""
     found = []
     for file in sources(root / "include"):
         open_pushes = 0
@@ -189,7 +192,8 @@ def compile_headers(compiler, standard, headers, *options):
 
 
 def outer_rooms(rooms):
-    """The rooms with their nested ones in them. The catalog is plain data, which any room may read: no edge leads there."""
+    """Returns the rooms as read_rooms() does, with nested rooms merged into the outer one. Uses of the catalog are left out: it is plain data, which any room
+    may read."""
     outer = {room: (set(), set()) for room in rooms if "/" not in room}
     for room, (uses, _) in rooms.items():
         name = room.split("/")[0]
@@ -198,7 +202,7 @@ def outer_rooms(rooms):
 
 
 def described_rooms(document):
-    """The rooms in the table of docs/architecture.md, and the edges of its drawing of them."""
+    """Returns the rooms in the table of docs/architecture.md, and the edges (user, used) of its drawing."""
     rooms = re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)
     drawing = next(block for block in re.findall(r"```mermaid\n(.*?)```", document, re.DOTALL) if block.startswith("flowchart TB"))
     edges = [
@@ -219,7 +223,6 @@ class Rooms(unittest.TestCase):
 
     def test_json_is_parsed_within_limits(self):
         self.assertEqual(check_json(ROOT), [])
-
 
     def test_integers_of_a_width_have_their_header_where_none_is_precompiled(self):
         self.assertEqual(check_integers(ROOT), [])
@@ -285,7 +288,7 @@ class Rooms(unittest.TestCase):
 
 
 class TheCheckItself(unittest.TestCase):
-    """Forbidden includes are found."""
+    """The checks above find what they should, in a small project of the test."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -338,7 +341,6 @@ class TheCheckItself(unittest.TestCase):
         self.write("src/low/a.cpp", "auto value = nlohmann::json::parse(text, nullptr, false);\n")
         self.write("src/low/b.cpp", "if (!is_within(text, {})) return;\nauto value = json::parse(text);\n")
         self.assertEqual(check_json(self.root), ["src/low/a.cpp"])
-
 
     def test_an_integer_without_its_header_is_found(self):
         self.write("src/agent/a.cpp", "#include <string>\nstd::uint16_t port;\n")

@@ -1,4 +1,5 @@
-"""The functions that scripts share (scripts/lib.sh), with stand-ins for the programs that they call. scripts/testbed/systems fresh tries them whole."""
+"""The functions that scripts share (scripts/lib.sh), with stand-ins for the programs that they call. `scripts/testbed/systems fresh` tests them without
+stand-ins."""
 
 import os
 import pathlib
@@ -19,15 +20,18 @@ class Library(unittest.TestCase):
         self.stand_in("id", 'if [ "$1" = -u ]; then echo "${STAND_IN_UID:-0}"; else echo alice; fi')
 
     def stand_in(self, name: str, script: str):
+        """Makes a program of this name that records its arguments, and then executes the script."""
         program = self.folder / name
         program.write_text(f"#!/bin/bash\necho {name} \"$@\" >>{self.folder}/calls\n{script}\n")
         program.chmod(0o755)
 
     def calls(self, name: str) -> list[str]:
+        """Returns the command lines with which a stand-in was called."""
         log = self.folder / "calls"
         return [line for line in log.read_text().splitlines() if line.split()[0] == name] if log.exists() else []
 
     def run_script(self, script: str, **variables) -> subprocess.CompletedProcess:
+        """Executes lines of bash after scripts/lib.sh."""
         file = self.folder / "script"
         file.write_text(f"#!/bin/bash\n. {ROOT}/scripts/lib.sh\n{script}\n")
         env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", **variables}
@@ -41,13 +45,13 @@ class Library(unittest.TestCase):
         self.assertEqual(done.stderr.count("waiting for another program"), 1, done)
         self.assertIn("lists/lock. It is held by process 7", done.stderr)
 
-    def test_another_failure_of_apt_is_not_waited_for(self):
+    def test_another_failure_of_apt_is_not_tried_again(self):
         self.stand_in("apt-get", "echo 'E: Temporary failure resolving' >&2; exit 100")
         done = self.run_script("apt_get update || apt_failed 'update its lists'")
         self.assertEqual((done.returncode, len(self.calls("apt-get"))), (1, 1), done)
         self.assertIn("Temporary failure resolving", done.stderr)
 
-    def test_all_that_is_missing_is_installed_at_once_and_optional_packages_may_be_absent(self):
+    def test_all_missing_packages_are_installed_at_once_and_optional_ones_may_be_absent(self):
         self.stand_in("dpkg-checkbuilddeps", "exit 1")
         self.stand_in("apt-get", '[[ "$*" != *chromium* ]] || exit 100; echo "Inst one"; echo "Inst two"')
         done = self.run_script("ensure_packages one 'two (>= 2)' --optional chromium")
@@ -56,21 +60,21 @@ class Library(unittest.TestCase):
         self.assertIn("lacks optional packages", done.stderr)
         self.assertEqual(self.calls("apt-get")[-1], "apt-get -qq satisfy -y --no-install-recommends one, two (>= 2), dpkg-dev")
 
-    def test_who_may_not_become_root_is_told_the_whole_line_to_type(self):
+    def test_a_user_who_cannot_become_root_gets_the_whole_line_to_type(self):
         self.stand_in("dpkg-checkbuilddeps", "exit 1")
         self.stand_in("sudo", "exit 1")
         done = self.run_script("ensure_packages one", STAND_IN_UID="1000")
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("As root: apt-get update && apt-get satisfy --no-install-recommends 'one, dpkg-dev'", done.stderr)
 
-    def test_the_engine_of_another_machine_is_asked_itself(self):
+    def test_the_engine_of_docker_host_is_checked_and_not_the_local_one(self):
         self.stand_in("curl", "exit 0")  # a local engine that would answer
         self.stand_in("docker", "echo 'no route to host' >&2; exit 1")
         done = self.run_script('engine_can_be_had || echo "$ENGINE_PROBLEM"', DOCKER_HOST="ssh://nowhere")
         self.assertEqual(done.stdout, "the engine of DOCKER_HOST=ssh://nowhere does not answer: no route to host\n", done)
         self.assertEqual(self.calls("curl"), [])
 
-    def test_work_beside_a_script_ends_with_it(self):
+    def test_background_work_ends_with_its_script(self):
         begin = time.monotonic()
         done = self.run_script(f"work() {{ bash -c 'echo $$ >{self.folder}/process; sleep 40; true'; }}\nbeside work\n"
                                f"until [ -s {self.folder}/process ]; do sleep 0.05; done\nfail enough")
@@ -80,7 +84,7 @@ class Library(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 30)
             time.sleep(0.05)
 
-    def test_work_beside_a_script_tells_how_it_ended(self):
+    def test_the_success_of_background_work_can_be_asked(self):
         done = self.run_script("beside false\nbeside_is_done || echo failed\nbeside true\nbeside_is_done && echo succeeded")
         self.assertEqual(done.stdout, "failed\nsucceeded\n", done)
 

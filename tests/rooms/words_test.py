@@ -1,4 +1,4 @@
-"""Retired identifiers are found (scripts/check-words). No retired word is written down here: they are taken from the list."""
+"""scripts/check-words finds retired identifiers. They are read from its list, because this file may not contain one."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ CHECK = ROOT / "scripts/check-words"
 
 
 def retired_words():
-    """{section: [(word, its replacement)]}, of plain words only."""
+    """Returns {section: [(word, its replacement)]}. Patterns that are not plain words are left out."""
     sections = {}
     for line in (ROOT / "scripts/retired-words").read_text().splitlines():
         if line.startswith("["):

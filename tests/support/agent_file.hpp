@@ -1,5 +1,6 @@
 /// @file
-/// The agent as a file that tests can start.
+/// The agent (src/agent: the program that starts a step's command in its pod) as a file that tests
+/// can start.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,8 +14,8 @@
 
 namespace pipeline::test {
 
-/// Writes the agent. Where the tests run in an emulator of another processor, which
-/// $PIPE_TEST_EMULATOR names, the file is a script that starts the agent in it.
+/// Writes the agent to `file`. If $PIPE_TEST_EMULATOR names an emulator of another processor, the
+/// agent is written to FILE.program, and `file` is a script that starts it in the emulator.
 inline void write_agent(const std::filesystem::path& file) {
   auto program = file;
   if (const char* emulator = std::getenv("PIPE_TEST_EMULATOR")) {
@@ -23,7 +24,7 @@ inline void write_agent(const std::filesystem::path& file) {
         file, std::string("#!/bin/sh\nexec ") + emulator + " '" + program.string() + "' \"$@\"\n");
     ::chmod(file.c_str(), 0755);
   }
-  core::write_file_atomically(program, kubernetes_api::agent_program());
+  core::write_file_atomically(program, agent::agent_program());
   ::chmod(program.c_str(), 0755);
 }
 

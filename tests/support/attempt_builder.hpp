@@ -1,5 +1,6 @@
 /// @file
-/// Attempts for tests of orchestrators: a step, its folders, and its output.
+/// Attempts for tests of orchestrators: a step, its folders, and its output. The functions above
+/// AttemptBuilder make commands and their placeholders.
 #pragma once
 
 #include <filesystem>
@@ -37,6 +38,7 @@ inline void write(const fs::path& file, std::string_view content) {
   std::ofstream(file, std::ios::binary) << content;
 }
 
+/// Keeps what a step prints; `on_write` is called after each piece.
 class Log : public orchestrators::LogSink {
  public:
   void write(Stream stream, std::string_view bytes) override {
@@ -72,6 +74,7 @@ struct AttemptBuilder {
     outputs.push_back({name, file_name});
     return *this;
   }
+  /// Returns the content of an output's file.
   std::string written(const std::string& file_name) const {
     return core::read_file(folder.path() / "outputs" / file_name, std::size_t{1} << 30);
   }
@@ -93,14 +96,15 @@ struct AttemptBuilder {
 
   core::TemporaryFolder folder;
   StepSpec step;
-  std::string run_id = "test-" + folder.path().filename().string().substr(5);
+  std::string run_id =
+      "test-" + folder.path().filename().string().substr(5);  ///< Without the folder's `pipe-`.
   unsigned number = 1;
   std::vector<orchestrators::AttemptInput> inputs;
   std::vector<orchestrators::AttemptOutput> outputs;
   StringMap environment, secrets;
   Log log;
   core::CancelSource cancel;
-  std::function<void(std::chrono::milliseconds)> on_began;
+  std::function<void(std::chrono::milliseconds)> on_began;  ///< See AttemptIo::on_began.
 };
 
 }  // namespace pipeline::test

@@ -24,7 +24,7 @@ namespace pipeline::test {
 struct StoreUnderTest {
   std::string name;
   /// Returns the settings of an empty store.
-  /// @param keeps is destroyed after the store
+  /// @param keeps receives what the store needs, such as a server; it is destroyed after the store
   std::function<settings::RemoteStoreSettings(asio::io_context&, std::shared_ptr<void>& keeps)>
       make;
   bool has_conditional_writes = true;
@@ -121,7 +121,7 @@ TEST_P(BlobConformance, lists_have_the_keys_below_a_prefix) {
   EXPECT_THAT(run_task(loop, store->folders("runs")), UnorderedElementsAre("a"));
 }
 
-TEST_P(BlobConformance, a_copy_stays_when_the_other_one_changes) {
+TEST_P(BlobConformance, a_copy_stays_when_its_source_changes) {
   put("a", "one");
   run_task(loop, store->copy("a", "deep/er/b"));
   put("a", "two");
@@ -130,7 +130,7 @@ TEST_P(BlobConformance, a_copy_stays_when_the_other_one_changes) {
   EXPECT_EQ(text("deep/er/b"), "two");
 }
 
-TEST_P(BlobConformance, a_conditional_write_finds_what_another_one_has_written) {
+TEST_P(BlobConformance, a_conditional_write_fails_after_another_write) {
   const auto first = run_task(loop, store->put_if("k", "one", ""));
   ASSERT_TRUE(first);
   const auto found = run_task(loop, store->find_tagged("k"));
@@ -153,6 +153,7 @@ TEST_P(BlobConformance, a_conditional_write_finds_what_another_one_has_written) 
 }
 
 /// Adds one to the number in a blob `times` times, and repeats writes whose condition fails.
+/// @param lost is increased by the number of repeated writes
 inline async::Task<> count_up(blobs::BlobStore& store, int times, int& lost) {
   while (times > 0) {
     auto found = co_await store.find_tagged("number");
@@ -166,19 +167,20 @@ inline async::Task<> count_up(blobs::BlobStore& store, int times, int& lost) {
   }
 }
 
-TEST_P(BlobConformance, of_two_that_write_at_once_under_a_condition_one_does) {
+TEST_P(BlobConformance, one_of_two_conditional_writes_at_once_succeeds) {
   if (!GetParam().has_conditional_writes) return;
   const auto other = blobs::open(loop, settings);
   constexpr int times = 20;
   int lost = 0;
   asio::co_spawn(loop, count_up(*other, times, lost), asio::detached);
   run_task(loop, count_up(*store, times, lost));
+  // The other counter may not have finished yet.
   for (int i = 0; i < 100'000 && text("number") != std::to_string(2 * times); ++i) loop.poll();
   EXPECT_EQ(text("number"), std::to_string(2 * times)) << lost << " writes found another one";
 }
 
 TEST_P(BlobConformance, large_blobs_and_artifacts_come_back_as_they_were) {
-  constexpr std::size_t size = 33u << 20;
+  constexpr std::size_t size = 33u << 20;  // Several parts (blobs/transfer_plan.hpp).
   core::TemporaryFolder folder;
   std::string large(size, 'x');
   large[size / 2] = 'y';
@@ -208,9 +210,10 @@ TEST_P(BlobConformance, large_blobs_and_artifacts_come_back_as_they_were) {
 
 TEST_P(BlobConformance, an_upload_in_parts_is_open_until_it_is_aborted) {
   auto* uploads = store->pod_access();
-  if (!uploads) return;  // A shared folder has none.
+  if (!uploads) return;  // A shared folder has no uploads in parts.
   const auto id = run_task(loop, uploads->begin_upload("deep/large"));
-  for (const auto& upload : run_task(loop, uploads->open_uploads())) {  // Not every server lists.
+  // The list may be empty: not every server has one.
+  for (const auto& upload : run_task(loop, uploads->open_uploads())) {
     EXPECT_EQ(upload.key, "deep/large");
     EXPECT_EQ(upload.id, id);
   }
@@ -219,7 +222,7 @@ TEST_P(BlobConformance, an_upload_in_parts_is_open_until_it_is_aborted) {
   EXPECT_TRUE(run_task(loop, uploads->open_uploads()).empty());
 }
 
-TEST_P(BlobConformance, what_is_read_in_one_piece_has_a_limit) {
+TEST_P(BlobConformance, a_text_above_64_mib_is_refused) {
   if (under_tsan) GTEST_SKIP() << "64 MiB take longer than such a request may take";
   put("k", std::string((std::size_t{64} << 20) + 1, ' '));
   for (const bool is_found : {false, true}) try {

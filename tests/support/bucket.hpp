@@ -1,6 +1,6 @@
 /// @file
-/// A server with a bucket `team` that stores uploaded objects, and keys for it in this process's
-/// environment.
+/// An S3 server with a bucket `team`. The keys for it stand in this process's environment while it
+/// exists.
 #pragma once
 
 #include <cstdlib>
@@ -32,6 +32,7 @@ class BucketServer {
   settings::RemoteStoreSettings settings() const {
     return {"s3://team/pipe", {{"endpoint", server.url()}, {"region", "lab"}}};
   }
+  /// Answers each request, as the members below ask.
   async::Task<> answer(HttpExchange& exchange) {
     if (refuses)
       co_return co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
@@ -72,7 +73,8 @@ class BucketServer {
       co_return co_await exchange.answer_head(objects[exchange.target].size(), tag);
     co_await exchange.answer(is_there ? 200 : 404, std::move(text), tag);
   }
-  /// Returns the value of a header; empty if the request has none. @param begin `name: `, and more
+  /// Returns what follows `begin` in a header's line; empty if no line begins so.
+  /// @param begin such as `range: bytes=`
   static std::string header(const HttpExchange& exchange, const std::string& begin) {
     const auto found = exchange.headers.find("\r\n" + begin);
     if (found == std::string::npos) return {};
@@ -86,7 +88,8 @@ class BucketServer {
     if (!source.empty() && !objects.contains(source))
       co_return co_await exchange.answer(404, "<Error><Code>NoSuchKey</Code></Error>");
     if (exchange.method == "PUT")
-      parts[std::stoi(exchange.target.substr(number + 11))] = part_of(exchange, source);
+      parts[std::stoi(exchange.target.substr(number + std::string_view("partNumber=").size()))] =
+          part_of(exchange, source);
     if (!source.empty()) co_return co_await exchange.answer(200, "<ETag>&quot;part&quot;</ETag>");
     if (exchange.method == "POST" && exchange.target.ends_with("?uploads=")) {
       parts.clear();
@@ -97,18 +100,19 @@ class BucketServer {
     }
     co_await exchange.answer(200, "<UploadId>1</UploadId>", "ETag: \"part\"\r\n");
   }
-  /// @param source the object from which the part is copied, if any
+  /// Returns the content of a part. @param source the object from which it is copied; may be empty
   std::string part_of(const HttpExchange& exchange, const std::string& source) const {
     if (source.empty()) return exchange.body;
     const auto range = header(exchange, "x-amz-copy-source-range: bytes=");
     const auto begin = std::stoul(range), end = std::stoul(range.substr(range.find('-') + 1)) + 1;
     return objects.at(source).substr(begin, end - begin);
   }
+  /// Returns the content that the request gives to an object: its body, or that of another object.
   std::string content_of(const HttpExchange& exchange) const {
     const auto source = header(exchange, "x-amz-copy-source: ");
     return source.empty() ? exchange.body : objects.at(source);
   }
-  /// @param range `FIRST-LAST` or `FIRST-`
+  /// Answers with a range of the text. @param range `FIRST-LAST` or `FIRST-`
   static async::Task<> answer_part(HttpExchange& exchange, std::string text, std::string range) {
     const auto dash = range.find('-');
     const auto begin = std::stoul(range);
@@ -143,7 +147,7 @@ class BucketServer {
     std::string text = "<ListBucketResult>";
     for (const auto& [object, content] : objects)
       if (object.starts_with("/team/" + prefix))
-        text += "<Contents><Key>" + object.substr(6) + "</Key></Contents>";
+        text += "<Contents><Key>" + object.substr(bucket_path.size()) + "</Key></Contents>";
     return text + "</ListBucketResult>";
   }
   /// Returns the response to a request for the folders below a path.
@@ -151,25 +155,28 @@ class BucketServer {
     std::set<std::string> names;
     for (const auto& [object, content] : objects)
       if (object.starts_with(path))
-        names.insert(object.substr(6, object.find('/', path.size()) + 1 - 6));
+        names.insert(object.substr(bucket_path.size(),
+                                   object.find('/', path.size()) + 1 - bucket_path.size()));
     std::string text = "<ListBucketResult>";
     for (const auto& name : names)
       text += "<CommonPrefixes><Prefix>" + name + "</Prefix></CommonPrefixes>";
     return text + "</ListBucketResult>";
   }
 
+  static constexpr std::string_view bucket_path = "/team/";
   asio::io_context& loop;
   bool refuses = false;                          ///< Refuses every request.
-  bool refuses_checksums = false;                ///< Knows no header that asks for them.
+  bool refuses_checksums = false;                ///< Refuses requests that ask for checksums.
   bool loses_answer = false;                     ///< Writes the next object, and gives no answer.
-  std::string open_uploads;                      ///< The response to a request for their list.
+  std::string open_uploads;                      ///< The list of open uploads, in XML.
   std::map<int, std::string> parts;              ///< Parts of the current upload.
   std::map<std::string, std::string> objects;    ///< Keyed by path: `/team/pipe/KEY`.
-  std::map<std::string, std::string> tags;       ///< ETags of some of them.
-  std::map<std::string, std::string> checksums;  ///< CRC64NVME of some of them.
+  std::map<std::string, std::string> tags;       ///< ETags by path; the others are made.
+  std::map<std::string, std::string> checksums;  ///< CRC64NVME by path, of some objects.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };
 
+/// Is a base of BucketTest, so that the loop is constructed before the server.
 class LoopOfTest {
  protected:
   asio::io_context loop;

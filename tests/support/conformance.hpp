@@ -20,19 +20,19 @@
 
 namespace pipeline::test {
 
+/// An orchestrator under test.
 struct Place {
   std::string name;
   std::function<std::unique_ptr<orchestrators::Orchestrator>(asio::io_context&,
                                                              const fs::path& root)>
       make;
-  Settings settings;  ///< Settings of every step; their programs must include `sh` and the usual
-                      ///< small ones.
+  Settings settings;            ///< Settings of every step; its image must have `sh` and coreutils.
   bool root_may_write = false;  ///< A step that runs as root can write to its inputs, because the
                                 ///< orchestrator has no read-only mounts.
 };
 inline void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
-/// Returns settings for orchestrators that run containers.
+/// Returns settings for orchestrators that run containers: a small parent image.
 inline Settings slim() {
   Settings settings;
   settings.docker.parent_image = "debian:bookworm-slim";
@@ -42,6 +42,7 @@ inline Settings slim() {
 class Conformance : public testing::TestWithParam<Place> {
  protected:
   void TearDown() override { run_task(loop, orchestrator->settle()); }
+  /// Runs the attempt in the image of the place's settings.
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings->docker.parent_image = GetParam().settings.docker.parent_image;
     return run_task(loop, test::prepare_and_run(*orchestrator, builder, events));
@@ -65,7 +66,7 @@ TEST_P(Conformance, unknown_program_is_not_started_and_named) {
   EXPECT_FALSE(result.failure->hints.empty());
 }
 
-TEST_P(Conformance, exit_code_of_a_failing_step_is_told) {
+TEST_P(Conformance, exit_code_of_a_failing_step_is_reported) {
   for (int code : {1, 3, 255}) {
     AttemptBuilder step(shell("exit " + std::to_string(code)));
     auto result = run(step);
@@ -92,7 +93,7 @@ TEST_P(Conformance, success_has_exit_code_zero_and_no_failure) {
   EXPECT_FALSE(result.image.empty());
 }
 
-TEST_P(Conformance, both_streams_come_whole_and_in_order) {
+TEST_P(Conformance, both_streams_arrive_whole_and_in_order) {
   AttemptBuilder step(
       shell("for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done; printf 'no end'"));
   auto result = run(step);
@@ -101,7 +102,7 @@ TEST_P(Conformance, both_streams_come_whole_and_in_order) {
   EXPECT_EQ(step.log.err, "err 1\nerr 2\nerr 3\nerr 4\nerr 5\n");
 }
 
-TEST_P(Conformance, a_megabyte_without_a_line_end_comes_whole) {
+TEST_P(Conformance, a_megabyte_without_a_line_end_arrives_whole) {
   AttemptBuilder step(shell("head -c 1048576 /dev/zero | tr '\\0' x"));
   auto result = run(step);
   EXPECT_FALSE(result.failure) << message(result);
@@ -165,7 +166,7 @@ TEST_P(Conformance, a_step_cannot_change_the_code_of_others) {
   EXPECT_FALSE(fs::exists(step.folder.path() / "code/new"));
 }
 
-TEST_P(Conformance, executable_of_the_code_is_run) {
+TEST_P(Conformance, an_executable_file_of_the_code_can_be_the_command) {
   AttemptBuilder step(program({"./hello.sh", "you"}));
   step.code("hello.sh", "#!/bin/sh\necho hello $1\n");
   fs::permissions(step.folder.path() / "code/hello.sh", fs::perms(0755));
@@ -234,7 +235,7 @@ TEST_P(Conformance, graceful_stop_lets_the_step_clean_up) {
   EXPECT_EQ(step.log.out, "ready\ncleaned\n");
 }
 
-TEST_P(Conformance, stop_leaves_time_to_all_programs_of_a_step) {
+TEST_P(Conformance, graceful_stop_leaves_time_to_all_programs_of_a_step) {
   const std::string saves =
       "trap 'sleep 0.5; echo saved >&2; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
   const auto script = "sh -c \"" + saves + "\"";
@@ -273,7 +274,7 @@ TEST_P(Conformance, files_are_renamed_and_linked_between_folders) {
   EXPECT_EQ(step.written("o/b/f"), "x\n");
 }
 
-TEST_P(Conformance, immediate_stop_waits_for_nothing) {
+TEST_P(Conformance, immediate_stop_lets_nothing_clean_up) {
   AttemptBuilder step(shell("trap 'echo cleaned' TERM; echo ready; while :; do sleep 0.05; done"));
   step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::immediate); };
   auto result = run(step);
@@ -292,7 +293,7 @@ TEST_P(Conformance, second_stop_ends_a_step_that_ignores_the_first) {
   EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
 }
 
-TEST_P(Conformance, a_stopped_run_starts_nothing) {
+TEST_P(Conformance, an_attempt_is_not_started_after_a_stop) {
   AttemptBuilder step(shell("echo started"));
   run_task(loop, [&]() -> async::Task<> {
     co_await orchestrator->prepare(step.step, events, step.cancel);
@@ -305,13 +306,14 @@ TEST_P(Conformance, a_stopped_run_starts_nothing) {
   EXPECT_EQ(step.log.out, "");
 }
 
-TEST_P(Conformance, what_a_step_leaves_running_ends_with_it) {
+TEST_P(Conformance, programs_that_a_step_leaves_running_end_with_it) {
   AttemptBuilder step(shell("(sleep 1000; echo late) & echo done"));
   auto begin = std::chrono::steady_clock::now();
   auto result = run(step);
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(step.log.out, "done\n");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(500));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin,
+            std::chrono::seconds(500));  // The program left behind would sleep for 1000.
 }
 
 TEST_P(Conformance, attempts_run_side_by_side) {

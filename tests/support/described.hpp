@@ -13,7 +13,7 @@
 
 namespace pipeline {
 
-/// All of a spec that a plan depends on.
+/// Returns all of a spec that a plan depends on.
 inline nlohmann::json described(const PipelineSpec& pipeline) {
   using nlohmann::json;
   json all{{"name", pipeline.name},

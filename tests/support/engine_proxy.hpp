@@ -56,7 +56,7 @@ class EngineProxy {
   }
   std::string url() const { return "unix://" + socket(); }
 
-  /// Closes all open connections, as when an engine ends.
+  /// Closes all open connections, as when an engine is stopped.
   void cut_all() {
     asio::post(loop_, [this] {
       for (auto* each : open_) each->close();
@@ -109,9 +109,8 @@ class EngineProxy {
     Protocol::socket server(loop_);
     const Listed listed_too(open_, server);
     co_await server.async_connect(Protocol::endpoint(engine_), asio::use_awaitable);
-    head.insert(head.find("\r\n") + 2,
-                "Connection: close\r\n");  // Makes the client open a connection for each request,
-                                           // so that each is seen.
+    // The client opens a connection for each request then, so that the proxy reads each head.
+    head.insert(head.find("\r\n") + 2, "Connection: close\r\n");
     co_await asio::async_write(server, asio::buffer(head), asio::use_awaitable);
     co_await asio::async_write(server, buffer.data(), asio::use_awaitable);
     asio::co_spawn(loop_, pass(client, server), [](std::exception_ptr) {});
@@ -128,13 +127,14 @@ class EngineProxy {
           co_await asio::async_write(client, asio::buffer(bytes, count), asio::use_awaitable);
       }
     }
-    // The other direction still refers to both sockets.
+    // pass() still refers to both sockets: it is resumed with an error before they are destroyed.
     client.close();
     server.close();
     co_await asio::post(loop_, asio::use_awaitable);
     co_await asio::post(loop_, asio::use_awaitable);
   }
 
+  /// Copies bytes until one of the sockets is closed, which throws.
   static async::Task<> pass(Protocol::socket& from, Protocol::socket& to) {
     std::vector<char> bytes(64 * 1024);
     for (;;) {
@@ -143,6 +143,7 @@ class EngineProxy {
     }
   }
 
+  /// Keeps a socket in `open_` for cut_all().
   struct Listed {
     Listed(std::list<Protocol::socket*>& open, Protocol::socket& socket)
         : open_(open), place_(open.insert(open.end(), &socket)) {}

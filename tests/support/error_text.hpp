@@ -1,5 +1,5 @@
 /// @file
-/// The errors of a file that is read.
+/// The error that a call throws, as text.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 /// @file
-/// Sinks of events: one that keeps them, and one that ignores them.
+/// Event sinks for tests: EventRecorder keeps all events, Silent ignores them.
 #pragma once
 
 #include <string>

@@ -30,6 +30,7 @@ inline std::vector<std::string> golden_names(const std::filesystem::path& folder
   return names;
 }
 
+/// Expects that the file NAME.expected of a folder has this text.
 inline void expect_golden(const std::string& text, const std::filesystem::path& folder,
                           const std::string& name) {
   const auto expected = folder / (name + ".expected");

@@ -25,11 +25,12 @@ class HttpExchange {
     co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " +
                    std::to_string(text.size()) + "\r\n" + more_headers + "\r\n" + text);
   }
-  /// Answers a request for the head of a content of this size.
+  /// Answers a HEAD request. @param size bytes that a GET request would receive
   async::Task<> answer_head(std::size_t size, std::string more_headers) {
     co_await write("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(size) + "\r\n" +
                    more_headers + "\r\n");
   }
+  /// Begins a response in chunks; piece() and end_stream() follow.
   /// @param more_headers lines, each with its `\r\n`
   async::Task<> begin_stream(std::string status = "200 OK", std::string more_headers = "") {
     co_await write("HTTP/1.1 " + status + "\r\n" + more_headers +
@@ -41,6 +42,7 @@ class HttpExchange {
     co_await write(size + text + "\r\n");
   }
   async::Task<> end_stream() { co_await write("0\r\n\r\n"); }
+  /// Closes the connection, also in the middle of a response.
   void cut() { socket_.close(); }
   /// Waits until the client closes the connection.
   async::Task<> hang() {
@@ -61,7 +63,7 @@ class HttpExchange {
   asio::ip::tcp::socket& socket_;
 };
 
-/// Must outlive its clients' requests; the test runs the loop.
+/// Listens on a free port of 127.0.0.1. Must outlive its clients' requests; the test runs the loop.
 class HttpServer {
  public:
   using Handler = std::function<async::Task<>(HttpExchange&)>;
@@ -73,7 +75,7 @@ class HttpServer {
   std::string url() const {
     return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
   }
-  /// Requests as `GET /path`, in order.
+  /// All requests so far as `GET /path`, in order.
   std::vector<std::string> asked;
 
  private:

@@ -1,16 +1,19 @@
 /// @file
 /// A stand-in for NVIDIA's libnvidia-ml: the functions that pipe calls, answered from the JSON file
-/// that PIPE_NVML_STAND_IN names. Without one: four idle GPUs, those of the stand-in for the
-/// container runtime. PIPE_NVML names this library to pipe. Compiled with NVML_STAND_IN_OLD it has
-/// only the symbols of the first version. PIPE_NVML_STAND_IN_LOG names a file that gets a line
-/// whenever a process begins to use it.
+/// that PIPE_NVML_STAND_IN names. If there is no such variable, there are four idle GPUs, with the
+/// UUIDs that the stand-in for the container runtime has. PIPE_NVML names this library to pipe.
+/// Compiled with NVML_STAND_IN_OLD, the library has only the symbols of NVML's first version. If
+/// PIPE_NVML_STAND_IN_LOG names a file, each nvmlInit() adds a line to that file.
 ///
+/// The JSON file, in which every key is optional but a GPU's "uuid":
 ///   {"driver": "535.183.01", "cuda": 12020, "error": 0,
-///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0,
-///    "reserved_mib": 600, "load": 80 or [0, 40, 80] for one call after the other, "capability":
-///    [8, 0], "mode": 0, "lost": false,
-///                   "processes": [{"pid": 4242, "memory_mib": 9000, "graphics": false}],
-///                   "mig": [{"uuid": "MIG-1", "profile": "1g.5gb", "memory_mib": 4864}]}]}
+///    "gpus": 2 or
+///      [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0,
+///        "reserved_mib": 600,
+///        "load": 80 or [0, 40, 80] for one call after the other,
+///        "capability": [8, 0], "mode": 0, "lost": false,
+///        "processes": [{"pid": 4242, "memory_mib": 9000, "graphics": false}],
+///        "mig": [{"uuid": "MIG-1", "profile": "1g.5gb", "memory_mib": 4864}]}]}
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -28,9 +31,10 @@ namespace {
 using nlohmann::json;
 using namespace pipeline::gpu::nvml;
 
+/// A GPU, or a MIG slice of one. A Handle is a Node's address.
 struct Node {
   json data;
-  bool slice = false;
+  bool is_slice = false;
   std::vector<std::unique_ptr<Node>> slices;
 };
 
@@ -38,6 +42,7 @@ json config;
 std::vector<std::unique_ptr<Node>> nodes;
 std::vector<std::vector<std::unique_ptr<Node>>> earlier;  // Handles that callers may still have.
 
+/// Reads the JSON file again, because a test may change it while pipe runs.
 void load() {
   config = json::object();
   if (const char* path = std::getenv("PIPE_NVML_STAND_IN"))
@@ -58,6 +63,8 @@ void load() {
     nodes.push_back(std::move(node));
   }
 }
+
+constexpr Return not_found = 6, gpu_is_lost = 15, argument_version_mismatch = 25;  // As in nvml.h.
 
 Node& node_of(Handle handle) { return *reinterpret_cast<Node*>(handle); }
 
@@ -108,7 +115,7 @@ EXPORT const char* nvmlErrorString(Return code) {
     case driver_not_loaded: return "Driver Not Loaded";
     case version_mismatch: return "Driver/library version mismatch";
     case no_permission: return "Insufficient Permissions";
-    case 15: return "GPU is lost";
+    case gpu_is_lost: return "GPU is lost";
     default: return "Unknown Error";
   }
 }
@@ -125,7 +132,7 @@ V2(nvmlDeviceGetCount)(unsigned* count) {
   return success;
 }
 V2(nvmlDeviceGetHandleByIndex)(unsigned index, Handle* handle) {
-  if (nodes.at(index)->data.value("lost", false)) return 15;
+  if (nodes.at(index)->data.value("lost", false)) return gpu_is_lost;
   *handle = reinterpret_cast<Handle>(nodes.at(index).get());
   return success;
 }
@@ -136,7 +143,7 @@ EXPORT Return nvmlDeviceGetName(Handle device, char* buffer, unsigned size) {
   const auto& data = node_of(device).data;
   const auto model = data.value("model", "Tesla V100-SXM2-16GB");
   return put(buffer, size,
-             node_of(device).slice ? model + " MIG " + data.value("profile", "1g.5gb") : model);
+             node_of(device).is_slice ? model + " MIG " + data.value("profile", "1g.5gb") : model);
 }
 EXPORT Return nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
   const auto& data = node_of(device).data;
@@ -147,7 +154,7 @@ EXPORT Return nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
 }
 #ifndef NVML_STAND_IN_OLD
 EXPORT Return nvmlDeviceGetMemoryInfo_v2(Handle device, MemoryV2* memory) {
-  if (memory->version != memory_version) return 25;  // Argument version mismatch.
+  if (memory->version != memory_version) return argument_version_mismatch;
   Memory whole{};
   nvmlDeviceGetMemoryInfo(device, &whole);
   const auto reserved = node_of(device).data.value("reserved_mib", 0ULL) << 20;
@@ -162,11 +169,11 @@ EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Handle* handle) {
     for (const auto& slice : node->slices)
       if (slice->data.at("uuid") == uuid) *handle = reinterpret_cast<Handle>(slice.get());
   }
-  return *handle ? success : 6;  // Not found.
+  return *handle ? success : not_found;
 }
 EXPORT Return nvmlDeviceGetUtilizationRates(Handle device, Utilization* now) {
   const auto& node = node_of(device);
-  if (node.slice || node.data.contains("mig")) return not_supported;
+  if (node.is_slice || node.data.contains("mig")) return not_supported;
   static std::map<std::string, std::size_t> calls;
   const auto load = node.data.value("load", json(0));
   now->gpu = load.is_array() ? load.at(calls[node.data.at("uuid")]++ % load.size()) : load;
@@ -193,12 +200,12 @@ EXPORT Return nvmlDeviceGetMigMode(Handle device, unsigned* current, unsigned* p
   return success;
 }
 EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Handle device, unsigned* count) {
-  *count = node_of(device).slices.empty() ? 0 : 7;
+  *count = node_of(device).slices.empty() ? 0 : 7;  // An A100 can be split into seven.
   return success;
 }
 EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned index, Handle* slice) {
   auto& slices = node_of(device).slices;
-  if (index >= slices.size()) return 6;  // Not found.
+  if (index >= slices.size()) return not_found;
   *slice = reinterpret_cast<Handle>(slices[index].get());
   return success;
 }

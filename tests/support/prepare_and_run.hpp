@@ -1,5 +1,5 @@
 /// @file
-/// Takes an attempt from its environment to its removal, as the engine does.
+/// Runs an attempt as src/engine does: prepares its environment, runs it, and cleans up after it.
 #pragma once
 
 #include "orchestrators/orchestrator.hpp"

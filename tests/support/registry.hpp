@@ -1,6 +1,6 @@
 /// @file
-/// The image registry of the test bed (scripts/testbed/registry): TLS by a CA of its own, which the
-/// engine trusts, and a login.
+/// The image registry of the test bed (scripts/testbed/registry). It has TLS by a CA of its own,
+/// which the engine trusts, and asks for a login.
 #pragma once
 
 #include <fstream>
@@ -12,8 +12,8 @@
 
 namespace pipeline::test {
 
-/// Returns HOST, STRANGER (another registry, whose CA is not trusted), CA, LOGIN, PASSWORD, CONFIG
-/// (for DOCKER_CONFIG); empty if there is no registry.
+/// Returns the variables HOST, STRANGER (another registry, whose CA is not trusted), CA, LOGIN,
+/// PASSWORD and CONFIG (for DOCKER_CONFIG); empty if the registry has not been started.
 inline const std::map<std::string, std::string>& registry() {
   static const auto variables = [] {
     std::map<std::string, std::string> read;

@@ -1,5 +1,5 @@
-"""Runs the tests of one script, for ctest: prints why a test has skipped itself, which is read by
-scripts/lib/skipped.py. Ends with 77 where all have, which ctest calls skipped. Usage: run_script.py SCRIPT"""
+"""Runs the tests of one script for ctest, and prints why a test has skipped itself; scripts/lib/skipped.py reads those lines. The exit code is 0 after
+success, 1 after a failure or without any test, and 77, which ctest calls skipped, if all tests have skipped themselves. Usage: run_script.py SCRIPT"""
 
 import importlib
 import pathlib

@@ -10,7 +10,7 @@
 
 namespace pipeline::test {
 
-/// Runs the loop until the coroutine has ended; returns its result or throws its exception.
+/// Runs the loop until the coroutine has finished; returns its result or throws its exception.
 template <class T>
 T run_task(asio::io_context& loop, async::Task<T> task) {
   std::exception_ptr error;

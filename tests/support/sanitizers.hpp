@@ -1,5 +1,5 @@
 /// @file
-/// Reasons why a test is left out under a sanitizer.
+/// Reasons why a test skips itself under a sanitizer, for GTEST_SKIP().
 #pragma once
 
 namespace pipeline::test {

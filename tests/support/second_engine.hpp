@@ -9,7 +9,8 @@
 
 namespace pipeline::test {
 
-/// Returns the variables to reach it; empty if there is none.
+/// Returns the variables with which the second engine is reached, such as TCP and CERTIFICATES;
+/// empty if it has not been started.
 inline const std::map<std::string, std::string>& second_engine() {
   static const auto variables = [] {
     std::map<std::string, std::string> read;
@@ -21,7 +22,7 @@ inline const std::map<std::string, std::string>& second_engine() {
   return variables;
 }
 
-/// Sets docker's variables in this process, as a user of that engine has them.
+/// Sets DOCKER_HOST, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH in this process for the second engine.
 inline void use_second_engine_over_tls() {
   setenv("DOCKER_HOST", second_engine().at("TCP").c_str(), 1);
   setenv("DOCKER_TLS_VERIFY", "1", 1);

@@ -9,7 +9,7 @@
 
 namespace pipeline::test {
 
-/// Returns the endpoint that a user would give by DOCKER_HOST.
+/// Returns the endpoint that pipe finds if DOCKER_HOST has the server's address.
 inline docker::Endpoint endpoint_of(const HttpServer& server) {
   const auto url = server.url();
   setenv("DOCKER_HOST", ("tcp://127.0.0.1" + url.substr(url.rfind(':'))).c_str(), 1);

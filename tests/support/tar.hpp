@@ -15,8 +15,10 @@ inline std::string octal(std::uint64_t number, int digits) {
   return text;
 }
 
-/// Returns one entry, which may be invalid in any way. @param size size in the header, if it
-/// differs from the content's
+/// Returns one entry in the ustar format, whose offsets and widths POSIX gives (pax). The entry may
+/// be invalid in any way.
+/// @param linked target of a link
+/// @param size size in the header; by default the content's
 inline std::string entry(char type, const std::string& name, const std::string& content = {},
                          const std::string& linked = {}, std::optional<std::uint64_t> size = {}) {
   std::string header(512, '\0');
@@ -36,7 +38,7 @@ inline std::string entry(char type, const std::string& name, const std::string& 
   return header + content + std::string((512 - content.size() % 512) % 512, '\0');
 }
 
-/// Returns a pax record.
+/// Returns a pax record, `LENGTH KEY=VALUE`. Its length counts the digits of the length as well.
 inline std::string record(const std::string& key, const std::string& value) {
   const auto rest = " " + key + "=" + value + "\n";
   for (std::size_t length = rest.size() + 1;; ++length)

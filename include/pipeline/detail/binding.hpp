@@ -62,7 +62,8 @@ concept ArtifactRange = requires {
 template <class V>
 inline constexpr bool is_bool = std::is_same_v<V, bool>;
 
-/// Converts without loss: no fraction to a whole number, no number to a bool or the reverse.
+/// True if a V converts to a T without loss: not from a fraction to a whole number, and not between
+/// a number and a bool.
 template <class V, class T>
 concept Fits =
     std::is_convertible_v<V, T> && !(std::is_floating_point_v<V> && std::is_integral_v<T>)&&(
@@ -174,7 +175,8 @@ void bind(StepDeclaration& step, const G& given) {
   }
 }
 
-/// For each parameter, the index of its argument; none for a context.
+/// Returns for each parameter the index of its argument. A StepContext has no argument: its index
+/// is not used.
 template <class... A>
 consteval auto given_indices() {
   std::array<std::size_t, sizeof...(A) + 1> indices{};

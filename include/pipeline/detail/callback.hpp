@@ -1,5 +1,5 @@
 /// @file
-/// A reference to a callable. A function with such a parameter need not be a template.
+/// A reference to a callable. A function that takes a Callback need not be a template.
 #pragma once
 
 #include <memory>

@@ -26,7 +26,8 @@ class StepRun;
 struct Declaration;
 struct Repetition;
 
-/// The source of an argument's value.
+/// The source of an argument's value: an artifact, several artifacts as one vector (`gathered`), a
+/// value in the step's parameters, or the StepContext.
 enum class Slot { artifact, gathered, parameter, context };
 
 /// A parameter of a function.

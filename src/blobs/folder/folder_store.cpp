@@ -25,7 +25,7 @@ std::unique_ptr<SharedFolder::NewFile> new_file(const SharedFolder& folder) {
 
 std::string tag_of(std::string_view text) { return core::sha256(text).hex(); }
 
-void check(const core::CancelSource* cancel, const std::string& key) {
+void throw_if_stopped(const core::CancelSource* cancel, const std::string& key) {
   if (cancel && cancel->level() != core::StopLevel::none)
     throw core::EnvironmentError("stopped before the end of " + key);
 }
@@ -68,7 +68,7 @@ async::Task<> FolderStore::put(std::string key, Body body, core::CancelSource* c
   const auto file = co_await async::on_pool(pool_, [&] { return new_file(folder_); });
   std::string piece(std::min<std::uint64_t>(piece_size, body.size), '\0');
   for (std::uint64_t done = 0; done < body.size;) {
-    check(cancel, key);
+    throw_if_stopped(cancel, key);
     done += co_await async::on_pool(pool_, [&] {
       const auto size = std::min<std::uint64_t>(piece.size(), body.size - done);
       const auto count = body.read(done, std::span(piece).first(size));
@@ -92,7 +92,7 @@ async::Task<> FolderStore::get(std::string key, Range range,
   if (!file) throw BlobError(BlobError::Kind::missing_blob, "there is no " + key + " in " + url());
   std::string piece(std::min<std::uint64_t>(piece_size, range.size), '\0');
   for (auto left = range.size; left > 0;) {
-    check(cancel, key);
+    throw_if_stopped(cancel, key);
     const auto size = std::min<std::uint64_t>(piece.size(), left);
     const auto count = co_await async::on_pool(pool_, [&] {
       return folder_.read(*file, key, range.begin + (range.size - left),

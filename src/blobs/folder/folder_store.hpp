@@ -1,5 +1,5 @@
 /// @file
-/// A folder that machines share, as on NFS, as a remote store.
+/// A remote store in a folder that machines share, for example by NFS.
 #pragma once
 
 #include "async/pair_of_threads.hpp"
@@ -8,7 +8,7 @@
 
 namespace pipeline::blobs::folder {
 
-/// Pods cannot reach it: no URL leads to a file.
+/// Pods cannot reach this store, because there are no URLs for files.
 class FolderStore final : public BlobStore {
  public:
   explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -32,10 +32,10 @@ class FolderStore final : public BlobStore {
   async::Task<core::Descriptor> lock(const std::string& key);
 
   const SharedFolder folder_;
-  async::PairOfThreads pool_;  ///< Files of a network may keep a thread waiting.
+  async::PairOfThreads pool_;  ///< For calls on files, which may block for long in a network.
 };
 
-/// The kind of store that `file:///FOLDER`, and a path, are.
+/// Returns the kind of stores with the addresses `file:///FOLDER`, or a path.
 const Kind& kind();
 
 }  // namespace pipeline::blobs::folder

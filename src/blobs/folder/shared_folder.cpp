@@ -21,9 +21,10 @@ namespace fs = std::filesystem;
 
 constexpr mode_t file_bits = 0666, all_bits = 07777;
 constexpr std::size_t max_keys = 1'000'000;
-/// A file that is incomplete for so long is of a killed process.
+/// The age at which a file in `.new` counts as left by a killed process.
 constexpr auto max_write_time = std::chrono::days(7);
-/// Another process may remove a folder that has become empty as often as this one makes it.
+/// The number of tries to put a file into a folder. Between the tries, another process may remove
+/// the folder, because it is empty.
 constexpr int max_tries = 100;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
@@ -32,7 +33,7 @@ BlobError damaged(const core::EnvironmentError& why) {
   return {BlobError::Kind::damaged_blob, why.what(), why.advice()};
 }
 
-/// Leaves errno as it was.
+/// Returns whether this user may open files in the folder. Leaves errno as it was.
 bool can_search(const core::Descriptor& folder) {
   const auto before = errno;
   const bool can = folder && ::faccessat(folder.get(), ".", X_OK, AT_EACCESS) == 0;
@@ -59,9 +60,9 @@ fs::path SharedFolder::path_of(std::string_view key) const {
   return path_ / key;
 }
 
-/// Opens the folder of a path below this one; on failure, there is no descriptor, and errno is set:
-/// ELOOP or ENOTDIR where a link leads there, because others who write here can make one that leads
-/// anywhere.
+/// Opens the folder that contains `path`. On failure, there is no descriptor, and errno is set. A
+/// symbolic link on the way is a failure (ELOOP or ENOTDIR), because other users of the folder can
+/// make links that lead anywhere.
 SharedFolder::Place SharedFolder::place_of(const fs::path& path) const {
   Place place;
   place.name = path.filename().string();
@@ -201,7 +202,7 @@ void SharedFolder::remove(const std::string& key) const {
 
 void SharedFolder::copy(const std::string& from, const std::string& to) const {
   const NewFile file(*this);
-  // No blob is changed in place, so that two can be the same file.
+  // A blob is never changed in place, so that two blobs can be the same file.
   const auto source = place_of(path_of(from));
   const auto& target = file.place();
   if (!source.folder || ::linkat(source.folder.get(), source.name.c_str(), target.folder.get(),
@@ -237,7 +238,8 @@ void SharedFolder::NewFile::sync() {
   file_ = core::Descriptor();
 }
 
-/// Others may put links in place of folders at any moment, so that no path is followed twice.
+/// Makes a folder and its parents. Other users may put links in place of folders at any moment, so
+/// each folder is made in an open descriptor of its parent.
 void SharedFolder::make_folders(const fs::path& folder) const {
   if (folder == path_) return;
   for (const bool parents_are_made : {false, true}) {
@@ -245,7 +247,7 @@ void SharedFolder::make_folders(const fs::path& folder) const {
     if (parent && ::mkdirat(parent.get(), name.c_str(), mode_of(path_)) == 0) {
       const core::Descriptor made(
           ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (made) ::fchmod(made.get(), mode_of(path_));  // mkdir() heeds the umask.
+      if (made) ::fchmod(made.get(), mode_of(path_));  // mkdirat() removes the bits of the umask.
       return;
     }
     if (errno == EEXIST || (errno == ENOENT && parents_are_made)) return;
@@ -290,7 +292,7 @@ bool SharedFolder::add(const NewFile& file, const std::string& key) const {
 }
 
 std::optional<core::Descriptor> SharedFolder::try_lock(const std::string& key) const {
-  // Few files for all keys, because a lock file cannot be removed safely.
+  // All keys share 256 lock files, because a lock file can never be removed safely.
   constexpr std::size_t digits = 2;
   const auto path = path_ / ".locks" / core::sha256(key).hex().substr(0, digits);
   make_folders(path.parent_path());
@@ -302,7 +304,8 @@ std::optional<core::Descriptor> SharedFolder::try_lock(const std::string& key) c
                                      file_bits));
   if (!file) throw failure("lock " + key + " in", errno);
   struct stat status {};
-  // A file with other names, too, may be one of this user's own, which nobody else may read.
+  // Another user can make a hard link here to a private file of this user; fchmod() would then
+  // make that file readable for all.
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1)
     throw failure("lock " + key + " in", ELOOP);
   ::fchmod(file.get(), mode_of(path_) & file_bits);  // Fails for the file of another user.
@@ -316,7 +319,7 @@ std::optional<core::Descriptor> SharedFolder::try_lock(const std::string& key) c
 void SharedFolder::remove_abandoned() const {
   const auto folder = place_of(path_ / ".new" / ".").folder;
   if (!folder) return;
-  // The open folder: a link that others put in its place meanwhile leads elsewhere.
+  // The path of the open folder itself, because others can replace its name by a link meanwhile.
   const fs::path open = "/proc/self/fd/" + std::to_string(folder.get());
   const auto now = std::chrono::system_clock::now();
   std::error_code error;

@@ -4,7 +4,7 @@
 ///
 ///   KEY        a blob, replaced as a whole by a rename
 ///   .new/      files that are being written
-///   .locks/    locked to replace a blob that has a certain content
+///   .locks/    files that are locked for a conditional write (BlobStore::put_if())
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,15 @@ namespace pipeline::blobs::folder {
 
 class SharedFolder {
  public:
-  /// @param path absolute; what is made in the folder gets its permissions
+  /// @param path absolute; new files and folders get the permissions of this folder
   explicit SharedFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::string url() const { return "file://" + path_.string(); }
-  /// Throws BlobError for a key that is not a path below the folder: records of others name keys.
+  /// Returns the path of a blob. Throws BlobError for a key that is not a path below the folder:
+  /// keys come from records that others can write.
   std::filesystem::path path_of(std::string_view key) const;
-  /// Throws EnvironmentError where the folder is not mounted: its blobs are not missing.
+  /// Throws EnvironmentError if the folder does not exist, because it may not be mounted: its blobs
+  /// must not count as missing.
   void require() const;
 
   /// Returns an open file, or nothing if there is no blob.
@@ -58,7 +60,7 @@ class SharedFolder {
     const Place& place() const { return place_; }
     void create();
     void write(std::string_view bytes) { core::write_fully(file_.get(), bytes, path_); }
-    void sync();  ///< To be called after the last write().
+    void sync();  ///< Writes the file to the disk and closes it; called after the last write().
 
    private:
     const SharedFolder& folder_;
@@ -66,12 +68,14 @@ class SharedFolder {
     Place place_;
     core::Descriptor file_;
   };
+  /// Makes the file the blob of the key, in place of an earlier blob.
   void replace(const NewFile& file, const std::string& key) const;
-  /// Returns false if the key has a blob.
+  /// Makes the file the blob of the key, and returns true; returns false if the key has a blob.
   bool add(const NewFile& file, const std::string& key) const;
-  /// Returns nothing if another process has the lock.
+  /// Locks the key until the descriptor is destroyed. Returns nothing if another process has the
+  /// lock.
   std::optional<core::Descriptor> try_lock(const std::string& key) const;
-  /// Removes what killed processes have left in `.new`.
+  /// Removes the files that killed processes have left in `.new`.
   void remove_abandoned() const;
 
  private:

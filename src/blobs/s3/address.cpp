@@ -9,7 +9,7 @@ namespace pipeline::blobs::s3 {
 
 BucketAddress::BucketAddress(const std::string& endpoint, const std::string& bucket,
                              const std::string& region, std::optional<bool> path_style) {
-  // The region is a part of the name of Amazon's server: it must not name another one.
+  // The region becomes a part of the host's name: it must not make that the name of another server.
   const auto is_of_region = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x80 && std::isalnum(byte)) || c == '-';
@@ -34,9 +34,8 @@ BucketAddress::BucketAddress(const std::string& endpoint, const std::string& buc
     throw core::InputError(
         "the endpoint of the remote store is not the address of a server: " + url,
         "write `https://HOST`, or `https://HOST:PORT`");
-  const std::string own_port =
-      scheme_ == "https" ? ":443"
-                         : ":80";  // The default port, which clients omit from the Host header.
+  // Clients omit the scheme's default port from the Host header.
+  const std::string own_port = scheme_ == "https" ? ":443" : ":80";
   if (host_.ends_with(own_port)) host_.resize(host_.size() - own_port.size());
   is_amazon_ = host_.ends_with(".amazonaws.com") || host_.ends_with(".amazonaws.com.cn");
   // With TLS, the certificate of *.s3.REGION.amazonaws.com does not cover a bucket name with dots.

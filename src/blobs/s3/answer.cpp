@@ -8,6 +8,7 @@
 namespace pipeline::blobs::s3 {
 namespace {
 
+/// Returns what the user can do about a refusal. @param code the server's error code, or empty
 std::vector<std::string> advice_for(const std::string& code, long status, const Answered& answer,
                                     const Where& where) {
   auto region = answer.region;

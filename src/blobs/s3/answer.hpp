@@ -18,9 +18,8 @@ class S3Error : public BlobError {
   S3Error(long status, std::string code, const std::string& message,
           std::vector<std::string> advice);
   long status() const { return status_; }
-  const std::string& code() const {
-    return code_;
-  }  ///< For example `NoSuchKey`; empty for responses without a body.
+  /// Returns the server's error code, for example `NoSuchKey`; empty for responses without a body.
+  const std::string& code() const { return code_; }
 
  private:
   long status_;
@@ -33,14 +32,14 @@ struct Where {
   std::string origin_of_keys;  ///< For example `the environment (AWS_ACCESS_KEY_ID)`.
 };
 
+/// The response to a refused request.
 struct Answered {
   long status;
   std::string body;
-  std::string region;  ///< Header x-amz-bucket-region: the bucket's region, if it differs from the
-                       ///< request's.
+  std::string region;  ///< The bucket's region (header x-amz-bucket-region); empty if not sent.
 };
 
-/// Reads the time of a response, `2026-11-27T17:06:25.000Z`; nothing if it is none.
+/// Reads the time in a response, such as `2026-11-27T17:06:25.000Z`; nothing for any other text.
 std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text);
 
 /// Returns the error for a refused request. @param what completes the message "cannot ..."

@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t max_parts = 10'000;  // Maximum number of parts of an upload.
-constexpr unsigned few_tries = 4;            // Without an answer, for lookups and probe().
-// Bytes that a slow server moves in a second while it is silent.
+constexpr unsigned few_tries = 4;            // Tries without an answer of lookups and probe().
+// Bytes that a slow server copies in a second; it sends nothing meanwhile.
 constexpr std::uint64_t server_pace = std::uint64_t{16} << 20;
 
 std::string quoted_tag(std::string tag) {
@@ -126,7 +126,8 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   } else if (call.method == "PUT") {
     request.headers.emplace_back("Content-Length: 0");
   }
-  // A transfer may take long, but a server that is silent is considered gone.
+  // A transfer may take long, but a server that sends nothing for too long is considered gone. A
+  // download has an hour, an upload a second for each 64 KiB.
   const std::chrono::seconds work(call.server_bytes / server_pace);
   request.silence = net::max_silence() + work;
   request.timeout =
@@ -191,9 +192,9 @@ async::Task<net::Response> Bucket::call(Call call) {
       if (!is_refused || (response.status == 404 && call.may_be_missing)) co_return response;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(call.what, answer, where());
-      const bool passes = is_retryable(error.status(), error.code()) ||
-                          (response.status < 300 && error.code() == "InternalError");
-      if (!passes || backoff.exhausted()) throw S3Error(error);
+      const bool is_transient = is_retryable(error.status(), error.code()) ||
+                                (response.status < 300 && error.code() == "InternalError");
+      if (!is_transient || backoff.exhausted()) throw S3Error(error);
       why = error.what();
       wanted = net::wanted_pause(response);
     } catch (const net::TransportError& error) {
@@ -207,7 +208,7 @@ async::Task<net::Response> Bucket::call(Call call) {
 }
 
 async::Task<> Bucket::probe() {
-  // Concurrent calls keep their own policy.
+  // Another object, so that concurrent calls of this one keep their retry policy.
   Bucket bucket(loop_, settings_, retry_policy_.impatient(few_tries));
   if (run_) bucket.stop_calls_by(*run_, core::StopLevel::graceful);
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
@@ -304,9 +305,9 @@ async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::str
   } catch (const S3Error& error) {
     // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
     knows_conditions = error.status() != 501;
-    if (knows_conditions && error.status() != 412 && error.code() != "ConditionalRequestConflict" &&
-        !(error.status() == 404 && error.code() == "NoSuchKey"))
-      throw;
+    const bool is_unmet = error.status() == 412 || error.code() == "ConditionalRequestConflict" ||
+                          (error.status() == 404 && error.code() == "NoSuchKey");
+    if (knows_conditions && !is_unmet) throw;
   }
   if (!knows_conditions) {
     co_await this->put(std::move(key), body);
@@ -358,7 +359,8 @@ async::Task<> Bucket::complete_upload(std::string key, std::string upload,
 async::Task<> Bucket::abort_upload(std::string key, std::string upload) {
   Call abort("give up " + key + " in", "DELETE", key);
   abort.query["uploadId"] = std::move(upload);
-  // A stop does not end this call, so that no part stays in the bucket; it is not waited for long.
+  // A stop does not cancel this call, so that no part stays in the bucket. As a lookup, the call is
+  // not retried for long.
   core::CancelSource never;
   abort.cancel = &never;
   abort.may_be_missing = abort.is_lookup = true;
@@ -379,7 +381,7 @@ async::Task<PodAccess::Keys> Bucket::keys_for_pod() {
   Keys keys{.variables = {{"AWS_ACCESS_KEY_ID", found.keys.id},
                           {"AWS_SECRET_ACCESS_KEY", found.keys.secret}},
             .origin = found.origin,
-            .expiry = found.runs_out};
+            .expiry = found.expiry};
   if (!found.keys.session_token.empty())
     keys.variables["AWS_SESSION_TOKEN"] = found.keys.session_token;
   co_return keys;

@@ -21,11 +21,11 @@
 
 namespace pipeline::blobs::s3 {
 
-/// Returns true if no retry helps: an untrusted certificate, or an address that curl rejects (1,
-/// 3).
+/// Returns true if no retry helps: the certificate is not trusted, or curl rejects the address
+/// (CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT).
 bool is_permanent(const net::TransportError& error);
 
-/// An object of a list.
+/// An object in a list of objects.
 struct Object {
   std::string key;
   std::uint64_t size = 0;
@@ -33,7 +33,8 @@ struct Object {
   std::chrono::system_clock::time_point modified = {};
 };
 
-/// Keys are without the settings' prefix. A refusal is an S3Error.
+/// A bucket, or the part of a bucket below a prefix. Keys do not contain the settings' prefix. If
+/// the server refuses a request, an S3Error is thrown.
 class Bucket final : public BlobStore, private PodAccess {
  public:
   /// Makes no request before the first call. Throws InputError for an invalid endpoint.
@@ -63,17 +64,18 @@ class Bucket final : public BlobStore, private PodAccess {
   async::Task<> remove(std::string key) override;
   async::Task<> copy(std::string from, std::string to, std::uint64_t bytes = 0) override;
 
-  // For addresses of users' data in buckets.
-  /// Returns the objects that begin with the prefix. Throws EnvironmentError for more than `max`.
+  // The following functions are for addresses of users' data in buckets.
+  /// Returns the objects whose keys begin with the prefix. Throws EnvironmentError for more than
+  /// `max` objects.
   async::Task<std::vector<Object>> objects(std::string prefix, std::size_t max,
                                            core::CancelSource* cancel = nullptr);
   /// Returns a signed request for an object, for callers that send it themselves, once.
   /// @param headers names in lower case
   async::Task<net::Request> request(std::string method, std::string key, Query query,
                                     std::map<std::string, std::string> headers);
-  /// Returns the error for a response to such a request. @param what completes "cannot ..."
+  /// Returns the error for a refused request of request(). @param what completes "cannot ..."
   S3Error refused(const std::string& what, const net::Response& response) const;
-  /// Same as PodAccess::presigned(), for any request.
+  /// Returns a presigned URL as PodAccess::presigned() does, for any method and query.
   async::Task<std::string> presigned_request(std::string method, std::string key, Query query = {});
 
  private:
@@ -94,13 +96,14 @@ class Bucket final : public BlobStore, private PodAccess {
       const std::filesystem::path& authorities) const override;
   async::Task<Keys> keys_for_pod() override;
 
-  /// @param from the level of a stop that counts
+  /// @param from the lowest level of a stop that cancels calls
   void stop_calls_by(core::CancelSource& run, core::StopLevel from);
   struct Call;
   async::Task<FoundKeys> keys();
   async::Task<net::Response> call(Call call);
   async::Task<net::Response> try_once(Call& call);
-  /// Returns the headers of an object, with its checksum where the server has one; 404 as well.
+  /// Returns the headers of an object, with its checksum if the server has one. The status 404 is
+  /// returned, not thrown.
   async::Task<net::Response> head_of(std::string key);
   async::Task<net::Request> signed_request(const Call& call);
   async::Task<> read_list(std::string folder, Query query, std::size_t max,
@@ -110,11 +113,11 @@ class Bucket final : public BlobStore, private PodAccess {
                                     std::uint64_t offset, std::uint64_t size,
                                     core::CancelSource* cancel);
   using WritePart = std::function<async::Task<std::string>(std::string upload, std::size_t part)>;
-  /// Writes an object in parts; gives the upload up if that fails.
+  /// Writes an object in parts; aborts the upload if a part fails.
   /// @param write_part writes a part, counted from 0, and returns its tag
   async::Task<> write_in_parts(std::string key, std::size_t count, WritePart write_part);
   std::string copy_source(const std::string& key) const;
-  /// Returns false if the server copies no parts.
+  /// Returns false, without a copy, if the server does not support copies of parts.
   async::Task<bool> copy_in_parts(std::string from, std::string to, std::uint64_t bytes);
   using SignNumber = std::function<async::Task<std::string>(std::string number)>;
   async::Task<NumberedUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
@@ -134,15 +137,15 @@ class Bucket final : public BlobStore, private PodAccess {
   std::string ca_;  ///< PEM text, read once.
   net::HttpClient http_;
   ConnectionLimit limit_;
-  bool has_ranges_ = true;             ///< No range was answered with the whole object.
-  bool knows_checksums_ = true;        ///< No request for a checksum was refused as unknown.
-  bool copies_parts_ = true;           ///< No copy of a part was refused as unknown.
+  bool has_ranges_ = true;             ///< False once a range was answered with the whole object.
+  bool knows_checksums_ = true;        ///< False once a request for a checksum was refused.
+  bool copies_parts_ = true;           ///< False once a copy of a part was refused.
   core::CancelSource* run_ = nullptr;  ///< See BlobStore::stop_calls_by().
   core::CancelSource stopped_;
   std::optional<core::CancelSource::Listener> listener_;
 };
 
-/// The kind of store that `s3://BUCKET[/PREFIX]` is.
+/// Returns the kind of stores with the addresses `s3://BUCKET[/PREFIX]`.
 const Kind& kind();
 
 }  // namespace pipeline::blobs::s3

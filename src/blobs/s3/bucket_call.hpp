@@ -26,7 +26,7 @@ struct Bucket::Call {
   const Body* body = nullptr;
   std::uint64_t offset = 0, size = 0;  ///< Range of the body.
   std::string text;                    ///< A short body.
-  std::uint64_t server_bytes = 0;      ///< Moved by the server before it answers.
+  std::uint64_t server_bytes = 0;      ///< Bytes that the server moves before it answers.
   std::function<void(std::string_view)> on_body;
   std::function<void(const net::Response&)> on_headers;
   core::CancelSource* cancel = nullptr;

@@ -10,8 +10,8 @@
 namespace pipeline::blobs::s3 {
 namespace {
 
-constexpr std::chrono::seconds pod_lifetime =
-    std::chrono::days(7);  // Maximum lifetime that servers accept.
+// The maximum lifetime that servers accept.
+constexpr std::chrono::seconds pod_lifetime = std::chrono::days(7);
 
 }  // namespace
 
@@ -29,8 +29,10 @@ async::Task<std::string> Bucket::presigned_request(std::string method, std::stri
       presign(to_sign, found.keys, scope, pod_lifetime);
 }
 
-/// @param before_number text of the URLs that ends before the number; empty: the number ends at the
-///        first `after_number`
+/// Returns presigned URLs that differ in a number and their signatures.
+/// @param sign returns the URL of a number
+/// @param before_number the text before the number; empty: the number ends at the first
+///        `after_number`
 async::Task<PodAccess::NumberedUrls> Bucket::presigned_numbers(SignNumber sign,
                                                                std::string_view before_number,
                                                                char after_number, unsigned count) {
@@ -86,7 +88,7 @@ async::Task<PodAccess::KeyedUrls> Bucket::presigned_reads(std::vector<std::strin
   urls.signatures.reserve(keys.size());
   for (const auto& key : keys) {
     urls.signatures.push_back(signer.signature(pod_address_.path(settings_.prefix + key)));
-    // Other coroutines go on meanwhile.
+    // Other coroutines run meanwhile.
     if (urls.signatures.size() % keys_at_a_time == 0)
       co_await asio::post(loop_, asio::use_awaitable);
   }

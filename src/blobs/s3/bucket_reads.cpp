@@ -73,14 +73,14 @@ async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
   if (!cancel) cancel = &stopped_;
-  auto received = range.begin;  // Bytes of the object that are not passed any more.
+  auto received = range.begin;  // Offset of the next byte of the object to pass on.
   const auto end = range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
   async::Backoff backoff(retry_policy_);
   core::TransferAdvance advance;
   while (received < end) {
     const bool is_part = received > 0 || end < unlimited;
-    std::uint64_t again =
-        0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
+    // Bytes to skip: a server that does not support ranges sends the whole object again.
+    std::uint64_t again = 0;
     std::string why;
     std::optional<std::chrono::seconds> wanted;
     const auto before = received;
@@ -140,7 +140,7 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
   Call find("read " + key + " from", "GET", key);
   find.may_be_missing = find.is_lookup = true;
   find.cancel = cancel;
-  std::string text;  // Of the last try.
+  std::string text;  // The response of the last try.
   find.on_headers = [&](const net::Response&) { text.clear(); };
   find.on_body = [&](std::string_view bytes) {
     if (text.size() + bytes.size() > core::largest_text) throw too_large(key, url());
@@ -148,7 +148,7 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
   };
   const auto what = find.what;
   auto response = co_await call(std::move(find));
-  // An object of any status can have any text; that of a 404 is the server's.
+  // The body of a 404 is a message of the server, not the content of an object.
   if (response.status == 404 && xml_text(response.body, "Code") == "NoSuchBucket") {
     const Answered answer{response.status, response.body, {}};
     throw refusal(what, answer, where());
@@ -239,7 +239,7 @@ async::Task<std::vector<OpenUpload>> Bucket::open_uploads() {
     try {
       response = co_await call(std::move(list));
     } catch (const S3Error&) {
-      break;  // Not every server lists them, and the keys may not allow it.
+      break;  // Not every server lists uploads, and the access keys may not allow a list.
     }
     for (const auto text : xml_elements(response.body, "Upload")) {
       OpenUpload upload{xml_text(text, "Key"), xml_text(text, "UploadId"), {}};

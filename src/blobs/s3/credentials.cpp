@@ -22,8 +22,9 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto early = 10min;  // Keys are fetched again this long before they expire.
+constexpr auto renewal_margin = 10min;  // Keys are fetched again this long before they expire.
 
+/// Returns the path in the variable `name`, or else that of the file `usual` in ~/.aws.
 fs::path file_of(const char* name, const char* usual) {
   if (auto given = core::variable(name); !given.empty()) return given;
   const auto home = core::variable("HOME");
@@ -53,7 +54,8 @@ std::map<std::string, std::string> profile_of(const std::string& given) {
   return values;
 }
 
-async::Task<FoundKeys> ask(std::string program) {
+/// Runs a `credential_process` and returns the keys that it prints.
+async::Task<FoundKeys> run_credential_process(std::string program) {
   for (const auto* name : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"})
     if (const auto file = core::variable(name);
         core::only_looks() && !file.empty() && core::is_in_project(file))
@@ -61,7 +63,7 @@ async::Task<FoundKeys> ask(std::string program) {
                                    " names a file of the project, and a command that only looks "
                                    "runs no credential_process of it");
   net::ProgramCall call;
-  call.command = {"sh", "-c", program};  // Amazon's programs do the same.
+  call.command = {"sh", "-c", program};  // Amazon's programs also run it by the shell.
   const auto answer = co_await net::run_program(std::move(call));
   if (answer.code != 0 || answer.late)
     throw core::EnvironmentError(
@@ -79,9 +81,8 @@ IniFile parse_ini(std::string_view text) {
   std::string section;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
-    const bool nested =
-        line.starts_with(' ') ||
-        line.starts_with('\t');  // Nested values of a key without a value of its own (`s3 =`).
+    // Indented lines are values below a key that has no value itself (`s3 =`), and are ignored.
+    const bool nested = line.starts_with(' ') || line.starts_with('\t');
     line = std::string(core::trimmed(line));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line.front() == '[' && line.back() == ']') {
@@ -108,7 +109,7 @@ FoundKeys parse_process_output(std::string_view text, const std::string& program
         "the credential_process of ~/.aws (" + program +
         ") printed no keys: it has to print JSON with AccessKeyId and SecretAccessKey");
   found.origin = "the credential_process of ~/.aws";
-  found.runs_out = parse_time(value("Expiration"));
+  found.expiry = parse_time(value("Expiration"));
   return found;
 }
 
@@ -120,7 +121,8 @@ std::string CredentialSource::region() const {
 }
 
 async::Task<FoundKeys> CredentialSource::find() {
-  if (found_ && (!found_->runs_out || *found_->runs_out - early > std::chrono::system_clock::now()))
+  if (found_ &&
+      (!found_->expiry || *found_->expiry - renewal_margin > std::chrono::system_clock::now()))
     co_return *found_;
   FoundKeys found;
   found.keys = {core::variable("AWS_ACCESS_KEY_ID"), core::variable("AWS_SECRET_ACCESS_KEY"),
@@ -134,7 +136,7 @@ async::Task<FoundKeys> CredentialSource::find() {
     found.origin = "the profile '" + name + "' of ~/.aws";
     if (const auto program = values["credential_process"];
         found.keys.id.empty() && !program.empty())
-      found = co_await ask(program);
+      found = co_await run_credential_process(program);
     if (found.keys.id.empty() || found.keys.secret.empty())
       throw core::EnvironmentError(
           "there are no keys for the remote store: neither AWS_ACCESS_KEY_ID and "

@@ -14,14 +14,14 @@
 
 namespace pipeline::blobs::s3 {
 
-using IniFile =
-    std::map<std::string, std::map<std::string, std::string>>;  ///< Values by section and key.
+/// Values by section and key.
+using IniFile = std::map<std::string, std::map<std::string, std::string>>;
 IniFile parse_ini(std::string_view text);
 
 struct FoundKeys {
   Keys keys;
   std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
-  std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Expiry time, if known.
+  std::optional<std::chrono::system_clock::time_point> expiry;  ///< Expiry time, if known.
 };
 
 /// Parses the output of a `credential_process` (Version 1). Throws EnvironmentError.
@@ -35,7 +35,7 @@ class CredentialSource {
   /// Returns the keys; fetches them again when they are about to expire. Throws EnvironmentError
   /// that lists the places that were searched.
   async::Task<FoundKeys> find();
-  /// Region of the environment or the profile; empty if neither names one.
+  /// Returns the region that the environment or the profile names; empty if neither does.
   std::string region() const;
 
  private:

@@ -22,7 +22,8 @@ constexpr std::array text_options{
     TextOption{"region", Option::Type::text, &BucketSettings::region},
     TextOption{"aws_profile", Option::Type::text, &BucketSettings::aws_profile}};
 
-bool is_of(std::string_view text, std::string_view more) {
+/// Returns true if the text consists of letters, digits and the characters of `more`.
+bool has_only(std::string_view text, std::string_view more) {
   return std::ranges::all_of(text, [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return (byte < 0x80 && std::isalnum(byte)) || more.find(c) != more.npos;
@@ -35,7 +36,7 @@ bool is_prefix(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const auto end = std::min(text.find('/', begin), text.size());
     const auto part = text.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == ".." || !is_of(part, "-_.=+")) return false;
+    if (part.empty() || part == "." || part == ".." || !has_only(part, "-_.=+")) return false;
     begin = end + 1;
   }
   return true;
@@ -59,8 +60,8 @@ bool read_bucket(std::string_view text, BucketSettings& settings) {
   const auto bucket = text.substr(0, slash), prefix = text.substr(std::min(slash + 1, text.size()));
   // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html. `_` and capitals
   // are accepted too: AWS once allowed them, and other servers still do.
-  if (bucket.size() < 3 || bucket.size() > 63 || !is_of(bucket, "-._") || bucket.front() == '.' ||
-      bucket.front() == '-')
+  if (bucket.size() < 3 || bucket.size() > 63 || !has_only(bucket, "-._") ||
+      bucket.front() == '.' || bucket.front() == '-')
     return false;
   if (!is_prefix(prefix)) return false;
   settings.bucket = bucket;

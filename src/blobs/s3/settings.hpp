@@ -14,23 +14,24 @@
 namespace pipeline::blobs::s3 {
 
 struct BucketSettings {
-  std::string bucket;    ///< Name of the bucket; empty if none is configured.
-  std::string prefix;    ///< Prefix of all keys in the bucket; empty, or ends with `/`.
-  std::string endpoint;  ///< `https://HOST[:PORT]`; if empty, AWS_ENDPOINT_URL_S3 of the
-                         ///< environment, else Amazon's endpoint of the region.
-  std::string
-      pod_endpoint;  ///< The endpoint at which pods reach the same server; if empty, `endpoint`.
-  std::string
-      region;  ///< If empty, the region of the environment or ~/.aws/config, else us-east-1.
-  std::optional<bool> path_style;  ///< True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`;
-                                   ///< unset: true for any server but Amazon's.
+  std::string bucket;  ///< Name of the bucket; empty if none is configured.
+  std::string prefix;  ///< Prefix of all keys in the bucket; empty, or ends with `/`.
+  /// `https://HOST[:PORT]`; if empty, AWS_ENDPOINT_URL_S3 of the environment, else Amazon's
+  /// endpoint of the region.
+  std::string endpoint;
+  std::string pod_endpoint;  ///< At which pods reach the same server; if empty, `endpoint`.
+  std::string region;  ///< If empty, that of the environment or ~/.aws/config, else us-east-1.
+  /// True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`; unset: true for any server but
+  /// Amazon's.
+  std::optional<bool> path_style;
   std::filesystem::path certificate_authority;  ///< PEM file; if empty, this machine's CAs.
-  std::string
-      aws_profile;     ///< A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.
+  /// A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.
+  std::string aws_profile;
   std::string verify;  ///< See RemoteArtifacts::is_verified_by_consumers().
 };
 
 inline constexpr std::string_view scheme = "s3://";
+/// Returns the options that a profile can write beside the address.
 std::vector<Option> bucket_options();
 
 /// Returns `s3://BUCKET[/PREFIX]`.
@@ -38,9 +39,9 @@ std::string url_of(const BucketSettings& settings);
 /// Parses `s3://BUCKET[/PREFIX]` into the settings. Returns false if the text has another form.
 bool read_bucket(std::string_view text, BucketSettings& settings);
 
-/// Returns the settings of a store; without a bucket for a store of another kind.
+/// Returns a store's settings as those of a bucket; `bucket` is empty for a store of another kind.
 BucketSettings bucket_settings(const settings::RemoteStoreSettings& store);
-/// Returns the store's settings for a bucket.
+/// Returns a bucket's settings as those of a store: the inverse of bucket_settings().
 settings::RemoteStoreSettings store_settings(const BucketSettings& settings);
 
 }  // namespace pipeline::blobs::s3

@@ -23,15 +23,15 @@ struct CredentialScope {
   std::chrono::sys_seconds time;
 };
 
-using Query =
-    std::map<std::string, std::string>;  ///< Not encoded; a name without a value has an empty one.
+/// Values by name, not encoded; a name without a value has an empty one.
+using Query = std::map<std::string, std::string>;
 
+/// The parts of a request that a signature covers.
 struct SignedCall {
   std::string method;
-  std::string
-      host;  ///< Value of the Host header: with the port, unless it is the scheme's default.
-  std::string path;                            ///< Not encoded: `/examplebucket/a b`.
-  Query query;                                 ///< Not encoded.
+  std::string host;  ///< The Host header: with the port, unless it is the scheme's default.
+  std::string path;  ///< Not encoded: `/examplebucket/a b`.
+  Query query;       ///< Not encoded.
   std::map<std::string, std::string> headers;  ///< Further headers to sign; names in lower case.
   std::string payload = "UNSIGNED-PAYLOAD";    ///< Or the body's SHA-256 in hex.
 };
@@ -44,14 +44,14 @@ std::string query_text(const Query& query);
 std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
                                         const CredentialScope& scope);
 
-/// Signs many URLs of one host as presign() does, with the same query.
+/// Signs many URLs of one host as presign() does. All have the same query and the same time.
 class Presigner {
  public:
   Presigner(std::string method, std::string host, const Keys& keys, const CredentialScope& scope,
             std::chrono::seconds lifetime);
   /// Returns the query, which ends before the signature.
   std::string query() const { return query_ + "&X-Amz-Signature="; }
-  /// @param path not encoded
+  /// Returns the signature that ends the URL of this path. @param path not encoded
   std::string signature(const std::string& path) const;
 
  private:

@@ -39,6 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The user is told that outputs are being stored after this time.
 constexpr std::chrono::seconds slow_storing{5};
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
@@ -231,45 +232,46 @@ class AttemptRun {
 
   /// Runs the attempt, and samples its GPUs meanwhile.
   async::Task<> run_measured(const orchestrators::Attempt& attempt, StallWatch& silence,
-                             core::CancelSource& source, const GpuReservation& held) {
+                             core::CancelSource& stop, const GpuReservation& held) {
     if (!held.machine || held.gpus.empty()) {
-      co_await run_watched(attempt, silence, source);
+      co_await run_watched(attempt, silence, stop);
       co_return;
     }
     GpuMeter meter(context_.run.executor, context_.run.pool, *held.machine, held.gpus);
     async::JoinableTask sampling(context_.run.executor, meter.sample());
-    co_await async::finally(run_watched(attempt, silence, source), [&] {
+    co_await async::finally(run_watched(attempt, silence, stop), [&] {
       meter.stop();
       return sampling.join();
     });
     outcome_.result.usage.gpus = meter.usage();
   }
 
-  /// Runs the attempt, and reports when it has stalled.
+  /// Runs the attempt. When it has stalled, reports that, or ends it if the step wants that.
   async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
-                            core::CancelSource& source) {
+                            core::CancelSource& stop) {
     if (!step_.stalled_after) {
       outcome_.result = co_await run_sessions(attempt, silence);
       co_return;
     }
-    async::JoinableTask watch(context_.run.executor, report_stalls(attempt, silence, source));
+    async::JoinableTask watch(context_.run.executor, report_stalls(attempt, silence, stop));
     outcome_.result = co_await async::finally(run_sessions(attempt, silence), [&] {
       silence.end();
       return watch.join();
     });
   }
 
+  /// Runs the attempt's processes: one for each rank of a step with nodes, otherwise one.
   async::Task<orchestrators::AttemptResult> run_sessions(const orchestrators::Attempt& attempt,
                                                          StallWatch& silence) {
     return step_.nodes ? ranks_.run(orchestrator(), attempt, silence) : orchestrator().run(attempt);
   }
 
   async::Task<> report_stalls(const orchestrators::Attempt& attempt, StallWatch& silence,
-                              core::CancelSource& source) {
+                              core::CancelSource& stop) {
     for (;;) {
       const bool is_stalled = co_await silence.stalled();
       if (!is_stalled) co_return;
-      const bool ends = step_.retry->stalled == true;
+      const bool ends_attempt = step_.retry->stalled == true;
       auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
       const std::function<void(const std::string&)> tell = [this](const std::string& line) {
         log_.write(Stream::err, "pipe: " + line + "\n");
@@ -277,16 +279,16 @@ class AttemptRun {
       tell("stalled: " + text);
       const auto secrets = secret_values();
       auto found = co_await look_into_stall(orchestrator(), attempt, ranks_, secrets, tell);
-      auto& waits = found.lines;
-      if (!waits.empty()) text += "; " + waits.front();
-      if (waits.size() > 1) text += " (" + std::to_string(waits.size() - 1) + " more in its log)";
-      if (ends) {
+      auto& lines = found.lines;
+      if (!lines.empty()) text += "; " + lines.front();
+      if (lines.size() > 1) text += " (" + std::to_string(lines.size() - 1) + " more in its log)";
+      if (ends_attempt) {
         stalled_ = Failure{FailureKind::stalled,
                            "was ended: it " + text,
                            {"raise `stalled_after:` if it works in silence for that long"},
-                           std::move(waits)};
+                           std::move(lines)};
         if (!found.has_stacks) co_await abort_python(orchestrator(), std::move(found.process));
-        source.stop(core::StopLevel::graceful);
+        stop.stop(core::StopLevel::graceful);
         co_return;
       }
       context_.run.events.emit(event::Notice{step_.name, "stalled: " + text});
@@ -417,7 +419,10 @@ class AttemptRun {
         add_stored(output, stored, outcome_);
       }
     } catch (const core::ContentError& error) {
-      outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};
+      // The message has names of files, which the step has chosen.
+      auto message = without_secrets(error.what(), secret_values());
+      outcome_.result.failure =
+          Failure{FailureKind::bad_output, std::move(message), error.advice(), {}};
     }
     has_ended = true;  // A failure that is returned is cleaned up by the caller.
     if (outcome_.result.failure) {
@@ -469,7 +474,8 @@ class AttemptRun {
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions options, OutputsOf outputs_of,
                                         GpuReservation gpus) {
-  std::unique_ptr<StepSpec> raised;  // Few attempts need it, and thousands may wait.
+  // On the heap, because few attempts need a copy of the step, and thousands may wait.
+  std::unique_ptr<StepSpec> raised;
   if (options.memory) {
     raised = std::make_unique<StepSpec>(step);
     raised->settings->resources.memory = options.memory;
@@ -480,7 +486,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
     co_return co_await attempt.run(std::move(gpus));
   } catch (const orchestrators::LostInput& lost) {
     throw attempt.lost_input(lost);
-  } catch (...) {  // Files that were changed meanwhile, or a lack of system resources.
+  } catch (...) {  // For example: a file was changed meanwhile, or system resources are lacking.
     async::rethrow_as_environment_error();
   }
 }

@@ -31,25 +31,25 @@ struct AttemptContext {
 /// Options of one attempt.
 struct AttemptOptions {
   unsigned number;       ///< From 1.
-  bool joins;            ///< See Attempt::joins.
+  bool joins;            ///< An earlier driver may have begun the attempt; see Attempt::joins.
   std::string log_name;  ///< See StatePaths::log_file().
-  /// Folder with the step's progress; null: the step has none, or a private one for this attempt.
+  /// Folder with the step's progress. Null: the step keeps no progress, or the attempt gets a
+  /// private folder, because another run uses the step's.
   std::shared_ptr<Checkpoint> checkpoint = {};
-  /// Limit that `retry.on_oom` has raised; replaces the step's.
+  /// Memory limit that `retry.on_oom` has raised; replaces the step's limit.
   std::optional<Bytes> memory = {};
   /// See AttemptSpec::avoided_nodes.
   std::vector<std::string> avoided_nodes = {};
-  /// Runs this in place of the command; the attempt's outputs are not stored then.
+  /// Set: a shell runs in place of the command, and the attempt's outputs are not stored.
   std::optional<orchestrators::ShellRequest> shell = {};
-  /// Variables of that besides the step's own.
+  /// Variables of the shell, besides the step's own.
   StringMap variables = {};
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures
 /// of this machine (such as a full disk).
-/// @param outputs outputs of earlier steps; they are kept until the attempt has ended
-/// @param gpus    released as soon as no process of the step is running; outputs are stored without
-/// them
+/// @param outputs finds outputs of earlier steps; kept until the attempt has ended
+/// @param gpus    released as soon as no process of the step is running, before outputs are stored
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions options, OutputsOf outputs,
                                         GpuReservation gpus);

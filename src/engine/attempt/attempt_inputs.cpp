@@ -14,6 +14,8 @@ struct InputToCheck {
   std::string name, made_by;
 };
 
+/// Returns the outputs of earlier steps that are small and few enough to be read before the attempt
+/// (store::is_read_on_use()), and were not read in this run.
 std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
                                           const store::ArtifactStore& artifacts,
                                           const std::set<core::Digest>& checked) {
@@ -204,7 +206,8 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
   }
 }
 
-/// Returns the error of an attempt whose input another one has changed; nothing if it is user data.
+/// Returns the error of an attempt whose input another attempt has changed; nothing if the input is
+/// the user's data.
 std::optional<DamagedInput> AttemptInputs::changed_input(const NotedArtifact& noted) const {
   for (const auto& input : step_.inputs)
     for (const auto& source : input.sources)
@@ -229,8 +232,8 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   };
   const auto* damaged = noted_.empty() ? nullptr : find_damage();
   if (!damaged) co_return std::nullopt;
-  // It is not known which attempt has made the change. The first one that finds it is blamed, and
-  // the others run again.
+  // It is not known which attempt has changed the artifact. The first attempt that finds the change
+  // fails, and the others run again.
   if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
     changed_by_other_ = changed_input(*damaged);
   co_return Failure{FailureKind::bad_output,

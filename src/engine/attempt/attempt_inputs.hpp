@@ -24,20 +24,22 @@ class AttemptInputs {
   AttemptInputs(const AttemptContext& context, const StepSpec& step, OutputsOf outputs_of,
                 std::filesystem::path folder, bool joins);
 
-  /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
-  /// is damaged, it is stored again.
+  /// Stores the step's code. Code that the store already has is read and compared once in a run; if
+  /// it is damaged, it is stored again.
   async::Task<StoredCode> store_code();
   /// Reads small inputs completely, each once a run. Throws DamagedInput if one differs from what
   /// its step made.
   async::Task<> check();
-  /// Gathers, fetches and copies inputs that are not files of this machine yet.
+  /// Returns the inputs for the orchestrator. Gathers, fetches and copies inputs that are not files
+  /// of this machine yet.
   async::Task<std::vector<orchestrators::AttemptInput>> make();
   /// Remembers the state of the artifacts among the inputs, for damaged_artifact().
   void note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs);
-  /// Returns a failure if an artifact was changed since note_artifacts(); it is moved aside.
+  /// Returns a failure if an artifact was changed since note_artifacts(); the store moves the
+  /// changed artifact aside.
   async::Task<std::optional<Failure>> damaged_artifact();
-  /// Returns the error of an attempt whose executor could not have an input. The input's step is
-  /// then run again.
+  /// Returns the error of an attempt whose executor could not obtain an input. The step that made
+  /// the input then runs again.
   DamagedInput lost_input(const orchestrators::LostInput& lost) const;
   /// Set by damaged_artifact() if another attempt has changed the artifact.
   const std::optional<DamagedInput>& changed_by_other() const { return changed_by_other_; }

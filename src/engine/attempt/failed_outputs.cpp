@@ -30,7 +30,7 @@ void FailedOutputs::remove_earlier() const {
   }
 }
 
-void FailedOutputs::remove_all_earlier() const {
+void FailedOutputs::remove_all_earlier() const {  // Throws, unlike remove_earlier().
   for (auto number = number_; number-- > 1;) core::remove_tree(folder_of(number));
 }
 

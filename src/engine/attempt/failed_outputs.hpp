@@ -10,13 +10,15 @@ namespace pipeline::engine {
 /// Kept outputs are a convenience: a failure to keep or to remove them is only logged.
 class FailedOutputs {
  public:
-  /// @param folder where the run keeps those of all its steps @param number of the attempt, from 1
+  /// @param folder where the run keeps the outputs of failed attempts of all its steps
+  /// @param number number of the attempt, from 1
   FailedOutputs(std::filesystem::path folder, std::string step, unsigned number)
       : folder_(std::move(folder)), step_(std::move(step)), number_(number) {}
 
   /// Keeps the files in `outputs` instead of those of an earlier attempt.
   void keep(const std::filesystem::path& outputs) const;
-  /// Removes those of earlier attempts; files of another owner stay until the run is removed.
+  /// Removes the kept outputs of earlier attempts; files of another owner stay until the run is
+  /// removed.
   void remove_earlier() const;
 
  private:

@@ -3,14 +3,17 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <ranges>
 #include <string>
+
+#include "engine/cache/cache_key.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns true for a script whose first line ends as on Windows.
+/// Returns true for a script whose first line ends with `\r\n`, as on Windows.
 bool has_windows_lines(const fs::path& file) {
   std::string line;
   std::ifstream in(file, std::ios::binary);
@@ -34,13 +37,20 @@ std::optional<std::string> windows_script(const StepSpec& step, const CodeProvid
   return std::nullopt;
 }
 
-/// Returns true if a text's pipe failed since a program in it ended before it had read all, as
-/// `head` does. 141 is the code of a program that SIGPIPE has ended.
+/// Returns true if a pipe in the command failed because a program in it ended before it had read
+/// all, as `head` does. SIGPIPE then ends the program before it, with the exit code 141 (128 + 13).
 bool was_pipe_ended_early(const StepSpec& step, std::string_view log) {
-  const auto parts = log.rfind("(parts of the pipe: ");
+  constexpr std::string_view start = "(parts of the pipe: ";
+  const auto parts = log.rfind(start);
   if (!step.command.shell || parts == log.npos) return false;
-  const auto codes = log.substr(parts, log.find(')', parts) - parts);
-  return codes.find(" 141 ") != codes.npos && codes.ends_with(" 0");
+  const auto codes = log.substr(parts, log.find(')', parts) - parts).substr(start.size());
+  bool has_broken_pipe = false;
+  for (const auto code : std::views::split(codes, ' ')) {
+    const std::string_view text(code.begin(), code.end());
+    if (text != "0" && text != "141") return false;
+    has_broken_pipe |= text == "141";
+  }
+  return has_broken_pipe && codes.ends_with(" 0");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace pipeline::engine {
 
-/// Adds what the user can do about the failure, where the step's files or its log tell.
+/// Adds what the user can do about the failure, if the step's files or its log show the cause.
 /// @param log the last lines that the step has printed
 void advise(const StepSpec& step, const CodeProvider& code, std::string_view log, Failure& failure);
 

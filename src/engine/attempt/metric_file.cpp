@@ -16,12 +16,15 @@ namespace {
 
 constexpr std::size_t max_file_size = 16 << 20;
 
+/// Returns the number that a JSON value stands for; nothing if it stands for none.
 using ReadNumber = std::optional<double> (*)(const nlohmann::json&);
 
 std::optional<double> plain_number(const nlohmann::json& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
+/// Adds the numbers in `value` to `found`.
+/// @param name the path of `value` in the file, as `test.accuracy`; empty for the whole file
 void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber number,
                  FileMetrics& found, std::optional<std::int64_t> step = {}) {
   if (value.is_object()) {
@@ -57,6 +60,7 @@ std::vector<std::string> fields_of(std::string_view line, char separator) {
   return fields;
 }
 
+/// Returns the number in a field, which may have blanks around it; nothing for any other text.
 std::optional<double> number_of(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -67,6 +71,7 @@ std::optional<double> number_of(std::string_view text) {
   return value;
 }
 
+/// Returns the numbers of a table, whose first line names the columns.
 FileMetrics read_table(std::string_view text, char separator) {
   std::vector<std::string> names;
   std::size_t step_column = std::string::npos;
@@ -86,8 +91,10 @@ FileMetrics read_table(std::string_view text, char separator) {
       continue;
     }
     std::optional<std::int64_t> step = row - 1;
+    constexpr double max_step = 9e15;  // Nearly 2^53: doubles are exact integers up to there.
     if (step_column < fields.size())
-      if (const auto number = number_of(fields[step_column]); number && std::abs(*number) < 9e15)
+      if (const auto number = number_of(fields[step_column]);
+          number && std::abs(*number) < max_step)
         step = static_cast<std::int64_t>(*number);
     for (std::size_t i = 0; i < std::min(fields.size(), names.size()); ++i)
       if (const auto number = number_of(fields[i]);
@@ -100,9 +107,9 @@ FileMetrics read_table(std::string_view text, char separator) {
 }  // namespace
 
 FileMetrics read_metric_file(const std::filesystem::path& file, const std::filesystem::path& name) {
-  const auto fail = [&](const std::string& why) {
+  const auto fail = [&](const std::string& problem) {
     throw core::ContentError(
-        "the output " + name.string() + " is marked with `metrics: true`, but " + why,
+        "the output " + name.string() + " is marked with `metrics: true`, but " + problem,
         {"write a JSON object or a CSV file with a heading, whose values are numbers: "
          "`{\"accuracy\": 0.93}`"});
   };

@@ -6,6 +6,7 @@
 
 namespace pipeline::engine {
 namespace {
+/// Points are stored once this many wait, or after this time, to keep transactions few.
 constexpr std::size_t max_waiting = 8192;
 constexpr std::chrono::seconds max_wait{5};
 }  // namespace

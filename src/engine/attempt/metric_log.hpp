@@ -28,8 +28,9 @@ class MetricLog {
     if (executor) late_.emplace(*executor, [this] { flush_late(); });
   }
 
-  /// Takes the metric of a line, if the line reports one. Stores the points when there are many, or
-  /// when they have waited for some seconds, also if no line follows; throws EnvironmentError.
+  /// Adds the metric that the line reports, if it reports one. Stores the points when there are
+  /// many, or when they have waited for some seconds, also if no line follows. Throws
+  /// EnvironmentError if the store cannot be written.
   void line(std::string_view line);
   void add(const std::string& name, const store::MetricPoint& point);
   /// Stores all points.
@@ -48,7 +49,8 @@ class MetricLog {
   const std::string run_, step_;
   const unsigned attempt_;
   std::map<std::string, Series, std::less<>> series_;
-  std::size_t waiting_ = 0, taken_ = 0;
+  std::size_t waiting_ = 0;  ///< Number of points that are not stored yet.
+  std::size_t taken_ = 0;    ///< Number of all points of the attempt.
   bool has_dropped_ = false, has_warned_ = false;
   Clock::time_point flushed_ = Clock::now();
   std::optional<async::Timeout> late_;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t max_lines = 40, max_width = 300;
 
-/// `timeout`, which images without coreutils or busybox lack, ends a program that hangs; the
-/// program's own limit, `-t`, is that for answers of other processes.
+/// `timeout` ends an `ncclras` that hangs; images without coreutils or busybox lack it. The option
+/// `-t` of `ncclras` limits only how long it waits for answers of other processes.
 constexpr const char* ask_nccl =
     "command -v ncclras >/dev/null || exit 1; t=$(command -v timeout)\n"
     "exec ${t:+$t 8} ncclras -t 4 "
@@ -33,7 +33,7 @@ std::optional<std::uint64_t> number_after(std::string_view line, std::string_vie
 /// `Rank 3 has not launched any operations`.
 class Counts {
  public:
-  void take(std::string_view line) {
+  void read(std::string_view line) {
     constexpr std::string_view before = "ranks have different ", after = " operation counts";
     if (const auto begin = line.find(before), end = line.find(after);
         begin != line.npos && end != line.npos && end > begin + before.size()) {
@@ -44,34 +44,36 @@ class Counts {
     if (operation_.empty() || line.find("launched") == line.npos) return;
     const auto launched = number_after(line, "up to operation ").value_or(0);
     if (const auto rank = number_after(line, "Rank "))
-      who_[launched] = "rank " + std::to_string(*rank);
+      ranks_by_count_[launched] = "rank " + std::to_string(*rank);
     else if (const auto ranks = number_after(line, "  "))
-      who_[launched] = std::to_string(*ranks) + " ranks";
+      ranks_by_count_[launched] = std::to_string(*ranks) + " ranks";
   }
-  /// Returns the line that says who is behind.
+  /// Returns the line that says which rank is behind; empty if none is.
   std::string text() {
     conclude();
-    return said_;
+    return report_;
   }
 
  private:
+  /// Ends the lines about one operation. Only the first operation with a difference is reported.
   void conclude() {
-    if (said_.empty() && !operation_.empty() && who_.size() > 1) {
-      const auto& [first, behind] = *who_.begin();
-      const auto& [last, ahead] = *who_.rbegin();
-      const std::string has = behind.starts_with("rank ") ? " has" : " have";
-      said_ = "NCCL: " + behind + has +
-              (first == 0
-                   ? " not launched any " + operation_
-                   : " launched " + operation_ + " only up to operation " + std::to_string(first)) +
-              ", " + ahead + " up to " + std::to_string(last);
+    if (report_.empty() && !operation_.empty() && ranks_by_count_.size() > 1) {
+      const auto& [first, behind] = *ranks_by_count_.begin();
+      const auto& [last, ahead] = *ranks_by_count_.rbegin();
+      const std::string verb = behind.starts_with("rank ") ? " has" : " have";
+      report_ = "NCCL: " + behind + verb +
+                (first == 0 ? " not launched any " + operation_
+                            : " launched " + operation_ + " only up to operation " +
+                                  std::to_string(first)) +
+                ", " + ahead + " up to " + std::to_string(last);
     }
     operation_.clear();
-    who_.clear();
+    ranks_by_count_.clear();
   }
 
-  std::string operation_, said_;
-  std::map<std::uint64_t, std::string> who_;  ///< By the number of launched operations.
+  std::string operation_, report_;
+  /// `rank 3` or `7 ranks`, keyed by the number of operations that they have launched.
+  std::map<std::uint64_t, std::string> ranks_by_count_;
 };
 
 }  // namespace
@@ -84,21 +86,22 @@ std::vector<std::string> read_nccl_state(std::string_view text) {
     if (line == "Errors" || line == "Warnings") is_relevant = true;
     const bool is_ruler = line.find_first_not_of('=') == line.npos;
     if (!is_relevant || is_ruler || line == "Errors" || line == "Warnings") continue;
-    counts.take(line);
+    counts.read(line);
     if (lines.size() < max_lines)
       lines.push_back("ncclras: " + core::printable(line.substr(0, max_width)));
   }
-  if (auto who = counts.text(); !who.empty()) lines.insert(lines.begin(), core::printable(who));
+  if (auto report = counts.text(); !report.empty())
+    lines.insert(lines.begin(), core::printable(report));
   return lines;
 }
 
 async::Task<std::vector<std::string>> nccl_state(orchestrators::AttemptRunner& runner,
                                                  const orchestrators::Attempt& attempt) {
   orchestrators::RunningProcess process{attempt.run_id, attempt.step.name, attempt.number};
-  if (attempt.step.nodes) process.rank = 0;  // It asks all others itself.
+  if (attempt.step.nodes) process.rank = 0;  // `ncclras` there asks all other ranks itself.
   std::vector<std::string> words{"/bin/sh", "-c", ask_nccl};
-  const auto said = co_await runner.ask(std::move(process), std::move(words));
-  co_return said ? read_nccl_state(*said) : std::vector<std::string>{};
+  const auto output = co_await runner.ask(std::move(process), std::move(words));
+  co_return output ? read_nccl_state(*output) : std::vector<std::string>{};
 }
 
 }  // namespace pipeline::engine

@@ -1,5 +1,5 @@
 /// @file
-/// Which rank of a step with nodes does nothing, and since when.
+/// Since when a rank of a step with nodes has made no progress.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace pipeline::engine {
 /// When each rank has last made progress (core::is_progress()).
 class Progress {
  public:
-  /// Takes what the ranks have done until now. Returns the time since which one of them at least
-  /// has made no progress; nothing if that is not known.
+  /// Compares what the ranks have done until now with the last call. Returns the time since which
+  /// at least one rank has made no progress; nothing if `all` is empty.
   std::optional<Clock::time_point> take(const orchestrators::ActivityByRank& all,
                                         Clock::time_point now);
 
@@ -24,7 +24,7 @@ class Progress {
     core::Activity done;
     Clock::time_point time;
   };
-  std::map<unsigned, Mark> marks_;  ///< The last progress of each.
+  std::map<unsigned, Mark> marks_;  ///< The last progress of each rank.
 };
 
 }  // namespace pipeline::engine

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::size_t max_stack_lines = 60, max_stack_width = 300;
 
-/// Sets `pids` to the Python processes whose variables are those of this shell's process. Programs
-/// that torchrun starts have ranks of their own, and their node is one process for `pipe`.
+/// Sets `pids` to the Python processes whose `PIPE_` variables equal those of the shell, so that
+/// they belong to the same process of the step. If a node runs several programs (torchrun sets
+/// LOCAL_WORLD_SIZE), RANK has to be equal as well.
 constexpr const char* find_python =
     "pids=; marks=3\n"
     "set -- -e \"PIPE_RUN_ID=$PIPE_RUN_ID\" -e \"PIPE_STEP_NAME=$PIPE_STEP_NAME\""
@@ -22,7 +23,7 @@ constexpr const char* find_python =
     "  set -- \"$@\" -e \"PIPE_NODE_RANK=$PIPE_NODE_RANK\"; marks=4\n"
     "  [ \"$LOCAL_WORLD_SIZE\" = 1 ] || { set -- \"$@\" -e \"RANK=$RANK\"; marks=5; }\n"
     "fi\n"
-    // One process lists the programs of all, for machines with thousands.
+    // A single `ls` reads the programs of all processes: a machine may have thousands.
     "for pid in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n"
     " -e 's|.* /proc/\\([0-9]*\\)/exe -> .*/python[^/]*$|\\1|p'"
     " -e 's|.* /proc/\\([0-9]*\\)/exe -> .*/pypy[^/]*$|\\1|p'); do\n"
@@ -39,8 +40,8 @@ constexpr const char* dump_stacks =
     "done\n"
     "exit 0\n";
 
-/// A stopped process gets the signal when it continues. Without prlimit, the user's limit of core
-/// files holds.
+/// SIGABRT reaches a stopped process only once SIGCONT lets it continue. `prlimit` prevents a core
+/// file; without that program, the user's limit of core files holds.
 constexpr const char* end_by_abort =
     "ends=\n"
     "for pid in $pids; do\n"
@@ -77,8 +78,8 @@ async::Task<std::vector<std::string>> python_stacks(orchestrators::AttemptRunner
                                                     orchestrators::RunningProcess process) {
   auto words = shell_words(std::string("command -v py-spy >/dev/null || exit 1\n") + find_python +
                            dump_stacks);
-  const auto said = co_await runner.ask(std::move(process), std::move(words));
-  co_return said ? read_python_stacks(*said) : std::vector<std::string>{};
+  const auto output = co_await runner.ask(std::move(process), std::move(words));
+  co_return output ? read_python_stacks(*output) : std::vector<std::string>{};
 }
 
 async::Task<> abort_python(orchestrators::AttemptRunner& runner,

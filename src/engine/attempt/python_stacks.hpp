@@ -1,5 +1,5 @@
 /// @file
-/// Where the Python programs of a stalled step are.
+/// The stacks of the Python programs of a stalled step.
 #pragma once
 
 #include <string>
@@ -14,13 +14,14 @@ namespace pipeline::engine {
 /// @param text untrusted: a step may have put the program there
 std::vector<std::string> read_python_stacks(std::string_view text);
 
-/// Runs `py-spy dump` for the Python processes of a process of the step, four at most, if their
-/// PATH has it. It does not pause them.
+/// Runs `py-spy dump`, if their PATH has it, for at most four of the Python processes that belong
+/// to `process`, and returns its lines. It does not pause these processes.
 async::Task<std::vector<std::string>> python_stacks(orchestrators::AttemptRunner& runner,
                                                     orchestrators::RunningProcess process);
 
-/// Ends those whose faulthandler prints their stacks then (PYTHONFAULTHANDLER, which variables_of()
-/// sets for steps that can stall), and returns once they have ended, after two seconds at most.
+/// Sends SIGABRT to those Python processes whose faulthandler then prints their stacks
+/// (PYTHONFAULTHANDLER, which variables_of() sets for steps that can stall). Returns once they have
+/// ended, after two seconds at most.
 async::Task<> abort_python(orchestrators::AttemptRunner& runner,
                            orchestrators::RunningProcess process);
 

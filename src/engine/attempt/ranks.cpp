@@ -12,7 +12,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t tail_of_rank = 50;
+constexpr std::size_t max_rank_tail = 50;  ///< Lines that are kept of each rank.
 
 }  // namespace
 
@@ -32,6 +32,7 @@ async::Task<orchestrators::AttemptResult> Ranks::run(orchestrators::AttemptRunne
   co_return result;
 }
 
+/// Looks for progress of the ranks from time to time, until the attempt has ended.
 async::Task<> Ranks::watch_progress(StallWatch& silence) {
   const auto pause = silence.pause_between_looks();
   if (!pause) co_return;
@@ -67,9 +68,10 @@ void Ranks::take(event::StepLog& log) {
   log.rank = found->first;
   log.line = std::string(found->second);
   auto& tail = tails_[*log.rank];
+  // Lines about the check of the GPUs before the command do not explain a failure of the command.
   if (tail.empty() && log.line.starts_with(orchestrators::preflight_mark)) return;
   tail.push_back(log.line);
-  if (tail.size() > tail_of_rank) tail.pop_front();
+  if (tail.size() > max_rank_tail) tail.pop_front();
 }
 
 const std::deque<std::string>* Ranks::tail_of_failed() const {

@@ -16,16 +16,18 @@ namespace pipeline::engine {
 
 class Ranks {
  public:
-  /// Runs the attempt as a Gang. While all of its ranks make progress, it is not silent.
+  /// Runs the attempt as a Gang: all processes start together, and the first failure ends the
+  /// others. `silence` counts progress of all ranks as if the attempt had printed something.
   async::Task<orchestrators::AttemptResult> run(orchestrators::AttemptRunner& runner,
                                                 const orchestrators::Attempt& attempt,
                                                 StallWatch& silence);
-  /// Returns Gang::waits() while it runs.
+  /// Returns Gang::waits() while run() is in progress, else no lines.
   async::Task<std::vector<std::string>> waits() const;
-  /// Returns Gang::process_of() while it runs.
+  /// Returns the process of the rank, for AttemptRunner::ask().
   orchestrators::RunningProcess process_of(unsigned rank,
                                            const orchestrators::Attempt& attempt) const;
-  /// Takes the rank out of the line, and keeps the line as one of its last.
+  /// Moves the rank before the line into `log.rank`, and keeps the line among the last ones of that
+  /// rank.
   void take(event::StepLog& log);
   /// Returns the last lines of the process that failed first; null if none did.
   const std::deque<std::string>* tail_of_failed() const;

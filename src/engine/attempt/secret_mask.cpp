@@ -14,11 +14,15 @@ namespace {
 
 using SecretForm = SecretMask::Form;
 
-constexpr std::size_t shortest_line = 8, shortest_encoded = 8;
+/// Shorter secrets are not hidden, because they occur everywhere.
+constexpr std::size_t min_secret = 3;
+/// Shorter lines of a secret, and encoded forms of shorter secrets, are not hidden, because they
+/// may occur in other output.
+constexpr std::size_t min_line = 8, min_encoded = 8;
 /// Number of characters of a secret that must precede a line break for the break to count as part
 /// of the secret. Such a text is held back until more bytes arrive; a line that merely ends with a
-/// secret's first letter is not.
-constexpr std::size_t least_before_break = 4;
+/// secret's first letter is not held back.
+constexpr std::size_t min_before_break = 4;
 /// Carriage returns that may stand between two characters of a secret: a terminal makes `\r\r\n` of
 /// `\r\n`.
 constexpr unsigned max_returns = 2;
@@ -30,8 +34,8 @@ std::string hex(std::string_view bytes, bool upper) {
   return text;
 }
 
-/// Returns the text as curl, browsers and Python's quote() write it in a URL: characters that are
-/// neither letters nor digits nor in `plain` as numbers.
+/// Returns the text as curl, browsers and Python's quote() write it in a URL. Letters, digits and
+/// the characters in `plain` stay; others become `%` and their hexadecimal code.
 std::string url_encoded(std::string_view bytes, std::string_view plain) {
   std::string text;
   for (const char c : bytes) {
@@ -49,9 +53,9 @@ std::string in_json(const std::string& text, bool ascii) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-/// Adds the base64 form for each of the three alignments. Its first digit may have bits of the
-/// byte before as well, so there is a form for each of these; its last one may have some of the
-/// byte after.
+/// Adds the base64 forms for each of the three alignments. The first digit may also have bits of
+/// the byte before the secret, so there is a form for each value of these bits. The last digit may
+/// have bits of the byte after the secret: then it is left out, and the form has an open end.
 void add_base64(const std::string& secret, std::vector<SecretForm>& forms) {
   constexpr std::size_t digit_bits = 6, byte_bits = 8;
   for (std::size_t before = 0; before < 3; ++before) {
@@ -74,10 +78,10 @@ void add_forms(const std::string& secret, std::vector<SecretForm>& forms) {
   forms.push_back({secret});
   for (std::size_t begin = 0; secret.find('\n') != secret.npos && begin < secret.size();) {
     const auto end = std::min(secret.find('\n', begin), secret.size());
-    if (end - begin >= shortest_line) forms.push_back({secret.substr(begin, end - begin)});
+    if (end - begin >= min_line) forms.push_back({secret.substr(begin, end - begin)});
     begin = end + 1;
   }
-  if (secret.size() < shortest_encoded) return;
+  if (secret.size() < min_encoded) return;
   add_base64(secret, forms);
   forms.push_back({hex(secret, false)});
   forms.push_back({hex(secret, true)});
@@ -90,7 +94,8 @@ void add_forms(const std::string& secret, std::vector<SecretForm>& forms) {
 }
 
 struct Match {
-  /// cut: the text may match when more of it arrives; open: its last digit may be missing.
+  /// cut: the text may match when more of it arrives. open: the text matches, and a last digit of
+  /// base64 may still arrive.
   enum { none, cut, open, whole } kind = none;
   std::size_t length = 0, breaks = 0;
 };
@@ -116,11 +121,10 @@ Match match(std::string_view text, const SecretForm& wanted) {
       is_broken = false;
       returns = 0;
       ++matched;
-    } else if (matched >= least_before_break && next == '\n' && !is_broken) {
+    } else if (matched >= min_before_break && next == '\n' && !is_broken) {
       is_broken = true;
       ++found.breaks;
-    } else if (matched < least_before_break || next != '\r' || is_broken ||
-               ++returns > max_returns) {
+    } else if (matched < min_before_break || next != '\r' || is_broken || ++returns > max_returns) {
       return found;
     }
     ++found.length;
@@ -137,7 +141,7 @@ Match match(std::string_view text, const SecretForm& wanted) {
 SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   std::vector<SecretForm> all;
   for (const auto& secret : secrets)
-    if (secret.size() >= 3) {
+    if (secret.size() >= min_secret) {
       add_forms(secret, all);
       // Programs strip surrounding blanks before they encode a secret.
       constexpr const char* white = " \t\r\n";
@@ -148,7 +152,7 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::ranges::stable_sort(all, std::greater(), [](const auto& form) { return form.text.size(); });
-  std::erase_if(all, [](const SecretForm& form) { return form.text.size() < 3; });
+  std::erase_if(all, [](const SecretForm& form) { return form.text.size() < min_secret; });
   constexpr std::size_t bytes = 256;
   if (!all.empty()) forms_.resize(bytes);
   for (auto& form : all)
@@ -176,9 +180,9 @@ std::string SecretMask::take(bool at_end) {
       is_cut |= found.kind == Match::cut || found.kind == Match::open;
       if (found.kind >= Match::open && whole.kind == Match::none) whole = found;
     }
-    if (!at_end && is_cut)
-      break;  // Waits even if a shorter secret matches already, because the longer one may still be
-              // completed.
+    // Waits even if a shorter secret matches already, because the longer one may still be
+    // completed.
+    if (!at_end && is_cut) break;
     if (whole.kind != Match::none) {
       shown += "***" + std::string(whole.breaks, '\n');
       position += whole.length;
@@ -188,6 +192,12 @@ std::string SecretMask::take(bool at_end) {
   }
   pending_.erase(0, position);
   return shown;
+}
+
+std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets) {
+  SecretMask mask(secrets);
+  auto shown = mask.feed(text);
+  return shown + mask.finish();
 }
 
 }  // namespace pipeline::engine

@@ -12,9 +12,10 @@ namespace pipeline::engine {
 
 class SecretMask {
  public:
+  /// A text that shows a secret: the secret itself, or encoded in some way.
   struct Form {
     std::string text;
-    bool has_open_end = false;  ///< A further digit of base64 has bits of the secret.
+    bool has_open_end = false;  ///< The next digit of base64 also has bits of the secret.
     auto operator<=>(const Form&) const = default;
   };
 
@@ -29,10 +30,13 @@ class SecretMask {
 
  private:
   std::string take(bool at_end);
-  /// Of all secrets, by first byte, longest first. Empty without secrets: thousands of attempts may
-  /// wait at the same time.
+  /// The forms of all secrets, indexed by first byte, the longest first. Empty without secrets, to
+  /// save memory: thousands of attempts may wait at the same time.
   std::vector<std::vector<Form>> forms_;
-  std::string pending_;
+  std::string pending_;  ///< The bytes held back.
 };
+
+/// Returns the text with the secrets replaced, as SecretMask does it.
+std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets);
 
 }  // namespace pipeline::engine

@@ -10,7 +10,8 @@ namespace pipeline::engine {
 
 namespace {
 
-/// Returns the variables by which the process would find the others.
+/// Returns the variables by which a process of a step with nodes finds the other processes. Empty
+/// for a step without nodes.
 StringMap rank_variables(const ShellRequest& options) {
   if (!options.process) return {};
   orchestrators::NodeAddresses addresses;
@@ -24,7 +25,7 @@ StringMap rank_variables(const ShellRequest& options) {
   return orchestrators::node_variables(attempt);
 }
 
-/// Leaves the GPUs that the process sees of its node's.
+/// Reduces the GPUs of the node to those that the process sees.
 void keep_own(const ShellRequest& options, GpuReservation& held) {
   const auto& process = options.process;
   if (!process || options.step.nodes.visible != VisibleGpus::own) return;
@@ -57,11 +58,11 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);
   const AttemptContext context{shell, stop, checked, folders, data, downloads};
-  AttemptOptions which{options.number, false, "shell"};
-  which.shell = std::move(options.request);
-  if (options.process) which.shell->node = options.process->node;
-  which.variables = rank_variables(options);
-  StepSpec of_one_node = step;
+  AttemptOptions attempt{options.number, false, "shell"};
+  attempt.shell = std::move(options.request);
+  if (options.process) attempt.shell->node = options.process->node;
+  attempt.variables = rank_variables(options);
+  StepSpec of_one_node = step;  // The GPUs of one node are reserved, not those of all.
   if (options.process) of_one_node.nodes = {.count = 0};
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     const std::vector<const StepSpec*> asking{&of_one_node};
@@ -72,7 +73,8 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
       if (auto reserved = co_await gpus.acquire(of_one_node, 0, stop, none))
         held = std::move(*reserved);
     keep_own(options, held);
-    auto outcome = co_await run_attempt(context, step, which, options.outputs_of, std::move(held));
+    auto outcome =
+        co_await run_attempt(context, step, attempt, options.outputs_of, std::move(held));
     if (outcome.result.cleanup) outcome.result.cleanup();
     co_return std::move(outcome.result);
   };

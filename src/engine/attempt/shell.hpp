@@ -21,13 +21,14 @@ struct ShellRequest {
   const StepSpec& step;
   EventSink& events;
   core::CancelSource& stop;      ///< Ends the shell at once.
-  OutputsOf outputs_of;          ///< Outputs of the steps before it.
+  OutputsOf outputs_of;          ///< Finds the outputs of the steps before this one.
   std::string run_id;            ///< The run of the attempt, for PIPE_RUN_ID.
   unsigned number = 1;           ///< The attempt's number.
   std::filesystem::path folder;  ///< For outputs and scratch files; removed at the end.
   orchestrators::ShellRequest request;
-  /// Set for a step with nodes: the shell has its variables, as if all nodes were this machine, and
-  /// the GPUs of its node alone. Its `addresses` are not used.
+  /// Set for a step with nodes: the process in whose place the shell runs. The shell has the
+  /// variables of this process, as if all nodes were this machine, and the GPUs of its node alone.
+  /// `process->addresses` is not used.
   std::optional<orchestrators::NodeProcess> process = {};
   RemoteCache* shared = nullptr;  ///< The remote cache; must outlive the shell.
 };

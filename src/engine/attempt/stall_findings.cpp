@@ -13,7 +13,8 @@
 namespace pipeline::engine {
 namespace {
 
-/// Reads the rank that orchestrators::odd_rank_text() has named in the first line.
+/// Returns the rank that the others wait for: orchestrators::odd_rank_text() names it in the first
+/// line. Returns nothing if the line names none.
 std::optional<unsigned> named_rank(const std::vector<std::string>& lines) {
   constexpr std::string_view before = "rank ";
   unsigned rank = 0;
@@ -35,9 +36,7 @@ async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
   found.process = {attempt.run_id, attempt.step.name, attempt.number};
   const auto add = [&](const std::vector<std::string>& more) {
     for (const auto& line : more) {
-      SecretMask mask(secrets);
-      auto shown = mask.feed(line);
-      lines.push_back(shown + mask.finish());
+      lines.push_back(without_secrets(line, secrets));
       tell(lines.back());
     }
     return std::ssize(lines);

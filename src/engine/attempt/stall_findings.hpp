@@ -1,5 +1,5 @@
 /// @file
-/// What can be found out of an attempt that has stalled.
+/// Finds out why an attempt has stalled.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 namespace pipeline::engine {
 
 struct StallFindings {
-  /// For the failure: the rank that the others wait for, what NCCL knows, what the processes wait
-  /// in, and Python stacks. Secrets are masked, because arguments may have some.
+  /// Lines for the failure: the rank that the others wait for, what NCCL knows, what the processes
+  /// wait in, and Python stacks. Secrets are masked, because command lines may contain them.
   std::vector<std::string> lines;
-  /// The process that the others wait for, or the first if none is known to be.
+  /// The process that the others wait for, or the first process if that one is not known.
   orchestrators::RunningProcess process;
-  bool has_stacks = false;
+  bool has_stacks = false;  ///< `lines` has Python stacks.
 };
 
-/// The parameters outlive the call.
+/// The objects that the parameters refer to must outlive the task.
 /// @param ranks used for a step with nodes
-/// @param tell  takes each line once it is known: NCCL and Python may take seconds to answer
+/// @param tell  called with each line once it is known: NCCL and Python may take seconds to answer
 async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
                                            const orchestrators::Attempt& attempt,
                                            const Ranks& ranks,

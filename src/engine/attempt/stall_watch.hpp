@@ -19,13 +19,14 @@ class StallWatch final : public orchestrators::LogSink {
       : timer_(executor), log_(log), after_(after) {}
 
   void write(Stream stream, std::string_view bytes) override;
-  /// The step's command is running: silence counts from now on.
+  /// Notes that the step's command is running: silence counts from now on.
   void begin();
-  /// All processes have made progress until then, however silent they were.
+  /// Notes that all processes have made progress until then, which counts as output.
   void note_progress(Clock::time_point until);
-  /// Returns how often to look for progress; nothing if the attempt may be silent for ever.
+  /// Returns the pause between two looks for progress; nothing if the attempt may be silent for
+  /// ever.
   std::optional<Clock::duration> pause_between_looks() const;
-  /// The attempt has ended: stalled() returns.
+  /// Notes that the attempt has ended, so that stalled() returns.
   void end();
   /// Returns true once the attempt has stalled, and again after it has printed something in
   /// between; false at its end.
@@ -35,8 +36,9 @@ class StallWatch final : public orchestrators::LogSink {
   asio::steady_timer timer_;
   orchestrators::LogSink& log_;
   const std::optional<Duration> after_;
-  std::optional<Clock::time_point> heard_;  ///< Unset before begin().
-  bool is_reported_ = false, has_ended_ = false;
+  std::optional<Clock::time_point> heard_;  ///< Time of the last output; unset before begin().
+  bool is_reported_ = false;  ///< stalled() has returned true, and nothing was printed since.
+  bool has_ended_ = false;
 };
 
 }  // namespace pipeline::engine

@@ -11,9 +11,9 @@
 
 namespace pipeline::engine {
 namespace {
-constexpr std::size_t max_line_size =
-    64 * 1024;  // Longer lines are passed on in pieces, so that memory is bounded.
-constexpr std::size_t tail_lines = 50;
+/// Bytes. Longer lines are passed on in pieces, so that memory is bounded.
+constexpr std::size_t max_line_size = 64 * 1024;
+constexpr std::size_t max_tail_lines = 50;
 
 Stream other(Stream stream) { return stream == Stream::out ? Stream::err : Stream::out; }
 }  // namespace
@@ -34,6 +34,7 @@ void StepLogWriter::write(Stream stream, std::string_view bytes) {
   put(stream, masks_[stream == Stream::err].feed(bytes));
 }
 
+/// Writes masked bytes to the file, and passes on the lines that they complete.
 void StepLogWriter::put(Stream stream, std::string_view masked) {
   if (masked.empty()) return;
   write_file(stream, masked);
@@ -86,20 +87,21 @@ void StepLogWriter::show_row(std::string& line) {
 }
 
 bool StepLogWriter::open() {
-  constexpr mode_t mode = 0666;  // Less the process's mask.
+  constexpr mode_t mode = 0666;  // The process's umask takes bits away.
   file_ = core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   return static_cast<bool>(file_);
 }
 
+/// Passes on a whole line, and adds it to the tail.
 void StepLogWriter::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
     line.erase(0, overwritten + 1);  // Keeps the last state of a progress bar.
-  // A metric says nothing about a failure, and has a place of its own. The check of the GPUs before
-  // the command has passed, or is the failure itself.
+  // Lines with metrics do not explain a failure, and metrics are stored elsewhere. A line about the
+  // check of the GPUs before the command is left out too: if the check fails, the failure names it.
   const bool is_check = tail_.empty() && line.starts_with(orchestrators::preflight_mark);
   if (!is_check && !model::parse_metric(line)) tail_.push_back(model::shown_line(line));
-  if (tail_.size() > tail_lines) tail_.pop_front();
+  if (tail_.size() > max_tail_lines) tail_.pop_front();
   on_line_(stream, std::move(line));
 }
 

@@ -18,7 +18,9 @@ namespace pipeline::engine {
 class StepLogWriter final : public orchestrators::LogSink {
  public:
   /// Creates `file` and its folder; throws EnvironmentError.
-  /// @param on_row receives the last state of a line that the step rewrites, once for each write()
+  /// @param on_line receives each whole line
+  /// @param on_row  receives the last state of a line that the step rewrites, such as a progress
+  /// bar; called once for each write()
   StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
                 std::function<void(Stream, std::string)> on_line,
                 std::function<void(std::string)> on_row = {});
@@ -26,26 +28,26 @@ class StepLogWriter final : public orchestrators::LogSink {
   /// Writes the bytes held back and closes the file. The first write error is thrown here as
   /// EnvironmentError.
   void finish();
-  /// The last lines of both streams, in the order of arrival, as they are shown to people; without
-  /// those that report metrics.
+  /// Returns the last lines of both streams, in the order of arrival, as they are shown to people.
+  /// Lines that report metrics are left out.
   const std::deque<std::string>& tail() const { return tail_; }
   std::string tail_text() const;
 
  private:
   void put(Stream stream, std::string_view masked);
   void put_line(Stream stream, std::string line);
-  /// Writes to the file, in which a line is of one stream: pieces of the other one wait for its
-  /// end, or end it where they are a whole line themselves.
+  /// Writes to the file, in which each line is of one stream. Bytes of the other stream wait until
+  /// the unfinished line ends; once a whole line waits, cut_open_line() ends the unfinished one.
   void write_file(Stream stream, std::string_view masked);
-  /// Ends the unfinished line of the file, and writes what waits for its end.
+  /// Ends the unfinished line of the file, and writes the bytes that wait for its end.
   void cut_open_line();
   void append(Stream stream, std::string_view bytes);
-  /// Reduces an unfinished line with carriage returns to its last state, and passes that on.
+  /// Reduces an unfinished line with carriage returns to its last state, and passes the latter on.
   void show_row(std::string& line);
-  /// Returns false, with errno, if it cannot.
+  /// Opens the file. Returns false, with errno set, if that fails.
   bool open();
   std::filesystem::path path_;
-  /// No std::FILE: the C library finds each in a list of all, and thousands of attempts may wait.
+  /// Not a std::FILE: the C library searches a list of all open ones, and thousands may be open.
   core::Descriptor file_;
   std::array<SecretMask, 2> masks_;
   std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.

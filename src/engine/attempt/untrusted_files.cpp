@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reads JSON from a folder that the step writes to; a discarded value if there is none.
+/// Returns the JSON in a file that the step can write; a discarded value if there is none.
 nlohmann::json untrusted_json(const fs::path& file) {
   constexpr std::size_t max_size = 64 * 1024;
   return core::parse_json(core::read_untrusted_file(file, max_size).value_or(""));
@@ -26,9 +26,7 @@ void read_failure(const fs::path& file, const std::vector<std::string>& secrets,
   const auto text = [&](const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end() || !found->is_string()) return std::string();
-    SecretMask mask(secrets);
-    auto shown = mask.feed(found->get<std::string>());
-    return shown + mask.finish();
+    return without_secrets(found->get<std::string>(), secrets);
   };
   const auto with_type = [&](const nlohmann::json& object) {
     const auto type = text(object, "type"), message = text(object, "message");

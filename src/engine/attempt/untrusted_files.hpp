@@ -15,7 +15,7 @@ namespace pipeline::engine {
 
 /// Reads the step's own description of its failure, which has more information than the exit code.
 /// Without such a file, nothing changes.
-/// @param secrets are masked in it
+/// @param secrets values that are masked in the description
 void read_failure(const std::filesystem::path& file, const std::vector<std::string>& secrets,
                   Failure& failure);
 
@@ -29,7 +29,7 @@ class TakenOutputs {
       : scratch_(scratch), artifacts_(artifacts) {}
 
   void note(const std::string& output, const store::StoredArtifact& artifact) const;
-  /// Returns nothing unless the text is the digest of an artifact in the store.
+  /// Returns the artifact that note() has recorded; nothing if there is none in the store.
   std::optional<store::StoredArtifact> find(const std::string& output) const;
 
  private:

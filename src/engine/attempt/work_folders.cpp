@@ -43,15 +43,16 @@ fs::path WorkFolders::join(const std::string& name) {
 void WorkFolders::give_back(const fs::path& folder, const orchestrators::Capabilities& orchestrator,
                             bool succeeded) {
   try {
-    if (succeeded && !orchestrator.outlives_driver && empty(folder, orchestrator.scratch_folders))
+    if (succeeded && !orchestrator.outlives_driver &&
+        is_unused(folder, orchestrator.scratch_folders))
       spare_[orchestrator.name].push_back(folder);
     else
       core::remove_tree(folder);
-  } catch (const std::exception&) {  // The next run finds folders that cannot be removed now.
+  } catch (const std::exception&) {  // The end of the run removes what cannot be removed now.
   }
 }
 
-bool WorkFolders::empty(const fs::path& folder, const std::vector<std::string>& inner) const {
+bool WorkFolders::is_unused(const fs::path& folder, const std::vector<std::string>& inner) const {
   static const std::vector<std::string> names{"outputs", "scratch"};
   const auto scratch = folder / "scratch";
   return core::empty_folder(folder, mode_, names) &&

@@ -24,14 +24,18 @@ class WorkFolders {
   /// Returns the folder `name` for an attempt, with empty folders `outputs` and `scratch` in it.
   std::filesystem::path take(const std::string& name,
                              const orchestrators::Capabilities& orchestrator);
-  /// Creates the missing parts of that folder and keeps the others, for an attempt that is joined.
+  /// Returns the folder `name` of an attempt that an earlier driver may have begun: creates what is
+  /// missing of take()'s folders, and keeps their content.
   std::filesystem::path join(const std::string& name);
   /// Removes the folder, or keeps it for another attempt if it `succeeded`.
   void give_back(const std::filesystem::path& folder,
                  const orchestrators::Capabilities& orchestrator, bool succeeded);
 
  private:
-  bool empty(const std::filesystem::path& folder, const std::vector<std::string>& inner) const;
+  /// Returns true if an attempt with this folder can be started: it has only empty folders, all
+  /// with the mode of a new one.
+  /// @param inner names of folders in `scratch` that the orchestrator makes
+  bool is_unused(const std::filesystem::path& folder, const std::vector<std::string>& inner) const;
 
   std::filesystem::path root_;
   mode_t mode_ = 0;  ///< Mode of a newly created folder.
@@ -43,11 +47,11 @@ class WorkFolders {
 class WorkFolder {
  public:
   WorkFolder(WorkFolders& folders, const std::string& name,
-             const orchestrators::Capabilities& place, bool joins)
+             const orchestrators::Capabilities& orchestrator, bool joins)
       : folders_(folders),
-        place_(place),
-        path_(joins ? folders.join(name) : folders.take(name, place)) {}
-  ~WorkFolder() { folders_.give_back(path_, place_, succeeded); }
+        orchestrator_(orchestrator),
+        path_(joins ? folders.join(name) : folders.take(name, orchestrator)) {}
+  ~WorkFolder() { folders_.give_back(path_, orchestrator_, succeeded); }
   WorkFolder(const WorkFolder&) = delete;
   WorkFolder& operator=(const WorkFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
@@ -57,7 +61,7 @@ class WorkFolder {
 
  private:
   WorkFolders& folders_;
-  const orchestrators::Capabilities& place_;
+  const orchestrators::Capabilities& orchestrator_;
   std::filesystem::path path_;
 };
 

@@ -13,8 +13,9 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::size_t max_lookups = 32;  ///< Maximum number of concurrent requests.
-constexpr std::size_t max_named = 5;
+constexpr std::size_t max_named = 5;     ///< Maximum number of steps that a message names.
 
+/// Returns the error's message and its advice in one line.
 std::string words_of(const core::EnvironmentError& error) {
   std::string text = error.what();
   for (const auto& advice : error.advice()) text += "; " + advice;
@@ -76,7 +77,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
                                                                       std::string key,
                                                                       bool only_own,
                                                                       bool may_stay) {
-  if (!may_stay) downloaded_.erase(key);  // If the step runs again, its result is sent.
+  if (!may_stay) downloaded_.erase(key);  // So that its result is sent if the step runs again.
   std::optional<store::CacheEntry> entry;
   const auto turn = ++next_rank_;
   co_await finding_.acquire(turn);
@@ -95,6 +96,7 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
   co_return entry;
 }
 
+/// Does what download() does, without its limit and its reports: throws if the cache fails.
 async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const StepSpec& step,
                                                                           std::string key,
                                                                           bool only_own,
@@ -122,7 +124,8 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
   co_return entry;
 }
 
-/// Notes an output that is not fetched before something needs it. Small ones are fetched at once.
+/// Returns true if the output stays in the remote cache until something needs it, and notes that in
+/// the artifact store. Small outputs do not stay: they are fetched at once.
 bool CacheExchange::stays(const StepSpec& step, const RemoteOutput& output) {
   constexpr std::uint64_t small_output = 1 << 20;
   const auto& record = output.record;
@@ -143,19 +146,19 @@ async::Task<> CacheExchange::publish(store::CacheEntry entry) {
   const auto turn = ++next_rank_;
   co_await sending_.acquire(turn);
   const async::Permit permit(sending_);
-  std::string why = cache_takes_ ? "" : why_not_;
+  std::string reason = cache_takes_ ? "" : first_reason_;
   try {
-    if (why.empty() && is_stopped()) why = "the run was stopped";
-    if (why.empty()) co_await cache_.publish(std::move(entry), context_.user_stop);
+    if (reason.empty() && is_stopped()) reason = "the run was stopped";
+    if (reason.empty()) co_await cache_.publish(std::move(entry), context_.user_stop);
   } catch (const DamagedCacheEntry& error) {
-    why = words_of(error);
+    reason = words_of(error);
   } catch (const core::EnvironmentError& error) {
-    why = is_stopped() ? "the run was stopped" : words_of(error);
+    reason = is_stopped() ? "the run was stopped" : words_of(error);
     cache_takes_ = false;
   }
-  if (why.empty()) co_return;
+  if (reason.empty()) co_return;
   not_shared_.push_back(step);
-  if (why_not_.empty()) why_not_ = why;
+  if (first_reason_.empty()) first_reason_ = reason;
 }
 
 async::Task<> CacheExchange::publish_names(const StepSpec& step, std::string run,
@@ -165,17 +168,17 @@ async::Task<> CacheExchange::publish_names(const StepSpec& step, std::string run
   co_await naming_.acquire(turn);
   const async::Permit permit(naming_);
   for (auto& [name, version] : versions) {
-    std::string why;
+    std::string reason;
     try {
       co_await cache_.publish_as(name, std::move(version));
     } catch (const core::EnvironmentError& error) {
-      why = words_of(error);
+      reason = words_of(error);
     }
-    if (why.empty()) continue;
+    if (reason.empty()) continue;
     lacks_names_ = true;
     context_.events.emit(event::Notice{step.name, "its output is not published as '" + name +
                                                       "' in " + cache_.name() +
-                                                      "; the next run publishes it: " + why});
+                                                      "; the next run publishes it: " + reason});
   }
 }
 
@@ -187,7 +190,7 @@ void CacheExchange::conclude() {
   if (not_shared_.size() > max_named)
     names += " and " + std::to_string(not_shared_.size() - max_named) + " more";
   context_.events.emit(event::Notice{
-      "", cache_.name() + " lacks the results of " + names + ": " + why_not_ +
+      "", cache_.name() + " lacks the results of " + names + ": " + first_reason_ +
               ". Other machines run these steps again, until `pipe run --no-cache` here has shared "
               "the results"});
 }

@@ -20,8 +20,8 @@
 
 namespace pipeline::engine {
 
-/// Converts the result to a cache entry of this machine, with a run called `s3://team/pipe, run
-/// 7f3a`. Throws DamagedCacheEntry if it does not fit the step.
+/// Converts the result to a cache entry of this machine, whose run is called `s3://team/pipe, run
+/// 7f3a`. Throws DamagedCacheEntry if the result lacks an output of the step.
 store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const std::string& key,
                            const RemoteResult& result);
 
@@ -39,7 +39,7 @@ async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTa
 struct CacheLookup {
   const StepSpec* step;
   std::string key;
-  std::optional<store::CacheEntry> found;
+  std::optional<store::CacheEntry> found;  ///< Filled by look_up_all().
 };
 /// Requests all results concurrently. Damaged entries are ignored.
 async::Task<> look_up_all(RemoteCache& from, std::vector<CacheLookup>& lookups);
@@ -59,7 +59,8 @@ class CacheExchange {
   /// Downloads and verifies the result under this key. Returns nothing if there is none or the
   /// cache fails, which is reported to the user.
   /// @param only_own ignore results of other runs
-  /// @param may_stay outputs may stay elsewhere; otherwise all are downloaded and verified
+  /// @param may_stay large outputs may stay in the remote store until something needs them;
+  /// otherwise all are downloaded and verified
   async::Task<std::optional<store::CacheEntry>> download(const StepSpec& step, std::string key,
                                                          bool only_own, bool may_stay = true);
   /// Sends a step's result.
@@ -83,14 +84,14 @@ class CacheExchange {
   RemoteCache& cache_;
   store::ArtifactStore& artifacts_;
   const std::filesystem::path staging_;
-  async::Semaphore finding_{16}, sending_{4}, naming_{1};
+  async::Semaphore finding_{16}, sending_{4}, naming_{1};  ///< Limits of concurrent transfers.
   std::size_t next_rank_ = 0;         ///< Waiting coroutines proceed in the order of their arrival.
   bool cache_is_up_ = true;           ///< False once the cache has failed to respond.
-  std::set<std::string> downloaded_;  ///< Keys whose results are in the store.
+  std::set<std::string> downloaded_;  ///< Keys of downloaded results, which are not sent again.
   std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
   bool lacks_names_ = false;
-  std::string why_not_;      ///< The error of the first of them.
-  bool cache_takes_ = true;  ///< False after an error that concerns all results.
+  std::string first_reason_;  ///< The error of the first step in not_shared_.
+  bool cache_takes_ = true;   ///< False after an error of sending that concerns all results.
 };
 
 }  // namespace pipeline::engine

@@ -17,9 +17,12 @@ namespace {
 
 using store::KeyPart;
 
+/// Code with more files is one key part for each first folder, so that keys stay small.
 constexpr std::size_t max_files_by_name = 256;
+/// Begins the name of a key part for code; all of these are next to each other in a key.
 constexpr const char* code_prefix = "code ";
 
+/// Returns the text itself, or its digest if it is long, because keys are stored with each step.
 std::string short_text(const std::string& text) {
   return text.size() <= 200 ? text : "sha256:" + core::sha256(text).hex();
 }
@@ -39,7 +42,7 @@ std::string_view placeholder_name(Template::Placeholder placeholder) {
   return "";
 }
 
-/// Returns the part of a GPU request that can change a step's result: the number and model of its
+/// Returns as text what of a GPU request can change a step's result: the number and model of its
 /// GPUs, but not their identities or other requirements.
 std::string text_of(const settings::GpuRequest& request) {
   using Selection = settings::GpuRequest::Selection;
@@ -70,8 +73,8 @@ bool has_readable_value(const std::string& name) {
          (name.starts_with("service ") && !name.ends_with(" command"));
 }
 
-/// Returns the parts of a service that can change a step's result. Its variables without a value
-/// are the step's.
+/// Returns the key parts for a service beside the step, such as a database. A variable of the
+/// service without a value takes it from the step, whose key has that value already.
 std::vector<KeyPart> service_parts(const std::string& name, const ServiceSpec& service) {
   core::Hasher hasher;
   for (const auto& words : {service.entrypoint, service.command}) {
@@ -86,9 +89,9 @@ std::vector<KeyPart> service_parts(const std::string& name, const ServiceSpec& s
 
 }  // namespace
 
-void digest_notebook(store::TreeFile& file, const std::filesystem::path& place) {
+void digest_notebook(store::TreeFile& file, const std::filesystem::path& path) {
   if (!core::is_notebook(file.path)) return;
-  const auto cells = core::notebook_code(place);
+  const auto cells = core::notebook_code(path);
   if (!cells) return;
   core::Hasher hasher;
   hasher.field("notebook");
@@ -125,9 +128,9 @@ bool replace_code(std::vector<KeyPart>& parts, const std::vector<KeyPart>& code)
 }
 
 const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
-  const auto found = fingerprint_.find(&files);
-  if (found != fingerprint_.end()) return found->second;
-  std::vector<store::TreeFile> read;  // Kept once it is complete, because a file may be unreadable.
+  const auto found = parts_.find(&files);
+  if (found != parts_.end()) return found->second;
+  std::vector<store::TreeFile> read;  // Not kept if reading a file throws.
   read.reserve(files.size());
   for (const auto& file : files) {
     const bool executable = (std::filesystem::status(file.source).permissions() &
@@ -135,18 +138,18 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
     read.push_back({file.relative_path, stats_.digest(file.source), executable});
     digest_notebook(read.back(), file.source);
   }
-  return fingerprint_.emplace(&files, code_parts(std::move(read))).first->second;
+  return parts_.emplace(&files, code_parts(std::move(read))).first->second;
 }
 
 KeyPart ProgramParts::of(const ProgramStep& step) {
   if (!step.version.empty()) return {"program", "version " + step.version};
-  auto found = fingerprint_.find(step.program.get());
-  if (found == fingerprint_.end()) {
+  auto found = digests_.find(step.program.get());
+  if (found == digests_.end()) {
     core::Hasher hasher;
     hasher.field(stats_.digest(step.program->executable).hex());
     for (const auto& library : step.program->libraries)
       hasher.field(library.filename().string()).field(stats_.digest(library).hex());
-    found = fingerprint_.emplace(step.program.get(), hasher.finish().hex()).first;
+    found = digests_.emplace(step.program.get(), hasher.finish().hex()).first;
   }
   return {"program", found->second};
 }
@@ -172,7 +175,7 @@ StringMap resolve_environment(const StepSpec& step) {
 
 namespace {
 
-/// Returns the file's bytes; a single line without its end, as tokens are written.
+/// Returns the file's bytes. If the file is a single line, as tokens are, its line end is removed.
 std::string secret_in(const std::filesystem::path& file) {
   auto value = core::read_file(file);
   if (value.find('\0') != value.npos)
@@ -295,16 +298,17 @@ std::vector<std::string> differences(const std::vector<KeyPart>& before,
     if (known == old.end()) {
       lines.push_back("new " + part.name);
     } else {
-      const auto& was = *known->second;
-      if (was.value != part.value) {
+      const auto& earlier = *known->second;
+      if (earlier.value != part.value) {
         command_changed |= part.name == "command";
-        const bool is_described = part.name == "image" && !was.producer.empty() &&
-                                  was.producer != part.producer && !part.producer.empty();
+        const bool is_described = part.name == "image" && !earlier.producer.empty() &&
+                                  earlier.producer != part.producer && !part.producer.empty();
         if (part.name == "arguments" && command_changed) {
+          // The line about the command shows the change already.
         } else if (has_readable_value(part.name)) {
-          lines.push_back(part.name + ": " + was.value + " -> " + part.value);
+          lines.push_back(part.name + ": " + earlier.value + " -> " + part.value);
         } else if (is_described) {
-          lines.push_back("image: " + was.producer + " -> " + part.producer);
+          lines.push_back("image: " + earlier.producer + " -> " + part.producer);
         } else {
           lines.push_back(part.name + " changed");
         }

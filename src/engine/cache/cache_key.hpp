@@ -15,15 +15,16 @@
 
 namespace pipeline::engine {
 
-/// Takes the digest of a notebook's code cells in place of the file's: its outputs and metadata
-/// change each time that it is run. @param place where the file is
-void digest_notebook(store::TreeFile& file, const std::filesystem::path& place);
+/// If the file is a notebook, replaces its digest by that of its code cells, because the outputs
+/// and metadata in a notebook change each time that it is run.
+/// @param path where the file's content is
+void digest_notebook(store::TreeFile& file, const std::filesystem::path& path);
 /// Returns the digests of code files as key parts. Large sets are grouped by their first folder.
 std::vector<store::KeyPart> code_parts(std::vector<store::TreeFile> files);
-/// Replaces the code parts of a key, if it has any. Returns false if they are the same.
+/// Replaces the code parts of a key. Returns false if the key has none, or has these already.
 bool replace_code(std::vector<store::KeyPart>& parts, const std::vector<store::KeyPart>& code);
 
-/// The code_parts() of a step's files, memoised by the set's identity.
+/// The code_parts() of a step's files, memoised by the address of the vector of files.
 class CodeParts {
  public:
   explicit CodeParts(store::StatIndex& stats) : stats_(stats) {}
@@ -31,10 +32,10 @@ class CodeParts {
 
  private:
   store::StatIndex& stats_;
-  std::map<const void*, std::vector<store::KeyPart>> fingerprint_;
+  std::map<const void*, std::vector<store::KeyPart>> parts_;
 };
 
-/// The content of programs whose functions are steps. Memoised by the program's identity.
+/// The content of programs whose functions are steps. Memoised by the program's address.
 class ProgramParts {
  public:
   explicit ProgramParts(store::StatIndex& stats) : stats_(stats) {}
@@ -44,14 +45,14 @@ class ProgramParts {
 
  private:
   store::StatIndex& stats_;
-  std::map<const Program*, std::string> fingerprint_;
+  std::map<const Program*, std::string> digests_;
 };
 
 /// Returns the values of the step's declared environment, some of them from the user's environment.
 /// Throws EnvironmentError for a variable that the user has not set.
 StringMap resolve_environment(const StepSpec& step);
 /// Returns the secrets' values, from the user's environment or their files. Throws EnvironmentError
-/// for a missing one.
+/// for a missing secret.
 StringMap resolve_secrets(const StepSpec& step);
 
 /// Returns all parts except the inputs. They contain only the names of secrets, and only digests of

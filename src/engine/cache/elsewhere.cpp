@@ -10,15 +10,17 @@
 namespace pipeline::engine {
 namespace {
 
-/// Returns true if a matrix has its values from the output.
-bool has_items(const StepSpec& step, const std::string& output, const MatrixSpec& matrix) {
+/// Returns true if the matrix takes its values from this output of the step.
+bool takes_items(const MatrixSpec& matrix, const StepSpec& step, const std::string& output) {
   return std::ranges::any_of(matrix.axes, [&](const AxisSpec& axis) {
     if (!axis.items || axis.items->source.output != output) return false;
     const auto& maker = axis.items->source.step;
-    return maker == step.name || step.name.starts_with(maker + ".");  // An instance, or a round.
+    // An instance or a round of `load` is called `load.` and more.
+    return maker == step.name || step.name.starts_with(maker + ".");
   });
 }
 
+/// Adds to the outcome how the output was stored, for the attempt's record.
 void note_way(const std::string& output, const std::string& way, AttemptOutcome& outcome) {
   outcome.stored += (outcome.stored.empty() ? "" : "; ") + output + ": " + way;
 }
@@ -27,14 +29,14 @@ void note_way(const std::string& output, const std::string& way, AttemptOutcome&
 
 bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
                         const std::string& output) {
-  // A cleaning of the store keeps what results name.
-  if (!step.cache || step.nodes || !step.publish_to.empty() || step.publish.contains(output))
-    return false;
+  // Without a result in the cache that names it, a clean-up of the remote store would remove it.
+  if (!step.cache || step.nodes) return false;
+  if (!step.publish_to.empty() || step.publish.contains(output)) return false;
   return std::ranges::none_of(
              step.outputs,
              [&](const OutputSpec& each) { return each.name == output && each.metrics; }) &&
          std::ranges::none_of(pipeline.steps, [&](const StepSpec& reader) {
-           return reader.matrix && has_items(step, output, *reader.matrix);
+           return reader.matrix && takes_items(*reader.matrix, step, output);
          });
 }
 
@@ -70,9 +72,9 @@ bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
 bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output) {
   if (services.artifacts.looks_whole(output.digest)) return true;
   const auto place = services.artifacts.elsewhere(output.digest);
-  return place && services.remote_store &&
-         settings::remote_store_of(core::parse_json(place->store)).url ==
-             services.remote_store->url &&
+  if (!place || !services.remote_store) return false;
+  const auto store = settings::remote_store_of(core::parse_json(place->store));
+  return store.url == services.remote_store->url &&
          may_stay_elsewhere(services.pipeline, step, output.name);
 }
 

@@ -1,6 +1,7 @@
 /// @file
-/// Artifacts that are elsewhere (model/elsewhere.hpp): which outputs of a run may stay in the
-/// remote store, and which of the noted ones the run can take from there.
+/// Artifacts that are elsewhere: only a remote store has them, and this machine has noted where
+/// (model/elsewhere.hpp). Decides which outputs of a run may stay there, and which of the noted
+/// artifacts the run can take from there.
 #pragma once
 
 #include <string>
@@ -21,17 +22,17 @@ bool may_stay_elsewhere(const PipelineSpec& pipeline, const StepSpec& step,
 std::vector<orchestrators::AttemptOutput> outputs_for_executor(const PipelineSpec& pipeline,
                                                                const StepSpec& step);
 
-/// Notes an output that an attempt has left elsewhere, and adds its record to the outcome. Returns
-/// false for an output that is here.
+/// Notes an output that an attempt has left in the remote store, and adds its record to the
+/// outcome. Returns false, and does nothing, for an output on this machine.
 bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
                     AttemptOutcome& outcome);
 
-/// Adds the record of an output that was stored here to the outcome.
+/// Adds the record of an output that was stored on this machine to the outcome.
 void add_stored(const OutputSpec& output, const store::StoredArtifact& stored,
                 AttemptOutcome& outcome);
 
-/// Returns true if the run can use this output of an earlier one: it is here and whole, or may stay
-/// in the run's remote store, which has it.
+/// Returns true if the run can use this output of an earlier run: it is whole on this machine, or
+/// it is in the run's remote store and may stay there.
 bool is_at_hand(const Services& services, const StepSpec& step, const store::OutputRecord& output);
 
 }  // namespace pipeline::engine

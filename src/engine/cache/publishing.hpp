@@ -12,7 +12,7 @@
 
 namespace pipeline::engine {
 
-/// Returns a version for each name, without its number.
+/// Returns a version for each published name; its number is not set yet.
 /// @param run the run that made the outputs
 std::vector<std::pair<std::string, store::PublishedVersion>> versions_of(
     const StepSpec& step, const std::string& run, const std::vector<store::OutputRecord>& outputs);

@@ -17,12 +17,12 @@ namespace pipeline::engine {
 
 struct RemoteOutput {
   store::OutputRecord record;
-  bool is_executable = false;  ///< For a file: it is executable.
+  bool is_executable = false;  ///< Only for a file.
 };
 
 /// A step's result, made by any machine.
 struct RemoteResult {
-  std::string run;  ///< Run of that machine.
+  std::string run;  ///< The run that made it, on that machine.
   std::vector<RemoteOutput> outputs;
 };
 
@@ -42,9 +42,9 @@ class RemoteCache {
   /// Returns nothing if there is no such result. Throws DamagedCacheEntry for an invalid record.
   virtual async::Task<std::optional<RemoteResult>> find(std::string key,
                                                         core::CancelSource* cancel) = 0;
-  /// Returns where a step's outputs are in the cache, as in model::Elsewhere, if results of other
-  /// machines are used without a download; empty: its outputs are downloaded.
-  /// @param runs_elsewhere the step's orchestrator takes inputs from there
+  /// Returns where a step's outputs are in the cache, as model::Elsewhere::store has it, if results
+  /// of other machines may be used without a download; empty if outputs must be downloaded.
+  /// @param runs_elsewhere the step's orchestrator takes inputs from the remote store itself
   virtual std::string place(bool runs_elsewhere) const {
     (void)runs_elsewhere;
     return {};
@@ -62,7 +62,7 @@ class RemoteCache {
   /// if nothing has the name.
   virtual async::Task<store::PublishedName> find_name(std::string name) = 0;
   /// Sends the artifact unless the cache has it, and makes it the newest version of the name unless
-  /// a version has this content.
+  /// an earlier version has the same content.
   virtual async::Task<> publish_as(std::string name, store::PublishedVersion made) = 0;
 
   virtual ~RemoteCache() = default;

@@ -18,11 +18,13 @@ Results::Results(const RunContext& context)
 }
 
 std::optional<store::CacheEntry> Results::find_local(const StepSpec& step, const std::string& key) {
-  const bool any = may_be_reused(step);
-  if (!has_any_ || (!any && !options_.resume)) return std::nullopt;
+  const bool may_be_of_others = may_be_reused(step);
+  if (!has_any_ || (!may_be_of_others && !options_.resume)) return std::nullopt;
+  // The user asks for this step's outputs: temporary ones that were removed count as missing.
   const bool is_asked_for = options_.only_step == (step.instance ? step.instance->of : step.name);
   auto entry = keys_.success_of(step, key, is_asked_for);
-  if (entry && entry->run != options_.run_id && (!any || is_too_old(step, *entry))) entry.reset();
+  const bool is_own = entry && entry->run == options_.run_id;
+  if (entry && !is_own && (!may_be_of_others || is_too_old(step, *entry))) entry.reset();
   return entry;
 }
 
@@ -53,8 +55,8 @@ async::Task<std::string> Results::download_again(const StepSpec& step, std::stri
                                                  std::vector<store::OutputRecord> outputs) {
   std::string from;
   if (!exchange_) co_return from;
-  const bool only_own = !may_be_downloaded(step);
-  const auto entry = co_await exchange_->download(step, std::move(key), only_own, false);
+  const bool only_own = !may_be_downloaded(step), may_stay = false;
+  const auto entry = co_await exchange_->download(step, std::move(key), only_own, may_stay);
   const bool are_whole = std::ranges::all_of(
       outputs, [&](const auto& output) { return artifacts_.is_kept(output.digest); });
   if (entry && are_whole) from = options_.shared->name();

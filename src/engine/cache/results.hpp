@@ -32,15 +32,16 @@ class Results {
   bool has_remote_cache() const { return exchange_.has_value(); }
   /// Throws EnvironmentError unless the remote cache can be used.
   async::Task<> check_remote_cache() { return exchange_->check(); }
-  /// Returns true if the remote cache may have a result. An attempt that began before the run was
-  /// interrupted is not dropped for another machine's result.
+  /// Returns true if the remote cache is to be asked for a result of the step.
+  /// @param was_cut_off an attempt began before the run was interrupted: it is continued, rather
+  /// than replaced by another machine's result
   bool may_be_remote(const StepSpec& step, bool was_cut_off) const;
   /// Downloads another machine's result, which then is a result of this machine, too.
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
 
-  /// Downloads the outputs of a step that has ended which this machine lacks. Returns the remote
-  /// cache's name; empty if it has not got the same ones.
+  /// Downloads those of a successful step's outputs that this machine lacks. Returns the remote
+  /// cache's name; empty if the cache does not have the same outputs.
   async::Task<std::string> download_again(const StepSpec& step, std::string key,
                                           std::vector<store::OutputRecord> outputs);
 
@@ -62,15 +63,16 @@ class Results {
                               std::vector<store::OutputRecord> outputs) {
     return exchange_->publish_names(step, std::move(run), std::move(outputs));
   }
-  /// Returns false if a name lacks an output that this run was to publish.
+  /// Returns false if publishing an output under a name has failed.
   bool has_published() const { return !exchange_ || !exchange_->lacks_names(); }
 
   /// Publishes the outputs of a successful attempt, and removes its remains once no driver of the
   /// run can need them.
   async::Task<> publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,
                                      std::function<void()> cleanup);
-  /// Cleans up after a failed attempt.
+  /// Calls `cleanup` after a failed attempt, once `options.wait_until_persisted` permits it.
   async::Task<> clean_up(std::function<void()> cleanup);
+  /// Reports which results could not be sent.
   void conclude() {
     if (exchange_) exchange_->conclude();
   }
@@ -96,7 +98,7 @@ class Results {
   const std::set<std::string_view> forced_;
   StepKeys keys_;
   std::optional<CacheExchange> exchange_;
-  bool has_any_ = true;
+  bool has_any_ = true;  ///< The run store may have results.
 };
 
 }  // namespace pipeline::engine

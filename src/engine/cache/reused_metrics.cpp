@@ -16,7 +16,8 @@ void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& art
   if (std::ranges::none_of(step.outputs, &OutputSpec::metrics)) return;
   if (!store.metrics().list(run, step.name).empty()) return;
   const auto now = wall_now();
-  MetricLog log(store, run, step.name, 1);
+  constexpr unsigned attempt = 1;  // A reused step has no attempt in this run.
+  MetricLog log(store, run, step.name, attempt);
   for (const auto& output : step.outputs) {
     const auto made = std::ranges::find(entry.outputs, output.name, &store::OutputRecord::name);
     if (!output.metrics || made == entry.outputs.end()) continue;

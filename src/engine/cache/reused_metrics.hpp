@@ -11,9 +11,9 @@
 
 namespace pipeline::engine {
 
-/// Stores the metrics in the marked outputs of a reused step with the run that reuses it, if the
-/// run that made them has none: the marks may be newer, or another machine made the outputs. The
-/// step must be recorded already.
+/// Stores the metrics in a reused step's outputs with `metrics: true` for the run that reuses the
+/// step, unless the step has metrics already. It has none if `metrics: true` was added later, or if
+/// another machine made the outputs. The step must be recorded already.
 void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& artifacts,
                          const std::string& run, const StepSpec& step,
                          const store::CacheEntry& entry);

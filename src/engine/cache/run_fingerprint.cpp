@@ -13,17 +13,19 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr auto kind = "memo";
-constexpr std::string_view header = "pipe memo 2";
-/// A file that changed less than this before it was read could change again within the same tick of
-/// the file system's clock.
+/// Kind of the stored fingerprints, and their first line with the version of the format.
+constexpr auto fingerprint_kind = "memo";
+constexpr std::string_view fingerprint_header = "pipe memo 2";
+/// A file that was read sooner than this after its last change could change again within the same
+/// tick of the file system's clock.
 constexpr std::int64_t racy_nanoseconds = 50'000'000;
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Returns the attributes of a path that must stay the same; `-` if it does not exist.
+/// Returns the attributes of a path that must stay the same; `-` if the path does not exist.
+/// @param changed receives the time of the last change, in nanoseconds since 1970
 std::string stamp_of(const char* path, std::int64_t* changed = nullptr) {
   struct stat status;
   if (::stat(path, &status) != 0) return "-";
@@ -69,33 +71,35 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
 }
 
 /// Returns the fingerprint's run if nothing that it depends on has changed.
+/// @param text a fingerprint as save() writes it: each line begins with a letter, `t` for a tag,
+/// `f` for a file, `v` for a variable, `e` for an environment and `a` for an artifact
 async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
                                                        orchestrators::Routes& routes,
                                                        store::ArtifactStore& artifacts) {
-  if (next_line(text) != header) co_return std::nullopt;
+  if (next_line(text) != fingerprint_header) co_return std::nullopt;
   UnchangedRun found{.run = std::string(next_line(text))};
   const std::string counts(next_line(text));
   char* rest = nullptr;
   found.steps = std::strtoull(counts.c_str(), &rest, 10);
   found.skipped = std::strtoull(rest, nullptr, 10);
   for (auto line = next_line(text); line != "end"; line = next_line(text)) {
-    const char what = line.empty() ? '?' : line[0];
+    const char letter = line.empty() ? '?' : line[0];
     line.remove_prefix(line.empty() ? 0 : 1);
     const auto space = line.find(' ');
-    bool same = false;
-    if (what == 't') {
+    bool is_same = false;
+    if (letter == 't') {
       found.tags.emplace_back(line);
-      same = true;
-    } else if (what == 'a') {
-      same = artifacts.is_kept(core::Digest::from_hex(line));
-    } else if (what == 'e') {
-      same = co_await routes.matches(std::string(line));
-    } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
+      is_same = true;
+    } else if (letter == 'a') {
+      is_same = artifacts.is_kept(core::Digest::from_hex(line));
+    } else if (letter == 'e') {
+      is_same = co_await routes.matches(std::string(line));
+    } else if ((letter == 'f' || letter == 'v') && space != std::string_view::npos) {
       const std::string name(line.substr(space + 1));
-      same = line.substr(0, space) ==
-             (what == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
+      is_same = line.substr(0, space) ==
+                (letter == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
     }
-    if (!same) co_return std::nullopt;
+    if (!is_same) co_return std::nullopt;
   }
   co_return found;
 }
@@ -123,8 +127,8 @@ void RunFingerprint::ran_in(const std::string& environment) {
 void RunFingerprint::save(store::RunStore& store, const std::string& run, std::size_t steps,
                           std::size_t skipped, const std::vector<std::string>& tags) const {
   const auto key = core::sha256(identity_).hex();
-  if (spoiled_) return store.key_values().remove(kind, key);
-  std::string text(header);
+  if (is_invalid_) return store.key_values().remove(fingerprint_kind, key);
+  std::string text(fingerprint_header);
   text.append("\n").append(run).append("\n").append(std::to_string(steps));
   if (skipped) text.append(" ").append(std::to_string(skipped));
   text.append("\n");
@@ -136,7 +140,7 @@ void RunFingerprint::save(store::RunStore& store, const std::string& run, std::s
   for (const auto& environment : environments_) text.append("e").append(environment).append("\n");
   for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
   text.append("end\n");
-  store.key_values().put(kind, key, text);
+  store.key_values().put(fingerprint_kind, key, text);
 }
 
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
@@ -175,11 +179,12 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(orchestrators::Route
                                                             EventSink& events,
                                                             EngineOptions options) {
   const auto began = Clock::now();
-  const auto blob = store.key_values().find(kind, core::sha256(options.identity).hex());
-  if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
-  const auto same = co_await unchanged_run(*blob, routes, artifacts);
-  if (!same) co_return std::nullopt;
-  co_return Journal::reuse_whole_run(store, events, options, *same, began);
+  const auto identity = core::sha256(options.identity).hex();
+  const auto text = store.key_values().find(fingerprint_kind, identity);
+  if (!text || !text->ends_with("\nend\n")) co_return std::nullopt;
+  const auto unchanged = co_await unchanged_run(*text, routes, artifacts);
+  if (!unchanged) co_return std::nullopt;
+  co_return Journal::reuse_whole_run(store, events, options, *unchanged, began);
 }
 
 }  // namespace pipeline::engine

@@ -1,6 +1,7 @@
 /// @file
-/// The fingerprint of a successful run: everything that the run looked at. While none of that
-/// changes, the next run has nothing to do, and finds this out without reading the pipeline.
+/// The fingerprint of a successful run: the state of everything that the run looked at. While none
+/// of these things changes, the next run has nothing to do, and finds this out without reading the
+/// pipeline.
 #pragma once
 
 #include <filesystem>
@@ -30,11 +31,14 @@ class RunFingerprint {
   /// Adds Environment::fingerprint; if empty, the environment cannot be checked cheaply, so no
   /// fingerprint is stored.
   void ran_in(const std::string& environment);
+  /// Adds an output of a step.
   void made(const core::Digest& artifact) { artifacts_.push_back(artifact); }
-  /// Records that a later run must check something itself; no fingerprint is stored.
-  void invalidate() { spoiled_ = true; }
+  /// Notes that a later run must check something that a fingerprint cannot show; save() then stores
+  /// none.
+  void invalidate() { is_invalid_ = true; }
 
-  /// @param run     the run whose rows have the steps
+  /// Stores the fingerprint, or removes the stored one after invalidate().
+  /// @param run     the run in whose records the steps are
   /// @param skipped how many of the steps were skipped by their conditions
   /// @param tags    tags that the pipeline gives its runs
   void save(store::RunStore& store, const std::string& run, std::size_t steps,
@@ -50,7 +54,7 @@ class RunFingerprint {
   std::vector<Entry> variables_;
   std::vector<std::string> environments_;
   std::vector<core::Digest> artifacts_;
-  bool spoiled_ = false;
+  bool is_invalid_ = false;
 };
 
 /// Adds the files of the spec and of the steps in their state at the beginning of a run, so that

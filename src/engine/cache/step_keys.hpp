@@ -15,7 +15,7 @@
 
 namespace pipeline::engine {
 
-/// Notes which of the step's outputs are temporary now.
+/// Sets OutputRecord::temp of the outputs as the step's spec now declares it.
 void mark_temporary(const StepSpec& step, std::vector<store::OutputRecord>& outputs);
 
 class StepKeys {
@@ -33,18 +33,18 @@ class StepKeys {
   /// Returns all parts except the inputs.
   std::vector<store::KeyPart> own_parts(const StepSpec& step,
                                         const orchestrators::Environment& environment);
-  /// @param environment one whose id is known
+  /// Returns the step's key. @param environment its `id` must be known
   StepKey key(const StepSpec& step, const orchestrators::Environment& environment,
               const OutputsOf& outputs);
   /// Returns the key of the code that ran, which may have changed since the step's key was made.
   /// @param tree the digest of that code, hex @param files the files in that tree
   StepKey as_it_ran(StepKey key, const std::string& tree,
                     const std::vector<store::TreeFile>& files);
-  /// Reads the step's code once, so that later keys need not.
+  /// Reads the step's code now, so that later calls of key() need not.
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
   /// Returns the earlier success with this key if its artifacts are at hand. The caller
   /// decides whether the step may reuse it.
-  /// @param needs_all whether temporary outputs that were removed count as missing
+  /// @param needs_all a temporary output that was removed counts as missing
   std::optional<store::CacheEntry> success_of(const StepSpec& step, const std::string& key,
                                               bool needs_all = false);
   DataInputs& data() { return data_; }
@@ -56,7 +56,7 @@ class StepKeys {
   store::ArtifactStore& artifacts_;
   const CodeProvider& code_;
   CodeParts code_parts_;
-  std::map<std::string, std::vector<store::KeyPart>> parts_of_trees_;
+  std::map<std::string, std::vector<store::KeyPart>> parts_of_trees_;  ///< Keyed by digest, hex.
   ProgramParts program_parts_;
   DataInputs data_;
 };

@@ -23,19 +23,20 @@ class DataInputs {
   explicit DataInputs(const Services& services)
       : stats_(services.stats), published_(services.store.published()), pins_(services) {}
 
-  /// Asks the remote cache for all artifact names that the steps take; without a cache, this state
-  /// folder has them. @param cache may be null
+  /// Reads the records of all published names that the steps take from the remote cache.
+  /// @param cache null: the names are read later from this state folder
   async::Task<> look_up(const PipelineSpec& pipeline, RemoteCache* cache);
   /// Returns the remote cache that has the names; null: this state folder has them.
   RemoteCache* cache() const { return cache_; }
-  /// Throws EnvironmentError for data that cannot be read.
+  /// Returns the content of the user's file or folder. Throws EnvironmentError if that cannot be
+  /// read.
   const store::UserData& of(const std::filesystem::path& path);
-  /// Returns the version of a published artifact; null if it is optional and there is none. Throws
-  /// EnvironmentError if there is none.
+  /// Returns the version of a published artifact. If it does not exist, returns null for optional
+  /// data, else throws EnvironmentError.
   const store::PublishedVersion* artifact(const DataSpec& data);
-  /// Returns the contents of addresses.
+  /// Returns the data at addresses, whose content the pipeline or the lock file pins.
   PinnedData& pins() { return pins_; }
-  /// Returns the parts of a step's key for this input, which has data.
+  /// Returns the parts of a step's key for this input, which must have data.
   std::vector<store::KeyPart> parts(const InputSpec& input);
 
  private:
@@ -47,7 +48,8 @@ class DataInputs {
   std::map<std::string, store::PublishedName> names_;
 };
 
-/// Returns the file name that a step sees: that of the path or URL, if it is a safe one.
+/// Returns the file name that a step sees: that of the path or URL if core::is_name() accepts it,
+/// else `data`.
 std::string file_name_of(const DataSpec& data);
 
 /// Returns the name of the data for messages: its path, or its URL without the query, which may

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_files_at_once = 8;
 /// Maximum number of changed files of a folder that a plan lists.
 constexpr std::size_t max_listed_changes = 10;
-/// Kind of the blobs with the last list of a folder.
+/// Kind of the stored values with the last list of a folder's files.
 constexpr auto list_kind = "listed data";
 
 asio::io_context& loop_of(const asio::any_io_executor& executor) {
@@ -34,7 +34,8 @@ std::string list_key(const DataSpec& data) {
   return core::sha256(lockfile::data_address(data.url, data.version)).hex();
 }
 
-/// Returns a line for each file: its size, ETag and path. An ETag has no blanks then.
+/// Returns a line for each file: its size, ETag and path. Blanks in an ETag become `_`, because a
+/// blank ends the ETag.
 std::string list_text(const std::vector<fetch::Object>& objects) {
   std::string text;
   for (const auto& object : objects) {
@@ -46,7 +47,7 @@ std::string list_text(const std::vector<fetch::Object>& objects) {
   return text;
 }
 
-/// Returns the sizes and ETags by path.
+/// Returns the size and ETag of each file of a list_text(), by path.
 std::map<std::string_view, std::string_view> files_in(std::string_view text) {
   std::map<std::string_view, std::string_view> files;
   for (const auto line : core::split(text, '\n'))
@@ -73,7 +74,8 @@ struct Downloads::Wanted {
     core::Hasher hasher;
     for (const auto& text : {data.url, data.version, state.etag, state.modified})
       hasher.field(text);
-    // A crash of the machine could damage the content unnoticed.
+    // A crash of the machine could damage incomplete files of a folder, which have no digest: after
+    // a restart the folder gets another name.
     if (!state.objects.empty()) hasher.field(fetch::boot_id());
     return hasher.finish().hex();
   }
@@ -226,12 +228,13 @@ async::Task<> Downloads::fetch_output(RemoteOutput output, RemoteCache* cache,
   co_await flights(executor).get(digest.hex(), work, &stop_);
 }
 
+/// Downloads the content into the store, while a lock keeps other processes from doing the same.
 async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
   fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
-  while (!lock.try_lock()) {  // Another run fetches the content.
-    co_await async::sleep(std::chrono::milliseconds(200), &wanted.stop);
+  while (!lock.try_lock()) {  // Another run is fetching the content.
+    co_await async::sleep(look_again, &wanted.stop);
     if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
   }
   if (!wanted.sha256.empty())
@@ -300,6 +303,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
   store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
+/// Returns the error for content that is not the wanted one. @param found what was found instead
 core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
                                                 const std::string& found) const {
   if (wanted.is_of_lock)
@@ -313,7 +317,8 @@ core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
                                 {"if the change is wanted, write the new `sha256`"});
 }
 
-/// Moves the content into the store if its digest is right.
+/// Moves the content into the store. Removes it and throws EnvironmentError if its digest is not
+/// the wanted one.
 async::Task<core::Digest> Downloads::keep(const Wanted& wanted, const fs::path& path) {
   if (!pool_) pool_ = std::make_unique<asio::thread_pool>(1);
   std::string other;

@@ -35,25 +35,26 @@ class Downloads {
   /// @param stop ends this download alone
   async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin,
                                   core::CancelSource& stop);
-  /// Fetches whatever content there is. Throws EnvironmentError if it changes meanwhile.
+  /// Fetches the content that the address has now. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
   async::Task<core::Digest> fetch_new(DataSpec data, fetch::ContentState state);
-  /// Returns how an executor fetches the content by itself; nothing for an address that only this
-  /// machine reaches. The value must not outlive this object.
+  /// Returns the means for a step's executor to fetch the content by itself; nothing for an address
+  /// that only this machine reaches. The value must not outlive this object.
   std::optional<orchestrators::RemoteContent> remote(const DataSpec& data,
                                                      const lockfile::LockedData& pin);
   /// Returns the size of a file that was fetched.
   std::uint64_t size_of(const core::Digest& digest) const;
-  /// Returns the server's data about the content. Throws EnvironmentError also if that data would
-  /// not show a change.
+  /// Asks the server for the content's size, ETag and date. Throws EnvironmentError also if the
+  /// server gives nothing that would show a change.
   async::Task<fetch::ContentState> state(const DataSpec& data, core::CancelSource& stop,
                                          async::RetryPolicy retries);
   /// Returns lines that describe the changes, by file for a folder whose list was kept.
   std::vector<std::string> changes_since(const lockfile::LockedData& locked,
                                          const lockfile::LockedData& now,
                                          const fetch::ContentState& state) const;
-  /// Fetches an output that is elsewhere. Throws EnvironmentError, or DamagedCacheEntry for other
-  /// content. @param cache may be null
+  /// Fetches an output that only the remote cache has. Throws DamagedCacheEntry if its content
+  /// differs from the record, and EnvironmentError if it cannot be fetched.
+  /// @param cache null: an EnvironmentError says that the run has no remote store
   async::Task<> fetch_output(RemoteOutput output, RemoteCache* cache, asio::thread_pool& pool);
   /// Fetches a published artifact unless the store has it. Throws EnvironmentError.
   /// @param cache the cache that has the name; null: this state folder

@@ -34,8 +34,8 @@ std::map<std::string, std::set<std::string>> names_of(const PipelineSpec& pipeli
   return names;
 }
 
-/// Returns the data without a digest, which only the content has.
-lockfile::LockedData asked(const DataSpec& data, const fetch::ContentState& state) {
+/// Returns what the server says about the data, as an entry of the lock file without a digest.
+lockfile::LockedData entry_without_digest(const DataSpec& data, const fetch::ContentState& state) {
   return {.address = address_of(data),
           .sha256 = {},
           .size = state.size.value_or(0),
@@ -61,10 +61,10 @@ std::optional<lockfile::LockedData> PinnedData::of(const DataSpec& data) const {
   return found ? std::optional(*found) : std::nullopt;
 }
 
-/// Returns each address once.
-std::vector<PinnedData::Asked> PinnedData::addresses_of(
+/// Returns the inputs of the steps that the lock file covers, each address once.
+std::vector<PinnedData::LockedInput> PinnedData::inputs_of(
     const std::vector<const StepSpec*>& steps) const {
-  std::vector<Asked> found;
+  std::vector<LockedInput> found;
   std::set<std::string> seen;
   for (const auto* step : steps)
     for (const auto& input : step->inputs) {
@@ -101,15 +101,15 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
     refuse(missing(steps), pipeline_);
     co_return;
   }
-  auto wanted = addresses_of(steps);
-  std::erase_if(wanted, [&](const Asked& each) {
+  auto wanted = inputs_of(steps);
+  std::erase_if(wanted, [&](const LockedInput& each) {
     return lock_->find_data(each.address) && !lock_->upgrades_data(each.address);
   });
   std::vector<lockfile::LockedData> fetched(wanted.size());
   const std::function<async::Task<>(std::size_t)> fetch = [&](std::size_t i) -> async::Task<> {
     const auto& data = *wanted[i].data;
     const auto state = co_await downloads.state(data, stop, fetch::source_retries);
-    const auto found = asked(data, state);
+    const auto found = entry_without_digest(data, state);
     const auto* before = lock_->find_data(found.address);
     if (before && lockfile::is_same_content(*before, found)) co_return;
     fetched[i] = found;
@@ -137,8 +137,8 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
 async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloads& downloads,
                               core::CancelSource& stop) {
   if (!lock_ || lock_->options().frozen) co_return;
-  auto wanted = addresses_of(steps);
-  std::erase_if(wanted, [&](const Asked& each) {
+  auto wanted = inputs_of(steps);
+  std::erase_if(wanted, [&](const LockedInput& each) {
     return !each.data->version.empty() && lock_->find_data(each.address);
   });
   std::map<std::string, std::string> silent;  // Servers that do not respond, with the error.
@@ -146,19 +146,19 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
     const auto& data = *wanted[i].data;
     const auto server = fetch::address_of(data.url, {}).server();
     const auto* locked = lock_->find_data(wanted[i].address);
-    auto& said = said_[wanted[i].address];
+    auto& findings = findings_[wanted[i].address];
     std::string problem;
     if (const auto known = silent.find(server); known != silent.end()) {
       problem = known->second;
     } else {
       try {
         const auto state = co_await downloads.state(data, stop, plan_retries);
-        const auto found = asked(data, state);
+        const auto found = entry_without_digest(data, state);
         if (!locked)
-          said = {"is not in " + lock_->path().filename().string() +
-                  " yet: " + core::format_bytes(static_cast<Bytes>(found.size)) + " at the source"};
+          findings = {"is not in " + lock_->path().filename().string() + " yet: " +
+                      core::format_bytes(static_cast<Bytes>(found.size)) + " at the source"};
         else if (!lockfile::is_same_content(*locked, found))
-          said = downloads.changes_since(*locked, found, state);
+          findings = downloads.changes_since(*locked, found, state);
       } catch (const fetch::Unreachable& error) {
         problem = error.what();
         silent.emplace(server, problem);
@@ -166,15 +166,15 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
         problem = error.what();
       }
     }
-    if (!problem.empty()) said = {"cannot find out whether it has changed: " + problem};
+    if (!problem.empty()) findings = {"cannot find out whether it has changed: " + problem};
   };
   co_await async::for_each(wanted.size(), max_asked_at_once, ask_for);
 }
 
-std::vector<std::string> PinnedData::said_of_source(const InputSpec& input) const {
+std::vector<std::string> PinnedData::changes_at_source(const InputSpec& input) const {
   if (!input.data || !is_locked_data(*input.data)) return {};
-  const auto found = said_.find(address_of(*input.data));
-  if (found == said_.end()) return {};
+  const auto found = findings_.find(address_of(*input.data));
+  if (found == findings_.end()) return {};
   std::vector<std::string> lines;
   for (const auto& line : found->second) lines.push_back("data " + input.name + ": " + line);
   if (!lines.empty() && found->second.front().starts_with("changed"))

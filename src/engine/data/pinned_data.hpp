@@ -1,6 +1,6 @@
 /// @file
-/// Data at addresses whose content the lock file pins: fetched and locked by the first run, the
-/// same for all later ones, and updated only by `pipe lock --upgrade`.
+/// Data at addresses whose content the lock file pins: fetched and locked by the first run, used
+/// unchanged by all later runs, and updated only by `pipe lock --upgrade`.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ bool is_locked_data(const DataSpec& data);
 
 class PinnedData {
  public:
-  /// @param services keeps a reference to its lock file, if there is one
+  /// Keeps references to the pipeline and to the lock file, if there is one.
   explicit PinnedData(const Services& services);
 
   /// Returns the content of the address, from the pipeline or else the lock file; nothing if it
@@ -39,22 +39,22 @@ class PinnedData {
   async::Task<> lock(const std::vector<const StepSpec*>& steps, Downloads& downloads,
                      EventSink& events, core::CancelSource& stop);
   /// Asks the servers for changes since the data was locked, many at a time. Skips data whose
-  /// digest or version is in the pipeline; with a frozen lock file, skips all.
+  /// digest or version is in the pipeline, and all data if the lock file is frozen.
   async::Task<> ask(const std::vector<const StepSpec*>& steps, Downloads& downloads,
                     core::CancelSource& stop);
   /// Returns the findings of ask() about an input, for the user.
-  std::vector<std::string> said_of_source(const InputSpec& input) const;
+  std::vector<std::string> changes_at_source(const InputSpec& input) const;
 
  private:
-  struct Asked {
+  struct LockedInput {
     const DataSpec* data;
     std::string address;
   };
-  std::vector<Asked> addresses_of(const std::vector<const StepSpec*>& steps) const;
+  std::vector<LockedInput> inputs_of(const std::vector<const StepSpec*>& steps) const;
 
   const PipelineSpec& pipeline_;
   lockfile::LockFile* lock_;
-  std::map<std::string, std::vector<std::string>> said_;  ///< Keyed by address.
+  std::map<std::string, std::vector<std::string>> findings_;  ///< Of ask(), keyed by address.
 };
 
 }  // namespace pipeline::engine

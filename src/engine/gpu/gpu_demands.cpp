@@ -1,4 +1,4 @@
-// Requests of a run's steps for the machine's GPUs, checked before anything is built.
+// The part of GpuReserver that checks the requests of a run's steps before anything is built.
 #include <algorithm>
 
 #include "async/on_pool.hpp"
@@ -21,29 +21,30 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
     auto request = settings::gpu_request(step->settings->resources);
-    const auto& place = routes_.capabilities_of(*step);
-    if (!request.wanted() || !place.gpus) continue;
-    if (request.selection == settings::GpuRequest::Selection::devices && !place.explicit_devices)
+    const auto& capabilities = routes_.capabilities_of(*step);
+    if (!request.wanted() || !capabilities.gpus) continue;
+    const bool names_gpus = request.selection == settings::GpuRequest::Selection::devices;
+    if (names_gpus && !capabilities.explicit_devices)
       wrong.push_back({"gpu-choice",
                        "step '" + step->name + "' names its GPUs, and the orchestrator " +
-                           place.name + " chooses them itself",
+                           capabilities.name + " chooses them itself",
                        model::span_of(*step),
                        {},
                        "ask for a number of them: `gpu_count: " +
                            std::to_string(request.devices.size()) + "`"});
-    // Each node has as many: all or none are reserved.
+    // The GPUs of all nodes are reserved together, or none.
     if (step->nodes) request.count *= step->nodes.count;
-    if (place.on_this_machine) requests.emplace_back(step, std::move(request));
+    if (capabilities.on_this_machine) requests.emplace_back(step, std::move(request));
   }
   refuse(wrong, pipeline);
   if (requests.empty()) return requests;
-  const auto& place = routes_.capabilities_of(*requests.front().first);
+  const auto& first = routes_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
     if (const auto& other = routes_.capabilities_of(*step);
-        other.gpus_of_this_machine != place.gpus_of_this_machine)
+        other.gpus_of_this_machine != first.gpus_of_this_machine)
       wrong.push_back(
           {"gpu-choice",
-           "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" +
+           "step '" + requests.front().first->name + "' takes GPUs of " + first.name + ", step '" +
                step->name + "' those of " + other.name +
                ", which are on another machine: a run reserves the GPUs of one machine only",
            model::span_of(*step),
@@ -64,16 +65,16 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
       return machine_->read();
     });
   if (machine_ && !inventory.unavailable) co_return inventory;
-  auto there = co_await routes_.of(step).gpus(step, context_.events, context_.user_stop);
-  if (!machine_ && !there) co_return std::nullopt;
-  if (!there) co_return inventory;
-  if (is_this_machine) gpu::remove_hidden_by_environment(*there);
+  auto reported = co_await routes_.of(step).gpus(step, context_.events, context_.user_stop);
+  if (!machine_ && !reported) co_return std::nullopt;
+  if (!reported) co_return inventory;
+  if (is_this_machine) gpu::remove_hidden_by_environment(*reported);
   machine_ = nullptr;
-  co_return there;
+  co_return reported;
 }
 
-/// Has the GPUs of each node be of one machine, where there are several. Returns why the machines
-/// do not have so many.
+/// If there are several machines, demands that the GPUs of each node are those of one machine.
+/// Returns the shortage if the machines do not have so many.
 std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& step,
                                                              gpu::Demand& demand) const {
   std::map<unsigned, unsigned> by_machine;
@@ -158,8 +159,9 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
     folder_.emplace();
 }
 
-/// Reports containers of a task that need more GPUs together than there are. Unlike steps of a
-/// pipeline, they run at the same time, and may wait for each other in other ways.
+/// Reports containers of an ECS task that together need more GPUs than there are. Unlike steps of a
+/// pipeline, they run at the same time and may wait for each other, so that one which waits for
+/// GPUs could block all.
 void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
                                  std::vector<core::Diagnostic>& wrong) const {
   std::vector<gpu::TogetherMember> members;

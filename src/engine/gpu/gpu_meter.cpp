@@ -12,7 +12,7 @@ namespace {
 
 /// A sample of one GPU takes the driver about ten microseconds.
 constexpr std::chrono::milliseconds min_gpu_pause{100}, max_gpu_pause{5000};
-constexpr int gpu_pause_share = 100;  // Percent of the time that the attempt has run.
+constexpr int gpu_pause_share = 100;  // A pause is one hundredth of the time sampled so far.
 /// The driver's load is that of its last sample period, of 1 s at most (nvmlUtilization_t): before
 /// that, it may be the load of a step that had the GPU earlier.
 constexpr std::chrono::seconds max_sample_period{1};

@@ -1,5 +1,5 @@
 /// @file
-/// Samples the GPU usage of an attempt, which the driver does not add up.
+/// Samples the GPU usage of an attempt, because NVIDIA's driver keeps no sums.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class GpuMeter {
   /// Samples until stop(): at first ten times a second, later once in five seconds.
   async::Task<> sample();
   void stop();
-  /// The GPUs of which at least one sample was taken.
+  /// Returns the usage of the GPUs of which at least one sample was taken.
   std::vector<core::GpuUsage> usage() const;
 
  private:
@@ -29,7 +29,7 @@ class GpuMeter {
     gpu::GpuSums sums;
   };
   /// @param time seconds for which the sample stands
-  /// @param is_load_known whether the driver's figure is of this attempt
+  /// @param is_load_known the load that the driver reports is that of this attempt
   void add(Sum& sum, double time, bool is_load_known) const;
 
   asio::steady_timer timer_;

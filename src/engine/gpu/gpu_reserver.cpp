@@ -19,11 +19,11 @@ using gpu::counted_gpus;
 using gpu::LockEntry;
 using std::chrono::milliseconds;
 
-/// Interval of checks without notification: nothing wakes the waiting steps when a container of a
+/// Interval of checks without a notification: nothing wakes the waiting steps when a container of a
 /// dead driver, or a process of another program, ends.
-constexpr milliseconds safety{1000};
+constexpr milliseconds max_unnotified{1000};
 /// The files of a killed driver are closed, and watchers are notified, slightly before its locks
-/// are released.
+/// are released. Therefore the queue is looked at again after these times.
 constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
 /// Maximum number of this run's requests in the machine's queue, so that a run with thousands of
 /// waiting steps does not fill it.
@@ -36,12 +36,13 @@ std::string user_name() {
 
 }  // namespace
 
+/// A step's request while it waits.
 struct GpuReserver::Ticket {
   const StepSpec& step;
   gpu::Waiting waiting;
   gpu::HolderInfo holder;
   async::Gate offered;
-  bool served = false;
+  bool is_served = false;       ///< The step has its GPUs, and is not queued any more.
   std::string reported_reason;  ///< The last reported reason.
 };
 
@@ -134,7 +135,7 @@ async::Task<> GpuReserver::offer_gpus() {
       session->put_queue(entries);
     }
     if (tickets_.empty()) co_return;
-    const auto timeout = quiet < std::size(after_change) ? after_change[quiet] : safety;
+    const auto timeout = quiet < std::size(after_change) ? after_change[quiet] : max_unnotified;
     const bool has_changed = co_await wait_for_change(timeout);
     quiet = has_changed ? 0 : quiet + 1;
   }
@@ -160,11 +161,11 @@ async::Task<bool> GpuReserver::wait_for_change(Duration timeout) {
   co_return bool(cancelled);
 }
 
-/// Returns nothing once `is_wanted` returns false: another user's program may keep the folder for
-/// itself.
+/// Opens a session of the lock folder. Returns nothing once `is_wanted` returns false: another
+/// user's program may keep the folder for itself.
 async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
     std::function<bool()> is_wanted) {
-  // A different offset for each process, so that two do not collide again.
+  // A different offset for each process, so that two processes that collide do not collide again.
   const std::chrono::microseconds offset(::getpid() % 100);
   for (auto wait = std::chrono::microseconds(100); is_wanted();
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
@@ -174,11 +175,12 @@ async::Task<std::optional<GpuReserver::Session>> GpuReserver::enter(
   co_return std::nullopt;
 }
 
+/// Reads again which processes use the GPUs, and which GPUs have stopped working.
 async::Task<> GpuReserver::refresh_processes() {
-  if (!machine_) co_return;  // On another machine, only the first report is known.
+  if (!machine_) co_return;  // The GPUs of another machine are read only once, by check().
   const auto inventory =
       co_await async::on_pool(context_.pool, [this] { return machine_->read(); });
-  if (inventory.unavailable) co_return;  // The steps themselves will report it.
+  if (inventory.unavailable) co_return;  // The steps that use the GPUs report the error.
   const auto all = gpu::units_of(inventory);
   lost_.clear();
   for (auto& unit : units_) {
@@ -212,13 +214,14 @@ std::string GpuReserver::shortage_of(const Ticket& ticket) const {
               : "");
 }
 
+/// Asks the orchestrators again which GPUs the containers of other runs use.
 async::Task<> GpuReserver::refresh_containers() {
   std::vector<orchestrators::GpuHold> holds;
   try {
     holds = co_await routes_.gpus_in_use();
-  } catch (const core::EnvironmentError&) {
+  } catch (const core::EnvironmentError&) {  // The steps that use the engine report the error.
     co_return;
-  }  // The steps themselves will report the error.
+  }
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);
@@ -232,14 +235,14 @@ std::vector<LockEntry> GpuReserver::merge_queue(const Session& session) {
   for (const auto& entry : entries) {
     last = std::max(last, entry.waiting.number);
     if (entry.driver != token) continue;
-    for (auto* ticket : tickets_)  // Other requests may have overtaken it.
+    for (auto* ticket : tickets_)  // Other runs count in the queue how often they overtook it.
       if (ticket->waiting.number == entry.waiting.number)
         ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
   }
   std::erase_if(entries, [&](const LockEntry& entry) { return entry.driver == token; });
   std::size_t queued = 0;
   for (auto* ticket : tickets_) {
-    if (ticket->served) continue;
+    if (ticket->is_served) continue;
     if (queued++ == max_queued) break;
     if (ticket->waiting.number == 0) ticket->waiting.number = ++last;
     entries.push_back({token, ticket->waiting, ticket->holder});
@@ -260,13 +263,14 @@ std::vector<gpu::Grant> GpuReserver::grants(const Session& session,
   return gpu::grants(waiting, devices(session));
 }
 
+/// Returns the current state of the machine's GPUs, for the queue.
 std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const {
   std::vector<gpu::DeviceState> devices;
   for (const auto& unit : units_) {
-    const bool occupied = !unit.processes.empty();
+    const bool is_occupied = !unit.processes.empty();
     devices.push_back(
-        {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
-         lost_.contains(unit.uuid) || (occupied && unit.mode == gpu::ComputeMode::exclusive),
+        {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), is_occupied,
+         lost_.contains(unit.uuid) || (is_occupied && unit.mode == gpu::ComputeMode::exclusive),
          unit.machine});
   }
   return devices;
@@ -274,7 +278,8 @@ std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const
 
 async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket,
                                                                     core::CancelSource& stop) {
-  // After a wait, offer_gpus() has just read the processes; reading again would idle GPUs.
+  // After a wait, offer_gpus() has just read the processes. Reading them again takes time in which
+  // the GPUs are idle.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await refresh_processes();
   if (is_first_try) co_await refresh_containers();
@@ -296,16 +301,17 @@ async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& tick
           return in_containers_.contains(gpu.uuid);
         }))
       co_return reservation;
-    ticket.served = false;
+    ticket.is_served = false;
   }
 }
 
-/// Takes what the queue grants the request now; else queues the request, and returns nothing.
+/// Takes the GPUs that the queue grants the request now. If it grants none, queues the request and
+/// returns nothing.
 std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket& ticket) {
   auto entries = merge_queue(session);
   const auto granted = grants(session, entries);
   const auto grant = std::ranges::find_if(
-      granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
+      granted, [&](const gpu::Grant& each) { return is_of(entries[each.index], ticket); });
   if (grant == granted.end()) {
     session.put_queue(entries);
     return std::nullopt;
@@ -324,23 +330,25 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
     const auto& unit = *std::ranges::find(units_, gpu.uuid, &gpu::Unit::uuid);
     return std::tuple(unit.machine, gpu.index, gpu.uuid);
   });
-  std::vector<gpu::Waiting> line;
-  for (const auto& entry : entries) line.push_back(entry.waiting);
-  gpu::count_overtaking(line, granted, *grant);
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].waiting.overtaken = line[i].overtaken;
+  std::vector<gpu::Waiting> waiting;
+  for (const auto& entry : entries) waiting.push_back(entry.waiting);
+  gpu::count_overtaking(waiting, granted, *grant);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    entries[i].waiting.overtaken = waiting[i].overtaken;
   entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
   session.put_queue(entries);
-  ticket.served = true;
+  ticket.is_served = true;
   return reservation;
 }
 
+/// Reports why this run's steps wait.
 void GpuReserver::report_reasons(const Session& session, const std::vector<LockEntry>& entries) {
   std::size_t ahead = 0;
   for (const auto& entry : entries) {
     const auto ticket =
         std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
-    // Every step's reason is reported when it begins to wait; later only that of the next step,
-    // whose reason changes.
+    // Each step's reason is reported when the step begins to wait. Later, only the reason of the
+    // next step in the queue is reported, when it changes.
     if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
         ((*ticket)->reported_reason.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, std::span(entries).first(ahead));
@@ -353,6 +361,7 @@ void GpuReserver::report_reasons(const Session& session, const std::vector<LockE
   }
 }
 
+/// Returns what the step waits for: the requests ahead of it, or the holders of its GPUs.
 std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
                                 std::span<const LockEntry> ahead) const {
   const auto& demand = ticket.waiting.demand;
@@ -361,34 +370,36 @@ std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
     text += " of " + std::to_string(demand.candidates.size());
   if (ahead.size() == 1) return text + ", behind " + gpu::to_string(ahead.front().holder);
   if (!ahead.empty()) return text + ", behind " + std::to_string(ahead.size()) + " other steps";
-  std::vector<std::pair<std::string, std::string>> why;  // Names of GPUs, and their holders.
+  std::vector<std::pair<std::string, std::string>> holders;  // Names of GPUs, and their holders.
   for (const auto& unit : units_) {
     if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;
-    std::string whose;
+    std::string holder_text;
     if (const auto holder = session.holder(unit.uuid)) {
-      whose = "held by " + gpu::to_string(*holder);
+      holder_text = "held by " + gpu::to_string(*holder);
     } else if (lost_.contains(unit.uuid)) {
-      whose = "lost or no longer to be used";
+      holder_text = "lost or no longer to be used";
     } else if (in_containers_.contains(unit.uuid)) {
-      whose = "used by a container whose driver is dead";
+      holder_text = "used by a container whose driver is dead";
     } else if (!unit.processes.empty() &&
                (demand.idle || unit.mode == gpu::ComputeMode::exclusive)) {
       const auto& process = unit.processes[0];
-      whose = "occupied by process " + std::to_string(process.pid) +
-              (process.name.empty() ? "" : " (" + process.name + ")");
+      holder_text = "occupied by process " + std::to_string(process.pid) +
+                    (process.name.empty() ? "" : " (" + process.name + ")");
     } else {
       continue;
     }
-    const auto known = std::ranges::find(why, whose, &std::pair<std::string, std::string>::second);
-    if (known == why.end()) {
-      why.emplace_back(unit.name(), std::move(whose));
+    const auto known =
+        std::ranges::find(holders, holder_text, &std::pair<std::string, std::string>::second);
+    if (known == holders.end()) {
+      holders.emplace_back(unit.name(), std::move(holder_text));
     } else {
       known->first += " and " + unit.name();
     }
   }
-  for (std::size_t i = 0; i < why.size(); ++i)
-    text += (i ? "; " : ": ") + why[i].first +
-            (why[i].first.find(" and ") == std::string::npos ? " is " : " are ") + why[i].second;
+  for (std::size_t i = 0; i < holders.size(); ++i)
+    text += (i ? "; " : ": ") + holders[i].first +
+            (holders[i].first.find(" and ") == std::string::npos ? " is " : " are ") +
+            holders[i].second;
   return text;
 }
 

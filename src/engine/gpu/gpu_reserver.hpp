@@ -33,12 +33,12 @@ namespace pipeline::engine {
 ///   offer_gpus()    one for the run, while steps wait: merges their requests into the machine's
 ///                   queue -> opens the offers of those that are granted something ->
 ///                   wait_for_change()
-/// wake()          ends that wait, as does any change in the machine's lock folder
+///   wake()          ends wait_for_change(), as does any change in the machine's lock folder
 ///
 /// An offer is a hint: only try_reserve(), which holds the folder's mutex, takes GPUs.
 class GpuReserver {
  public:
-  /// @param slots those of this machine
+  /// @param slots the job slots of this machine
   GpuReserver(const RunContext& context, async::Semaphore& slots);
   ~GpuReserver();
 
@@ -72,6 +72,7 @@ class GpuReserver {
   async::Task<> offer_gpus();
   async::Task<bool> wait_for_change(Duration timeout);
   void wake() { timer_.cancel(); }
+  /// Locks the folder; tries again while `is_wanted` returns true.
   async::Task<std::optional<Session>> enter(std::function<bool()> is_wanted);
   async::Task<> refresh_processes();
   async::Task<> refresh_containers();
@@ -96,15 +97,14 @@ class GpuReserver {
   gpu::Machine* machine_;  ///< Null: the GPUs are on another machine, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;
-  std::set<std::string> lost_;  ///< Units that have stopped working since the run's start.
-  std::set<std::string>
-      in_containers_;  ///< Occupied by other runs' attempts on the orchestrator's machine.
+  std::set<std::string> lost_;  ///< UUIDs of units that have stopped working since the run's start.
+  std::set<std::string> in_containers_;  ///< UUIDs of units that containers of other runs use.
   std::optional<gpu::LockFolder> folder_;
-  std::list<Ticket*> tickets_;  ///< In the order of arrival.
-  bool processes_matter_ = false;
+  std::list<Ticket*> tickets_;     ///< In the order of arrival.
+  bool processes_matter_ = false;  ///< A process of another program can make a step wait.
   bool is_offering_ = false;
   asio::steady_timer timer_;
-  std::optional<asio::posix::stream_descriptor> changes_;
+  std::optional<asio::posix::stream_descriptor> changes_;  ///< Changes in the lock folder.
 };
 
 }  // namespace pipeline::engine

@@ -14,6 +14,7 @@
 namespace pipeline::engine {
 namespace {
 
+/// Bytes of an output that a condition reads.
 constexpr std::uint64_t max_condition_input = 1 << 20;
 
 /// Returns the error if fewer outputs exist than an input's `at_least`.
@@ -50,7 +51,8 @@ class Values {
     return &read_.emplace(variable.name, std::move(found)).first->second;
   }
 
-  /// Returns `evaluate.metrics.accuracy is 0.85, params.threshold is 0.9`.
+  /// Returns the values that were read: `evaluate.metrics.accuracy is 0.85, params.threshold is
+  /// 0.9`.
   std::string text() const {
     std::string text;
     for (const auto& [name, value] : read_)

@@ -31,7 +31,7 @@ using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key = "when");
 
-/// The end of a step, as far as it is known. tolerated: the step failed and has `allow_failure`.
+/// How a step has ended. unknown: it has not ended. tolerated: it failed and has `allow_failure`.
 enum class Outcome { unknown, made, failed, skipped, tolerated };
 
 /// The steps before a step.
@@ -42,15 +42,16 @@ struct Predecessors {
   FindOutput find_output;
 };
 
-/// Returns the reason why a step that this one needs keeps it from running; empty if none does.
+/// Returns why the step cannot run: a step that it needs has failed or was skipped. Returns an
+/// empty text if there is no such step.
 std::string lost_need(const StepSpec& step, const Predecessors& before);
 
 /// Decides whether a step runs: by `run_on`, by whether the steps that it needs have made their
-/// outputs, and by `when`. The error is also set if too few outputs are there to be gathered.
+/// outputs, and by `when`. `error` is also set if an input has fewer outputs than its `at_least`.
 ConditionValue decide(const StepSpec& step, const Predecessors& before,
                       store::ArtifactStore& artifacts);
 
-/// Returns true for a step that may be skipped though no step before it was.
+/// Returns true for a step that may be skipped even if no earlier step was.
 inline bool is_conditional(const StepSpec& step) {
   return step.when || step.run_on != RunOn::success;
 }

@@ -24,7 +24,7 @@ GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs)
   for (const auto& source : input.sources) {
     const auto made = outputs(source);
     auto number = std::to_string(entries_.size());
-    number.insert(0, digits - number.size(), '0');  // The order of names is the order of numbers.
+    number.insert(0, digits - number.size(), '0');  // So that names sort as their numbers do.
     if (made.output)
       entries_.push_back(
           {number + "-" + source.step + orchestrators::extension_of(made.output->file_name), made});

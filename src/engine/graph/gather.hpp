@@ -20,6 +20,7 @@ struct MadeOutput {
   const StepSpec* step;
   const store::OutputRecord* output;
 };
+/// Returns the output of a source; MadeOutput::output is null if it does not exist.
 using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 
 /// Returns the content of an input for the step's key: the digest and file name of an output, or
@@ -34,11 +35,11 @@ class GatheredFolder {
   /// Returns the digest over the names of the entries, the index, and the contents.
   core::Digest digest() const;
   /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
-  /// Artifacts that are elsewhere are left out.
+  /// Artifacts that only a remote store has are left out.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
-  /// Returns its artifacts with the steps that made them, in order.
+  /// Returns the gathered artifacts with the steps that made them, in order.
   std::vector<store::GatheredPiece> artifacts() const;
-  /// Returns the artifacts that it links to.
+  /// Returns the gathered artifacts with their file names and paths, for the orchestrator.
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:
@@ -46,6 +47,7 @@ class GatheredFolder {
     std::string file;
     MadeOutput made;  ///< Without an output if that is missing.
   };
+  /// Returns the content of `index.json`, a list of the entries.
   std::string index() const;
   std::vector<Entry> entries_;
 };
@@ -53,12 +55,13 @@ class GatheredFolder {
 /// A gathered input: its digest in the step's key, and its artifacts.
 using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
 
-/// The artifacts behind a step's inputs that its key does not name.
+/// The artifacts behind a step's inputs which its key does not name one by one.
 struct InputOrigins {
   std::vector<GatheredInput> gathered;
-  store::MatrixInputs taken;  ///< Values of its matrix.
+  store::MatrixInputs taken;  ///< The outputs that the values of its matrix come from.
 };
 
+/// Returns the artifacts behind the inputs of a step, whose outputs of other steps must exist.
 InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);
 
 }  // namespace pipeline::engine

@@ -9,8 +9,8 @@
 namespace pipeline::engine {
 namespace {
 
-/// Maximum number of connections between the instances of steps with one matrix: a step that
-/// gathers all instances of another one in each of its own multiplies them.
+/// Maximum number of connections between the instances of two steps with one matrix. If each
+/// instance of one step gathers all instances of the other, the numbers multiply.
 constexpr std::size_t max_connections = 2'000'000;
 
 /// Returns true if the step has an input of this name, which takes precedence over an item.
@@ -18,6 +18,7 @@ bool has_input(const StepSpec& step, const std::string& name) {
   return std::ranges::find(step.inputs, name, &InputSpec::name) != step.inputs.end();
 }
 
+/// Returns true if the step's command names the axis as a file, `${inputs.AXIS}`.
 bool takes_as_file(const StepSpec& step, const std::string& axis) {
   if (has_input(step, axis)) return false;
   const Template::Reference wanted{Template::Placeholder::input, axis};
@@ -106,6 +107,7 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
   return all;
 }
 
+/// Returns the instance of the step for the k-th combination, from 0.
 StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.matrix.reset();

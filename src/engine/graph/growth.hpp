@@ -15,14 +15,14 @@
 namespace pipeline::engine {
 
 /// The instances of all steps that share one matrix. Equal items give equal instances, so that a
-/// run that is continued makes the same ones.
+/// run that is continued makes the same instances.
 class Growth {
  public:
   using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 
   /// Reads the items. Throws InputError if there are none to read, or more than a matrix may have.
-  /// @param steps       those that share the matrix
-  /// @param find_output returns the outputs that the axes name; they exist
+  /// @param steps       the steps that share the matrix; not empty
+  /// @param find_output returns the outputs that the axes name; they must exist
   Growth(std::vector<const StepSpec*> steps, const FindOutput& find_output,
          store::ArtifactStore& artifacts);
 
@@ -33,7 +33,7 @@ class Growth {
   void replace_sources(StepSpec& reader) const;
 
  private:
-  using Row = std::vector<const MatrixItem*>;
+  using Row = std::vector<const MatrixItem*>;  ///< One combination: an item of each axis.
   void multiply();
   void make_names();
   StepSpec instance(const StepSpec& step, std::size_t k) const;

@@ -16,7 +16,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t max_shown = 80;
+constexpr std::size_t max_shown = 80;  ///< Bytes of a value or of a list of names in a message.
 
 /// Returns the member or item of the value; throws std::runtime_error if it has none.
 const nlohmann::json& member_of(const nlohmann::json& value, const std::string& name,
@@ -45,6 +45,7 @@ const nlohmann::json& member_of(const nlohmann::json& value, const std::string& 
                            "'");
 }
 
+/// Returns the JSON that an output contains. @param name the output's name for messages
 nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
                          store::ArtifactStore& artifacts, std::uint64_t max_bytes) {
   if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");

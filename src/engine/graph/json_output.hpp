@@ -13,12 +13,12 @@
 
 namespace pipeline::engine {
 
-/// Returns the member of the JSON output. Throws std::runtime_error, with the reason, if there is
-/// none, or if the output is larger than `max_bytes`.
+/// Returns the member of the JSON output that `value` names. Throws std::runtime_error, with the
+/// reason, if there is no such member, or if the output is larger than `max_bytes`.
 nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
                            store::ArtifactStore& artifacts, std::uint64_t max_bytes);
 
-/// Returns the value as text for a message, cut short.
+/// Returns the value as JSON text for a message; a long text is cut.
 std::string shown_json(const nlohmann::json& value);
 
 }  // namespace pipeline::engine

@@ -74,15 +74,16 @@ bool comes_before(const std::string& a, const std::string& b) {
       ++i, ++k;
       continue;
     }
-    const auto one = number_at(a, i), other = number_at(b, k);
-    if (one.size() != other.size()) return one.size() < other.size();
-    if (one != other) return one < other;
-    i = static_cast<std::size_t>(one.data() - a.data()) + one.size();
-    k = static_cast<std::size_t>(other.data() - b.data()) + other.size();
+    const auto first = number_at(a, i), second = number_at(b, k);
+    if (first.size() != second.size()) return first.size() < second.size();
+    if (first != second) return first < second;
+    i = static_cast<std::size_t>(first.data() - a.data()) + first.size();
+    k = static_cast<std::size_t>(second.data() - b.data()) + second.size();
   }
   return a.size() - i != b.size() - k ? a.size() - i < b.size() - k : a < b;
 }
 
+/// Returns the items of a JSON list.
 std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::OutputRecord& output,
                                       store::ArtifactStore& artifacts) {
   const auto name = name_of_items(items);
@@ -116,6 +117,7 @@ std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::Out
   return found;
 }
 
+/// Returns the visible entries of a folder.
 std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::OutputRecord& output,
                                         store::ArtifactStore& artifacts) {
   const auto name = name_of_items(items);

@@ -17,7 +17,7 @@ namespace pipeline::engine {
 /// One value of an axis.
 struct MatrixItem {
   nlohmann::json value;
-  /// The path of an entry of a folder.
+  /// Set if the item is an entry of a folder: the entry's path.
   std::optional<std::filesystem::path> entry = {};
 };
 

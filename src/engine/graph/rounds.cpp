@@ -54,6 +54,7 @@ std::vector<StepSpec> Rounds::steps_of(unsigned round,
   return made;
 }
 
+/// Returns the step of a round: its name, sources and parameters belong to the round.
 StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
   StepSpec made = step;
   made.repeat.reset();
@@ -81,14 +82,14 @@ StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
 ConditionValue Rounds::is_last(unsigned round, const FindOutput& find_output,
                                store::ArtifactStore& artifacts) const {
   const auto& repeat = *leader().repeat;
-  const bool is_most = round + 1 >= repeat.max;
-  if (!repeat.until) return {is_most, {}, {}};
+  const bool reaches_max = round + 1 >= repeat.max;
+  if (!repeat.until) return {reaches_max, {}, {}};
   auto until = *repeat.until;
   if (const auto number = until.parameters.find("params.round"); number != until.parameters.end())
     number->second = Json(round);
   for (auto& [name, value] : until.outputs) value.source.step = name_in(value.source.step, round);
   auto holds = evaluate(until, find_output, artifacts, "until");
-  if (holds.error.empty() && is_most) holds.value = true;
+  if (holds.error.empty() && reaches_max) holds.value = true;
   return holds;
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// Steps that run in rounds: the steps of each round, and whether another one follows.
+/// Steps that run in rounds: the steps of each round, and whether another round follows.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Rounds {
   /// @param steps all of them, as the pipeline has them; not empty
   explicit Rounds(std::vector<const StepSpec*> steps);
 
-  /// The number of steps in a round. A step's position among them comes after those that it needs.
+  /// The number of steps in a round. The steps are ordered: each comes after those that it needs.
   std::size_t size() const { return steps_.size(); }
   std::size_t position_of(const std::string& step) const;
   /// The step that has `until` and `max`.
@@ -29,8 +29,8 @@ class Rounds {
   /// @param steps in their positions, with their current sources
   std::vector<StepSpec> steps_of(unsigned round, const std::vector<const StepSpec*>& steps) const;
   std::vector<StepSpec> steps_of(unsigned round) const { return steps_of(round, steps_); }
-  /// Returns true if the round, which has ended, is the last one. Its `reason` tells why `until` is
-  /// not true; its `error` is set if `until` cannot be evaluated.
+  /// Returns the value true if the round, which has ended, is the last one. The `reason` tells why
+  /// `until` is not true; the `error` is set if `until` cannot be evaluated.
   ConditionValue is_last(unsigned round, const FindOutput& find_output,
                          store::ArtifactStore& artifacts) const;
 

@@ -18,13 +18,15 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
   position_.reserve(size());
   for (model::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
-  note_dynamic(*graph_.topological_order());  // An instance is made after those that it needs.
+  // In this order, steps become instances after the steps that they need.
+  note_dynamic(*graph_.topological_order());
   if (!dynamic_.empty())
     for (model::StepIndex i = 0; i < size(); ++i) note_reads(i);
   note_repeats();
 }
 
-/// Remembers the steps that become instances, among repeated steps those of each round.
+/// Remembers which of the steps will be replaced by instances: not a repeated step, but the steps
+/// of its rounds.
 void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
   for (const auto i : steps) {
@@ -36,6 +38,7 @@ void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   }
 }
 
+/// Remembers the loops: which steps run in rounds together.
 void RunSteps::note_repeats() {
   std::map<std::string_view, std::vector<model::StepIndex>> groups;
   for (model::StepIndex i = 0; i < size(); ++i)
@@ -49,7 +52,7 @@ void RunSteps::note_repeats() {
   }
 }
 
-/// Remembers a step that gathers the instances of a step without instances so far.
+/// Remembers that the step gathers outputs of steps which will be replaced by instances.
 void RunSteps::note_reads(model::StepIndex i) {
   for (const auto& input : spec(i).inputs) {
     if (!input.gathered) continue;
@@ -191,6 +194,7 @@ std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::S
   return needs;
 }
 
+/// Adds the instances of one step, and returns their dependencies.
 RunSteps::InstanceNeeds RunSteps::add(model::StepIndex base, std::vector<StepSpec> instances,
                                       const Growth& growth) {
   const auto first = static_cast<model::StepIndex>(size());

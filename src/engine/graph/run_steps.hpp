@@ -1,7 +1,7 @@
 /// @file
 /// The selected steps of a run, their progress and their outputs. Steps whose matrix has values of
-/// another step are replaced by instances when that step has made them, and repeated steps by those
-/// of one round after the other.
+/// another step are replaced by instances when that step has made them, and repeated steps by the
+/// steps of one round after the other.
 #pragma once
 
 #include <deque>
@@ -28,9 +28,10 @@ struct StepState {
   /// In a plan: a condition over outputs that are not known yet decides whether the step runs.
   bool may_be_skipped = false;
   bool runs_again = false;  ///< It has ended, and is made again for steps that need its outputs.
-  /// Set once the step is replaced by instances: the first of them, and their number; it ends with
-  /// them. The head of a loop has all steps of the current round; the other steps of the loop have
-  /// none, since they end with the head.
+  /// Set once the step is replaced by instances: the index of the first, and their number. The step
+  /// ends with its instances. The instances of a loop's head (the step that has `repeat`) are all
+  /// steps of the current round; the other steps of the loop have none, since they end with the
+  /// head.
   std::optional<std::pair<model::StepIndex, std::size_t>> instances = {};
 };
 
@@ -38,45 +39,47 @@ struct StepState {
 class RunSteps {
  public:
   /// Keeps a reference to the pipeline. Throws InputError if there is no step `only_step`.
-  /// @param only_step it and what it depends on are selected; empty: all steps
+  /// @param only_step selects this step and the steps that it depends on; empty: all steps
   RunSteps(const PipelineSpec& pipeline, const std::string& only_step);
 
   std::size_t size() const { return states_.size(); }
   const StepSpec& spec(model::StepIndex i) const { return *specs_[i]; }
-  /// The pipeline's own step, with the sources in its file. @param i a selected one
+  /// Returns the step as the pipeline declares it, before instances replaced its sources.
+  /// @param i a selected step, not an instance
   const StepSpec& declared(model::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
   /// The dependencies of the selected steps; without instances and rounds.
   const model::Graph& graph() const { return graph_; }
   /// The dependencies of a step, as they were when it was selected or made.
   std::vector<model::StepIndex> needs(model::StepIndex i) const;
+  /// Returns the state of a step.
   StepState& operator[](model::StepIndex i) { return states_[i]; }
   const StepState& operator[](model::StepIndex i) const { return states_[i]; }
   StepState& state_of(const std::string& name) { return states_[position_.at(name)]; }
   model::StepIndex index_of(const std::string& name) const { return position_.at(name); }
 
-  /// Returns the step that made the outputs of `name`; for a repeated one, in the last round.
+  /// Returns the step that made the outputs of `name`; for a repeated step, that of the last round.
   model::StepIndex producer(const std::string& name) const;
 
   std::vector<const StepSpec*> with(StepStatus status) const;
   /// Returns for each step from `first` on whether it waits for the end, not the success, of
   /// earlier steps: it runs on their failure, or may do without some of them.
   std::vector<bool> wait_for_ends(model::StepIndex first = 0) const;
-  /// The function refers to this object.
+  /// Returns a function that finds existing outputs; it refers to this object.
   OutputsOf outputs_of() const;
   /// The functions refer to this object, and find only outputs that this machine has.
   Predecessors before(model::StepIndex i, store::ArtifactStore& artifacts) const;
   /// Returns `unknown` also for a step with a result that may still be skipped.
   Outcome outcome_of(model::StepIndex i) const;
-  /// Returns true if one of the steps before it has not made its outputs, or may not.
+  /// Returns true if one of the steps before this one has failed or was skipped, or may be skipped.
   bool has_lost_need(model::StepIndex i) const;
 
-  /// Removes and returns the pending steps that share one dynamic matrix, if its values are all
-  /// made; empty if there are none.
+  /// Returns the pending steps that share a dynamic matrix, which has values of another step, once
+  /// all of its values are made. Each such matrix is returned once; empty if there is none.
   std::vector<model::StepIndex> take_dynamic_matrix();
   /// The dependencies of each instance of a step.
   using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
-  /// Adds the instances of steps that share one matrix, and makes them the sources of those that
-  /// gather the steps. Throws InputError, and adds nothing, if the values are not valid for a
+  /// Adds the instances of steps that share one matrix, and makes them the sources of steps that
+  /// gather their outputs. Throws InputError, and adds nothing, if the values are not valid for a
   /// matrix.
   /// @param steps as take_dynamic_matrix() returns them
   /// @return the needs of each of the steps
@@ -87,7 +90,7 @@ class RunSteps {
   bool is_loop_head(model::StepIndex i) const { return repeats_.contains(i); }
   /// Returns the steps of the loop, the head first.
   std::vector<const StepSpec*> repeated_with(model::StepIndex head) const;
-  /// The number of rounds that have begun.
+  /// Returns the number of rounds that have begun.
   unsigned rounds(model::StepIndex head) const;
   /// Adds the steps of the next round.
   /// @return the dependencies of each of them
@@ -95,7 +98,7 @@ class RunSteps {
   /// Decides whether the current round, which has ended, is the last one, as far as this machine
   /// has its outputs. See Rounds::is_last().
   ConditionValue is_last_round(model::StepIndex head, store::ArtifactStore& artifacts) const;
-  /// Gives the repeated steps the outputs of the current round.
+  /// Makes the outputs of the current round the outputs of the repeated steps.
   void end_rounds(model::StepIndex head);
   /// Calls end_rounds() for all loops that have ended, after one of their steps has run again.
   void refresh_loops();
@@ -123,7 +126,7 @@ class RunSteps {
   InstanceNeeds add(model::StepIndex base, std::vector<StepSpec> instances, const Growth& growth);
 
   const PipelineSpec& pipeline_;
-  std::vector<std::size_t> selected_;
+  std::vector<std::size_t> selected_;  ///< Indices in the pipeline's steps.
   model::Graph graph_;
   std::deque<StepState> states_;
   std::vector<const StepSpec*> specs_;
@@ -132,7 +135,7 @@ class RunSteps {
   std::unordered_map<std::string_view, model::StepIndex> position_;
   /// The steps of each matrix whose values are not known yet.
   std::vector<std::vector<model::StepIndex>> dynamic_;
-  /// For a step with such a matrix, those that gather its outputs.
+  /// For a step with such a matrix, the steps that gather its outputs.
   std::unordered_map<model::StepIndex, std::vector<model::StepIndex>> readers_;
   std::unordered_map<model::StepIndex, Repeat>
       repeats_;  ///< Keyed by the step that has the `repeat`.

@@ -20,8 +20,8 @@ std::unordered_map<std::string_view, std::size_t> positions_by_name(const Pipeli
   return positions;
 }
 
-/// Lets the head of a loop wait for everything that its steps need from outside, and the other
-/// steps for the head: they end with it.
+/// Lets the head of a loop wait for every step outside of the loop that its steps need. The other
+/// steps of the loop wait for the head alone, because they end with it.
 void wait_together(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected,
                    const std::unordered_map<std::string_view, std::uint32_t>& position,
                    std::vector<std::vector<std::uint32_t>>& needs) {
@@ -33,14 +33,14 @@ void wait_together(const PipelineSpec& pipeline, const std::vector<std::size_t>&
     const auto group = group_of(i);
     if (group.empty()) continue;
     std::erase_if(needs[i], [&](auto need) { return group_of(need) == group; });
-    const auto leader = position.at(group);
-    if (i == leader) continue;
-    std::ranges::copy(needs[i], std::back_inserter(needs[leader]));
-    needs[i] = {leader};
+    const auto head = position.at(group);
+    if (i == head) continue;
+    std::ranges::copy(needs[i], std::back_inserter(needs[head]));
+    needs[i] = {head};
   }
 }
 
-/// Adds to the needs of a step the needs of those steps.
+/// Adds to the needs of a step everything that these steps need, directly or not.
 void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& needs) {
   std::vector<bool> seen(needs.size());
   auto all = needs[step];
@@ -70,7 +70,8 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
   });
   if (!found.empty()) return found;
   for (const auto& step : pipeline.steps)
-    if ((step.matrix || step.repeat) && name.starts_with(step.name + "["))
+    if ((step.matrix || step.repeat) &&
+        (name.starts_with(step.name + "[") || name.starts_with(step.name + ".")))
       throw core::InputError("the steps of '" + step.name + "' are not known before the run " +
                                  (step.matrix ? "has made the values of its matrix" : "makes them"),
                              "'" + step.name + "' means all of them");
@@ -97,7 +98,7 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
     wanted[i] = true;
     model::for_each_need(pipeline.steps[i],
                          [&](const std::string& name) { open.push_back(positions.at(name)); });
-    if (pipeline.steps[i].repeat)  // A round has all of its steps.
+    if (pipeline.steps[i].repeat)  // All steps of a loop run together.
       std::ranges::copy(groups.at(pipeline.steps[i].repeat->of), std::back_inserter(open));
   }
   for (std::size_t i = 0; i < wanted.size(); ++i)

@@ -28,7 +28,7 @@ std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
                                         const std::vector<std::string>& force,
                                         const std::vector<std::string>& from);
 
-/// Returns true if the step, or the step that it is an instance of, is one of these.
+/// Returns true if the step, or the step that it is an instance of, is one of forced_steps().
 inline bool is_forced(const std::set<std::string_view>& forced, const StepSpec& step) {
   return forced.contains(step.name) || (step.instance && forced.contains(step.instance->of));
 }

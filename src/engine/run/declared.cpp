@@ -15,9 +15,11 @@
 namespace pipeline::engine {
 namespace {
 
+/// Returns the name of the step, or of the step that it is an instance of.
 std::string base_of(const StepSpec& step) { return step.instance ? step.instance->of : step.name; }
 
-/// Returns nothing for a step without nodes, and if it takes all GPUs, however many there are.
+/// Returns the number of processes of a step with nodes. Returns nothing for a step without nodes,
+/// and for one with a process for each GPU that takes all GPUs, however many there are.
 std::optional<std::size_t> ranks_of(const StepSpec& step) {
   if (!step.nodes) return std::nullopt;
   const auto gpus = settings::gpu_request(step.settings->resources).count;

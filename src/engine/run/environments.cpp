@@ -17,6 +17,7 @@ void Environments::begin(model::StepIndex i, const StepSpec& step) {
   context_.tasks.spawn(prepare(i, step));
 }
 
+/// Prepares the environment. Keeps an exception for prepared() and rethrow().
 async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
   auto& state = states_[i];
   auto& stop = step.run_on == RunOn::success ? stop_ : final_stop_;

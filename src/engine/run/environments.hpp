@@ -22,12 +22,13 @@ class Environments {
  public:
   /// @param steps number of steps
   /// @param on_failure called with a step whose environment could not be prepared, unless stop()
-  /// has ended that
+  /// has ended the preparation
   Environments(const RunContext& context, std::size_t steps,
                std::function<void(model::StepIndex)> on_failure);
 
   bool is_begun(model::StepIndex i) const { return states_[i].prepared != nullptr; }
-  /// Begins to prepare the step's environment; once for each step, or after set().
+  /// Begins to prepare the step's environment. Called at most once for each step, except after
+  /// set() or rearm().
   void begin(model::StepIndex i, const StepSpec& step);
   /// Records that the step's environment is ready.
   void set(model::StepIndex i, orchestrators::Environment environment);

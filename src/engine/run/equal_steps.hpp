@@ -1,6 +1,6 @@
 /// @file
-/// Steps of several runs that come to the same key: one of them runs, and the others
-/// wait for its result.
+/// Steps of several runs, or of one, with the same key: one of them runs, and the others wait for
+/// its result.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ class EqualSteps {
       : context_(context),
         locks_(std::make_shared<store::KeyLocks>(context.services.store.folder())) {}
 
-  /// Waits until nothing else makes the result of this key, or `stop` is stopped.
-  /// @param has_waited set to whether somebody has had the key
-  /// @return the right to make it, while the object lives
+  /// Waits until no other step makes the result of this key, or `stop` is stopped.
+  /// @param has_waited set to true if another step was making the result
+  /// @return the lock of the key; while it lives, no other step makes the result
   async::Task<std::shared_ptr<const void>> acquire(const StepSpec& step, const std::string& key,
                                                    core::CancelSource& stop, bool& has_waited);
 
@@ -28,7 +28,7 @@ class EqualSteps {
   std::string owner_of(const std::string& key) const;
 
   const RunContext& context_;
-  const std::shared_ptr<store::KeyLocks> locks_;  ///< Shared with the rights that were given.
+  const std::shared_ptr<store::KeyLocks> locks_;  ///< Shared with the objects from acquire().
 };
 
 }  // namespace pipeline::engine

@@ -22,6 +22,7 @@ async::Task<> GraphWalk::run(StepStarter& starter) {
   }
 }
 
+/// Decides about the steps that are ready, and gives the decisions to the starter.
 async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
   while (starter.may_start()) {
     expand_matrices(starter);
@@ -32,7 +33,7 @@ async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
         end_or_repeat(*i, starter);
       } else if (!starter.excludes(*i)) {
         auto decision = co_await decide(*i);
-        // The preparation of its environment has failed meanwhile.
+        // The step may have failed meanwhile, because its environment could not be prepared.
         if (scheduler_.is_gone(*i)) continue;
         starter.take(*i, std::move(decision));
       }
@@ -42,6 +43,7 @@ async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
   }
 }
 
+/// Decides whether the step runs, is reused or is skipped.
 async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   auto decision = decide_by_conditions(i);
@@ -60,25 +62,27 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   co_return decision;
 }
 
+/// Decides whether conditions skip the step; otherwise returns a decision to run it.
 Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   Decision decision;
   if (!is_conditional(step) && !steps_.has_lost_need(i)) return decision;
   auto& artifacts = context_.services.artifacts;
-  if (step.matrix) {  // The instances have the condition.
+  if (step.matrix) {  // Each instance evaluates the condition itself.
     decision.reason = lost_need(step, steps_.before(i, artifacts));
     if (!decision.reason.empty()) decision.action = Decision::Action::skip;
     if (step.when) decision.condition = "when: " + step.when->text;
     return decision;
   }
-  auto runs = engine::decide(step, steps_.before(i, artifacts), artifacts);
-  decision.error = std::move(runs.error);
-  if (runs.value == false) {
+  auto verdict = engine::decide(step, steps_.before(i, artifacts), artifacts);
+  decision.error = std::move(verdict.error);
+  if (verdict.value == false) {
     decision.action = Decision::Action::skip;
-    decision.reason = std::move(runs.reason);
-  } else if (!runs.value) {
-    decision.condition = std::move(runs.reason);
+    decision.reason = std::move(verdict.reason);
+  } else if (!verdict.value) {
+    decision.condition = std::move(verdict.reason);
   } else if (step.run_on == RunOn::success) {
+    // In a plan, an earlier step may still be skipped, and this step with it.
     for (const auto need : steps_.needs(i)) {
       const auto& name = steps_.spec(need).name;
       const auto if_skipped = [&](const std::string& other) {
@@ -92,8 +96,8 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   return decision;
 }
 
-/// Returns the name of a step that may run again in a plan and whose outputs the step takes; empty
-/// if there is none.
+/// Returns, in a plan, the name of a step whose outputs this step takes and which may run again;
+/// empty if there is none.
 std::string GraphWalk::unknown_source(const StepSpec& step) const {
   std::string unknown;
   for (const auto& input : step.inputs)
@@ -105,7 +109,7 @@ std::string GraphWalk::unknown_source(const StepSpec& step) const {
   return unknown;
 }
 
-/// Adds the instances of the steps whose matrices are now known.
+/// Replaces the steps whose matrix values are now known by their instances.
 void GraphWalk::expand_matrices(StepStarter& starter) {
   for (auto steps = steps_.take_dynamic_matrix(); !steps.empty();
        steps = steps_.take_dynamic_matrix()) {
@@ -130,7 +134,7 @@ void GraphWalk::expand_matrices(StepStarter& starter) {
   }
 }
 
-/// @param steps those that share one matrix
+/// Replaces the steps, which share one matrix, by their instances.
 void GraphWalk::expand(const std::vector<model::StepIndex>& steps, StepStarter& starter) {
   const auto needs = steps_.expand(steps, context_.services.artifacts);
   for (std::size_t k = 0; k < steps.size(); ++k) {

@@ -22,15 +22,15 @@ struct Decision {
   enum class Action { run, reuse, skip, unknown } action = Action::run;
   std::string reason;     ///< The reason of `skip`.
   std::string error;      ///< The error of a condition that cannot be evaluated; the step fails.
-  std::string condition;  ///< The condition that may still skip the step, in a plan.
+  std::string condition;  ///< In a plan: the condition that may still skip the step.
   std::string waits_for;  ///< For `unknown`: the step whose outputs are not known.
   orchestrators::Environment environment;
-  std::optional<StepKey> key;  ///< Unset if it is unknown, or known only with the environment.
+  std::optional<StepKey> key;  ///< Unset if inputs or the environment's id are not known yet.
   store::CacheEntry entry;     ///< For `reuse`: the earlier result.
 };
 
-/// Carries out the decisions of the walk. Every step that it is given must end by a call of the
-/// scheduler's succeeded() or failed(), at once or by the time that wait() returns.
+/// Carries out the decisions of the walk. It must end every step that it is given by a call of the
+/// scheduler's succeeded() or failed(), at once or before wait() returns.
 class StepStarter {
  public:
   virtual ~StepStarter() = default;
@@ -38,6 +38,7 @@ class StepStarter {
   virtual bool may_start() const = 0;
   /// Returns true if the step is left out whatever its conditions say, and records that.
   virtual bool excludes(model::StepIndex /*i*/) { return false; }
+  /// Carries out the decision about a step.
   virtual void take(model::StepIndex i, Decision decision) = 0;
   /// Fails a step whose decision threw; called while the exception is handled.
   virtual void fail(model::StepIndex i, const core::EnvironmentError& error) = 0;

@@ -15,7 +15,7 @@ constexpr unsigned max_remote_attempts = 100;
 }  // namespace
 
 unsigned max_attempts(unsigned open_files) {
-  constexpr rlim_t files_of_run = 48;
+  constexpr rlim_t files_of_run = 48;  // Open besides those of attempts: store, sockets, libraries.
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return max_remote_attempts;
   const auto free = std::max(limit.rlim_cur, files_of_run) - files_of_run;

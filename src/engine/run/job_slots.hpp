@@ -18,7 +18,7 @@ struct JobSlots {
 };
 
 /// Returns how many attempts at a time the limit of open files allows.
-/// @param open_files of each, see Capabilities::open_files
+/// @param open_files number of files that an attempt holds open, see Capabilities::open_files
 unsigned max_attempts(unsigned open_files);
 
 /// Returns no more slots than max_attempts().

@@ -29,6 +29,13 @@ std::vector<store::TaskRecord> tasks_of(const AttemptOutcome& outcome, const std
   return tasks;
 }
 
+/// Returns true if the attempt was retried with more memory: Retries does not count it either.
+bool had_more_memory_next(const StepSpec& step, const store::AttemptRecord& attempt) {
+  const auto &max = step.retry->on_oom.max, &limit = attempt.usage.memory_limit;
+  return attempt.failure_kind == to_string(FailureKind::out_of_memory) && max && limit &&
+         *limit < *max;
+}
+
 }  // namespace
 
 Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
@@ -146,9 +153,9 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
   std::map<std::string, ResumePoint> resume_point;
   store_.transaction([&] {
     const auto before = store_.runs().find(record_.id);
-    const bool is_ours =
+    const bool has_own_lease =
         before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
-    if (!before || (before->status == RunStatus::running && !is_ours))
+    if (!before || (before->status == RunStatus::running && !has_own_lease))
       throw core::InputError("run " + record_.id +
                              " is running: another process has just resumed it");
     record_.orchestrator = orchestrator;
@@ -179,8 +186,9 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
     state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
     if (step.retry->avoid_failed == true) state.counts.avoid(attempt);
-    ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
-                                                                      : state.counts.failures);
+    const bool is_interruption = attempt.failure_kind == to_string(FailureKind::infrastructure);
+    if ((is_interruption && attempt.was_preempted) || had_more_memory_next(step, attempt)) continue;
+    ++(is_interruption ? state.counts.interruptions : state.counts.failures);
   }
   state.key = record.key;
   // With the key, because this driver may be killed before the step starts.
@@ -262,6 +270,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   if (!outcome.result.image.empty()) record.image = outcome.result.image;
   record.code = outcome.code;
   record.stored = outcome.stored;
+  record.was_preempted = outcome.result.was_preempted;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
@@ -303,18 +312,18 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
 
 void Journal::failed(const StepSpec& step, Failure failure, const std::string& key,
                      const AttemptCounts& counts, const std::vector<const StepSpec*>& lost) {
-  const bool cancelled = failure.kind == FailureKind::cancelled;
-  if (step.allow_failure && !cancelled)
+  const bool is_cancelled = failure.kind == FailureKind::cancelled;
+  if (step.allow_failure && !is_cancelled)
     failure.hints.emplace_back("the run continues, because the step has `allow_failure: true`");
   auto record =
-      record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
+      record_of(step, is_cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;
   record.message = failure.message;
   record.failure = {std::string(to_string(failure.kind)), failure.hints, failure.details};
   commit([&] { store_.runs().put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build && !step.allow_failure;
   summary_.environment_failed |= failure.kind == FailureKind::environment && !step.allow_failure;
-  ++(cancelled ? summary_.cancelled : step.allow_failure ? tolerated_ : summary_.failed);
+  ++(is_cancelled ? summary_.cancelled : step.allow_failure ? tolerated_ : summary_.failed);
   events_.emit(event::StepFinished{
       step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
   this->lost(step, record.status, lost);
@@ -342,7 +351,7 @@ void Journal::skipped(const StepSpec& step, const std::string& reason,
   this->lost(step, StepStatus::skipped, lost);
 }
 
-/// @param is_failure whether the steps could have run if another one had not failed
+/// @param is_failure the steps are left out because of a failure or a stop, not a condition
 void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                            StepStatus status, bool is_failure) {
   if (steps.empty()) return;
@@ -363,13 +372,13 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
 
 RunSummary Journal::run_ended(bool interrupted) {
   flush();
-  const bool complete =
+  const bool is_complete =
       summary_.failed == 0 &&
       summary_.succeeded + summary_.cached + summary_.skipped + tolerated_ == record_.steps;
   const bool is_failed = summary_.failed + summary_.cancelled > 0 || lacks_copies_;
-  record_.status = interrupted && !complete ? RunStatus::interrupted
-                   : is_failed              ? RunStatus::failed
-                                            : RunStatus::succeeded;
+  record_.status = interrupted && !is_complete ? RunStatus::interrupted
+                   : is_failed                 ? RunStatus::failed
+                                               : RunStatus::succeeded;
   summary_.environment_failed |= lacks_copies_;
   record_.ended = wall_now();
   record_.took += since(began_);
@@ -401,7 +410,7 @@ std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& store, Event
     if (!is_there) return;
     record = *model;
     record.id = options.run_id;
-    record.tags = earlier.tags;  // Neither those of `pipe tag` nor a note, which are of one run.
+    record.tags = earlier.tags;  // Tags by `pipe tag`, and the note, stay with the earlier run.
     record.note.clear();
     record.git_commit = options.git_commit;
     record.git_dirty = options.git_dirty;

@@ -41,8 +41,8 @@ class Journal {
   /// @return the steps that had begun and have not succeeded
   std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,
                                                  const std::vector<const StepSpec*>& steps);
-  /// Records that the steps have become their instances, or those of another round.
-  /// @param steps one, or those that are repeated together, the first of which is reported
+  /// Records that the steps were replaced by their instances, or that the next round has begun.
+  /// @param steps one step, or those that are repeated together, the first of which is reported
   /// @param round the round, from 0, if they are repeated
   /// @return the instances that had begun before the run was interrupted, and have not succeeded
   std::map<std::string, ResumePoint> expanded(const std::vector<const StepSpec*>& steps,
@@ -57,13 +57,15 @@ class Journal {
                                      const AttemptOutcome& outcome,
                                      const std::optional<Failure>& failure);
   void retried(const StepSpec& step, unsigned number, const Failure& failure, const Retry& retry);
+  /// Collects that a step is reused.
   void reused(Reuse reuse);
+  /// Collects that a step has succeeded.
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
                  const AttemptCounts& counts, InputOrigins origins);
   /// Records that a step, which has ended with this status, runs again in this run.
   /// @return the number of its attempts so far
   unsigned restarted(const StepSpec& step, StepStatus ended_as);
-  /// Persists what was collected.
+  /// Persists what reused() and succeeded() have collected.
   void flush();
   /// Calls flush() if there are reused steps, which would otherwise wait for the next write.
   void flush_reused();
@@ -111,7 +113,8 @@ class Journal {
   void announce(const Success& success);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
-  /// Publishes outputs under the step's names for them, unless the remote cache has the names.
+  /// Publishes outputs in the state folder under the names that the step gives them, unless names
+  /// are kept in the remote cache.
   void publish(const StepSpec& step, const std::string& run,
                const std::vector<store::OutputRecord>& outputs);
   /// Makes the step pending again, unless it has succeeded before the run was interrupted.
@@ -126,7 +129,7 @@ class Journal {
   const store::ArtifactStore& artifacts_;
   EventSink& events_;
   store::RunRecord record_;
-  const bool publishes_here_;  ///< Names are those of the state folder.
+  const bool publishes_here_;  ///< Outputs are published in the state folder, not the remote cache.
   const bool is_resumed_;
   const std::vector<std::string> headline_;
   RunSummary summary_{};
@@ -134,9 +137,9 @@ class Journal {
   std::size_t tolerated_ = 0;  ///< Failed steps with `allow_failure`; not among summary_.failed.
   /// Steps of a resumed run that it has not reached yet.
   std::map<std::string, store::StepRecord> earlier_;
-  /// Ends that are not persisted yet. A step comes before those that depend on it.
+  /// Ended steps that are not persisted yet. A step comes before those that depend on it.
   std::vector<std::variant<Reuse, Success>> ended_;
-  bool has_reused_ = false;  ///< Some of them are reused.
+  bool has_reused_ = false;  ///< `ended_` has a reused step.
   Clock::time_point began_ = Clock::now();
 };
 

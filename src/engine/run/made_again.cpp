@@ -8,10 +8,10 @@
 namespace pipeline::engine {
 
 async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
-                              const std::string& why) {
+                              const std::string& reason) {
   if (const auto found = running_.find(i); found != running_.end()) {
-    const auto done = found->second;
-    co_await done->wait();
+    const auto ended = found->second;
+    co_await ended->wait();
     co_return;
   }
   auto& artifacts = context_.services.artifacts;
@@ -19,20 +19,21 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
         return artifacts.is_kept(output.digest);
       }))
     co_return;
-  const auto done = std::make_shared<async::Gate>(context_.executor);
-  running_.emplace(i, done);
+  const auto ended = std::make_shared<async::Gate>(context_.executor);
+  running_.emplace(i, ended);
   const core::ScopeGuard at_end([&] {
     steps_[i].runs_again = false;
     running_.erase(i);
-    done->open();
+    ended->open();
   });
   const auto& name = steps_.spec(i).name;
   const auto from = co_await download_(i);
   if (!from.empty()) {
-    context_.events.emit(event::Notice{name, "outputs downloaded again from " + from + ", " + why});
+    context_.events.emit(
+        event::Notice{name, "outputs downloaded again from " + from + ", " + reason});
     co_return;
   }
-  context_.events.emit(event::Notice{name, "runs again, " + why});
+  context_.events.emit(event::Notice{name, "runs again, " + reason});
   steps_[i].runs_again = true;
   co_await run_step_(i);
   steps_.refresh_loops();
@@ -49,24 +50,26 @@ async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
       if (const auto* output = steps_.outputs_of()(source).output;
           output && output->temp && !context_.services.artifacts.is_known(output->digest))
         removed.emplace_back(source.step + "." + source.output, steps_.index_of(source.step));
+  // Several outputs are made concurrently; restore() then waits for those in progress.
   for (const auto& [output, producer] : removed)
     if (removed.size() > 1) context_.tasks.spawn(try_restore(output, producer, i));
   for (const auto& [output, producer] : removed) co_await restore(output, producer, i);
   co_return !removed.empty();
 }
 
-/// @param output a temporary output of the step `i`, `STEP.OUTPUT`
-/// @param reader the step that needs it
+/// Makes a removed temporary output again.
+/// @param output `STEP.OUTPUT`, an output of the step `i`
+/// @param reader the step that needs the output
 async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
   const DamagedInput gone("the temporary output '" + output + "' was removed", {},
                           steps_.spec(i).name);
-  const auto why = "because '" + steps_.spec(reader).name + "' needs its temporary output";
-  if (steps_[i].status != StepStatus::failed) co_await make(i, gone, why);
+  const auto reason = "because '" + steps_.spec(reader).name + "' needs its temporary output";
+  if (steps_[i].status != StepStatus::failed) co_await make(i, gone, reason);
   if (steps_[i].status == StepStatus::failed)
     throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
 }
 
-/// Begins to make the output again; who waits for it reports the failure.
+/// Does what restore() does, but ignores a failure: restore_inputs() reports it.
 async::Task<> MadeAgain::try_restore(std::string output, model::StepIndex i,
                                      model::StepIndex reader) {
   try {

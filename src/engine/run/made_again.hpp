@@ -15,13 +15,13 @@
 
 namespace pipeline::engine {
 
-/// Two steps that need the same output have it made once: the second waits for the first.
+/// If two steps need the same output, it is made once: the second step waits for the first.
 class MadeAgain {
  public:
   /// Runs the step, which has ended, and records the outcome in its status.
   using RunStep = std::function<async::Task<>(model::StepIndex)>;
   /// Downloads the outputs that are missing here from the remote cache. Returns the cache's name;
-  /// empty if it has not got them.
+  /// empty if the cache does not have them.
   using Download = std::function<async::Task<std::string>(model::StepIndex)>;
 
   MadeAgain(const RunContext& context, RunSteps& steps, RunStep run_step, Download download)
@@ -30,14 +30,13 @@ class MadeAgain {
         run_step_(std::move(run_step)),
         download_(std::move(download)) {}
 
-  /// Runs a step with damaged outputs, unless another step has already had that done, or the remote
-  /// cache has what is missing. Throws
-  /// EnvironmentError if it fails.
-  /// @param why for the notice, such as `because its output is damaged`
-  async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& why);
+  /// Runs a step with damaged outputs again, unless another step has caused that already, or the
+  /// remote cache has the outputs. Throws EnvironmentError if the step fails.
+  /// @param reason for the notice, such as `because its output is damaged`
+  async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& reason);
 
-  /// Has the temporary inputs of a step made that were removed.
-  /// @return whether there were any
+  /// Makes those inputs of a step again that were temporary and are removed.
+  /// @return true if there were any
   async::Task<bool> restore_inputs(model::StepIndex i);
 
  private:
@@ -48,7 +47,8 @@ class MadeAgain {
   RunSteps& steps_;
   const RunStep run_step_;
   const Download download_;
-  std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_;  ///< Each opens at the end.
+  /// The steps that run again; each gate opens when its step has ended.
+  std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_;
 };
 
 }  // namespace pipeline::engine

@@ -30,7 +30,7 @@ class NewestRun {
       : store_(store), pipeline_(pipeline) {}
 
   std::string why_no_success(const std::string& step) {
-    if (!looked_) look();
+    if (!is_read_) read();
     const auto found = statuses_.find(step);
     if (found == statuses_.end()) return "never run before";
     if (found->second == StepStatus::failed) return "failed in run " + run_;
@@ -41,8 +41,8 @@ class NewestRun {
   }
 
  private:
-  void look() {
-    looked_ = true;
+  void read() {
+    is_read_ = true;
     const auto newest = store_.runs().list(1, pipeline_);
     if (newest.empty()) return;
     run_ = newest.front().id;
@@ -54,7 +54,7 @@ class NewestRun {
 
   store::RunStore& store_;
   const std::string& pipeline_;
-  bool looked_ = false, is_running_ = false;
+  bool is_read_ = false, is_running_ = false;
   std::string run_;
   std::unordered_map<std::string, StepStatus> statuses_;
 };
@@ -85,7 +85,7 @@ class Planner final : public DryStarter {
     const auto& step = steps_.spec(i);
     auto& plan = plan_of(i);
     for (const auto& input : step.inputs)
-      for (auto& note : results_.data().pins().said_of_source(input))
+      for (auto& note : results_.data().pins().changes_at_source(input))
         plan.notes.push_back(std::move(note));
     if (decision.action == Decision::Action::skip) {
       plan.action = StepPlan::Action::skip;
@@ -247,8 +247,8 @@ class Planner final : public DryStarter {
     }
   }
 
-  /// Returns how the requirements differ from those of the image of an earlier success; empty if
-  /// they do not, or if those are not known.
+  /// Returns how the requirements differ from those of the image of an earlier success. Empty if
+  /// they do not differ, or if the earlier ones are not known.
   std::string changed_requirements(const std::vector<KeyPart>& before,
                                    const std::vector<std::string>& now) {
     const auto image = std::ranges::find(before, "image", &KeyPart::name);
@@ -264,8 +264,8 @@ class Planner final : public DryStarter {
     return changes.empty() ? "" : "requirements changed (" + core::joined(changes, ", ") + ")";
   }
 
-  /// Returns the parts of a key that is not known: those of the step itself and, where only the
-  /// environment is not known, of its inputs.
+  /// Returns the parts of a key of which some are not known yet: those of the step itself and, if
+  /// only the environment is not known, those of its inputs.
   std::vector<KeyPart> own_parts(const StepSpec& step, const Decision& decision) {
     auto& keys = results_.keys();
     if (decision.action == Decision::Action::unknown)
@@ -273,7 +273,8 @@ class Planner final : public DryStarter {
     return keys.key(step, decision.environment, steps_.outputs_of()).parts;
   }
 
-  /// An image that has to be made says what differs from the most similar one that there is.
+  /// If the image has to be built, replaces the line about it by its differences from the most
+  /// similar image that exists.
   static void say_what_changed_in_image(const orchestrators::Environment& environment,
                                         std::vector<std::string>& changes) {
     if (environment.ready || environment.reason.empty()) return;
@@ -282,6 +283,7 @@ class Planner final : public DryStarter {
         change = "image changed: " + environment.reason;
   }
 
+  /// Describes the step whose outputs a waiting step needs.
   std::string what_it_waits_for(const std::string& source) {
     if (services_.store.cache().last_key_parts(services_.pipeline.name, source))
       return "reused if '" + source + "' gives the same as before";
@@ -311,26 +313,26 @@ class Planner final : public DryStarter {
   /// Plans the steps that make the temporary inputs of a step again, if these were removed.
   void need_inputs(model::StepIndex i, StepPlan::Action action) {
     if (action != StepPlan::Action::run && action != StepPlan::Action::depends) return;
-    const bool runs = action == StepPlan::Action::run;
+    const bool is_certain = action == StepPlan::Action::run;
     for (const auto& input : steps_.spec(i).inputs)
       for (const auto& source : input.sources) {
         const auto* output = steps_.outputs_of()(source).output;
         if (!output || !output->temp || services_.artifacts.is_known(output->digest)) continue;
         auto& plan = plans_[steps_.index_of(source.step)];
-        if (plan.action != StepPlan::Action::reuse && !(runs && is_restored(plan))) continue;
+        if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const auto maker = steps_.index_of(source.step);
         const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
         plan.changes = {
             std::string(needed_again) + source.output + "' was removed, and '" +
-            steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs") +
+            steps_.spec(i).name + (is_certain ? "' needs it" : "' needs it if it runs") +
             (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
         need_inputs(maker, plan.action);
       }
   }
 
   static constexpr std::string_view needed_again = "its temporary output '";
-  /// Returns true if need_inputs() has planned the step, but was not sure.
+  /// Returns true if need_inputs() has planned that the step may run again.
   static bool is_restored(const StepPlan& plan) {
     return plan.action == StepPlan::Action::depends && !plan.changes.empty() &&
            plan.changes.front().starts_with(needed_again);
@@ -349,6 +351,7 @@ class Planner final : public DryStarter {
     if (!condition.empty()) plan.changes.push_back(std::move(condition));
   }
 
+  /// Plans that the step runs if options or its own settings forbid reuse, and gives the reason.
   void override_by_options(const StepSpec& step, const Decision& decision, StepPlan& plan) {
     std::string reason;
     if (!step.cache)
@@ -380,7 +383,8 @@ class Planner final : public DryStarter {
   const bool has_successes_;
   std::vector<StepPlan> plans_;
   std::vector<CacheLookup> lookups_;
-  std::vector<std::pair<model::StepIndex, Decision>> waiting_;  ///< The steps of the lookups.
+  std::vector<std::pair<model::StepIndex, Decision>>
+      waiting_;  ///< The steps of lookups_, in order.
 };
 
 /// Asks the servers of the steps' data for changes.

@@ -20,7 +20,7 @@ std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline);
 void mark_keys(std::vector<core::Diagnostic>& diagnostics,
                const std::vector<core::SourceText>& sources);
 
-/// Throws InputError if there are diagnostics, with each marked at the key of its line.
+/// Throws InputError if there are diagnostics, each with its span at the key of its line.
 void refuse(std::vector<core::Diagnostic> diagnostics, const PipelineSpec& pipeline);
 
 /// Returns the step's environment as Orchestrator::environment() describes it, which builds

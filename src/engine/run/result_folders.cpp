@@ -56,6 +56,7 @@ bool ResultFolders::is_copied(const store::OutputRecord& output, const fs::path&
          *known == output.digest.hex() + " " + store::stamp_of(target);
 }
 
+/// Copies an output, unless the target is a copy of it already.
 async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, fs::path target) {
   std::string problem;
   try {

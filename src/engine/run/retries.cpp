@@ -18,10 +18,12 @@ bool has_line_with(const std::filesystem::path& file, const std::string& text) {
   return false;
 }
 
-/// A signal's exit code is the shell's, 128 and its number, on each orchestrator.
+/// Returns the exit code of the command. For a command that a signal has ended, this is 128 and the
+/// signal's number on every orchestrator, as in a shell.
 std::optional<int> exit_code_of(const FailedAttempt& failed) {
-  const auto failed_by = failed.failure.kind;
-  if (failed_by != FailureKind::exit_code && failed_by != FailureKind::signal) return std::nullopt;
+  const auto failure_kind = failed.failure.kind;
+  if (failure_kind != FailureKind::exit_code && failure_kind != FailureKind::signal)
+    return std::nullopt;
   return failed.result.signal ? first_signal_code + failed.result.signal : failed.result.exit_code;
 }
 

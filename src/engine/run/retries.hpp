@@ -16,8 +16,8 @@ namespace pipeline::engine {
 struct FailedAttempt {
   const Failure& failure;
   const orchestrators::AttemptResult& result;
-  std::optional<Bytes> memory;  ///< Its limit.
-  std::filesystem::path log;
+  std::optional<Bytes> memory;  ///< The attempt's memory limit.
+  std::filesystem::path log;    ///< The attempt's log file.
 };
 
 /// Returns true if one of the patterns of `retry.on` or `retry.never` names the failure.
@@ -31,29 +31,30 @@ class Retries {
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),
         delay_(settings.delay.value_or(Duration{0})) {}
 
-  /// Counts the failure in `counts`. Returns nothing if the step has failed.
+  /// Counts the failure in `counts`. Returns nothing if there is no further attempt.
   std::optional<Retry> after(const FailedAttempt& failed, AttemptCounts& counts) {
-    const auto failed_by = failed.failure.kind;
-    if (failed_by == FailureKind::cancelled || failed_by == FailureKind::not_started)
+    const auto failure_kind = failed.failure.kind;
+    if (failure_kind == FailureKind::cancelled || failure_kind == FailureKind::not_started)
       return std::nullopt;
     if (is_named(failed, settings_.never)) {
       ++counts.failures;
       return std::nullopt;
     }
-    // Queues do not count it either: the next attempt waits until there is room for it again.
-    if (failed_by == FailureKind::infrastructure && failed.result.was_preempted &&
+    // A preemption is not counted, as queues do not count it either: the next attempt waits until
+    // there is room again.
+    if (failure_kind == FailureKind::infrastructure && failed.result.was_preempted &&
         infrastructure_ > 0)
       return Retry{pause_after_preemption_};
-    if (failed_by == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
+    if (failure_kind == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
       ++counts.interruptions;
       return Retry{
           std::exchange(after_interruption_, std::min(2 * after_interruption_, max_pause_))};
     }
-    if (failed_by == FailureKind::out_of_memory)
+    if (failure_kind == FailureKind::out_of_memory)
       if (const auto more = more_than(failed.memory))
         return Retry{std::chrono::milliseconds(0), more};
     // Without `max_retries`, `stalled: true` and `on` mean one more try.
-    const bool is_wanted = failed_by == FailureKind::stalled || settings_.on;
+    const bool is_wanted = failure_kind == FailureKind::stalled || settings_.on;
     const auto max_retries = settings_.max_retries.value_or(is_wanted ? 1 : 0);
     if (++counts.failures > max_retries || (settings_.on && !is_named(failed, settings_.on)))
       return std::nullopt;
@@ -61,7 +62,7 @@ class Retries {
                                            delay_ * settings_.backoff.value_or(1.0)))};
   }
 
-  /// Returns the limit after this one; nothing if the step may not have more memory.
+  /// Returns the memory limit of the next attempt; nothing if the step may not have more memory.
   std::optional<Bytes> more_than(const std::optional<Bytes>& memory) const {
     const auto& [factor, max] = settings_.on_oom;
     if (!memory || !max || *memory >= *max) return std::nullopt;
@@ -74,8 +75,8 @@ class Retries {
   static constexpr std::chrono::milliseconds max_pause_ = std::chrono::minutes(1);
   static constexpr std::chrono::milliseconds pause_after_preemption_ = std::chrono::seconds(1);
   const RetrySettings& settings_;
-  unsigned infrastructure_;
-  std::chrono::milliseconds delay_;
+  unsigned infrastructure_;          ///< Maximum number of retries after infrastructure failures.
+  std::chrono::milliseconds delay_;  ///< Before the next retry after another failure.
   std::chrono::milliseconds after_interruption_ =
       std::chrono::seconds(1);  ///< A lost node may come back within this time.
 };

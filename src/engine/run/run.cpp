@@ -24,6 +24,7 @@
 namespace pipeline::engine {
 namespace {
 
+/// Returns the maximum number of files that an attempt of any step holds open.
 unsigned max_open_files(const Services& services) {
   unsigned open_files = 1;
   for (const auto& step : services.pipeline.steps)
@@ -114,7 +115,7 @@ class Run final : public StepStarter {
     return results_.may_be_remote(spec(i), steps_[i].resume_point.has_value());
   }
 
-  void remember();
+  void save_fingerprint();
 
   const Services services_;
   const PipelineSpec& pipeline_;
@@ -125,7 +126,7 @@ class Run final : public StepStarter {
   core::CancelSource stop_;  ///< Stopped by the user or by fail_fast.
   async::TaskGroup tasks_;
   const RunContext context_;
-  const unsigned open_files_;  ///< Of an attempt, at most.
+  const unsigned open_files_;  ///< Maximum number of files that an attempt holds open.
   JobSlots slots_;
   Results results_;
   GraphWalk walk_;
@@ -138,7 +139,7 @@ class Run final : public StepStarter {
   StepOutcomes outcomes_;
   StepRunner runner_;
   MadeAgain made_again_;
-  bool has_final_steps_ = false;
+  bool has_final_steps_ = false;    ///< Steps with a `run_on`, which may run after a failure.
   std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
   std::optional<RunFingerprint> fingerprint_;
@@ -206,9 +207,12 @@ async::Task<RunSummary> Run::execute() {
       stop_, [this](core::StopLevel level) { environments_.stop(level); });
   try {
     co_await walk_.run(*this);
-    // fail_fast has stopped the others.
-    while (has_final_steps_ && scheduler_.has_ready() && stop_.level() != core::StopLevel::none &&
-           context_.user_stop.level() == core::StopLevel::none && !fatal_) {
+    const auto is_stopped_by_failure = [this] {
+      return stop_.level() != core::StopLevel::none &&
+             context_.user_stop.level() == core::StopLevel::none && !fatal_;
+    };
+    // In the mode fail_fast, a failure has ended the walk: the steps with a `run_on` run now.
+    while (has_final_steps_ && scheduler_.has_ready() && is_stopped_by_failure()) {
       stop_.rearm();
       environments_.rearm();
       co_await walk_.run(*this);
@@ -230,16 +234,16 @@ async::Task<RunSummary> Run::execute() {
   if (outcomes_.result_folders().has_failed()) journal_.lacks_copies();
   auto summary = journal_.run_ended(context_.user_stop.level() != core::StopLevel::none);
   if (options_.resume) co_await remove_orphans(context_);
-  if (fingerprint_ && summary.status == RunStatus::succeeded && summary.failed == 0 &&
-      results_.has_published())
-    remember();
+  // A run succeeds although a step with `allow_failure` has failed.
+  const bool has_no_failure = summary.status == RunStatus::succeeded && summary.failed == 0;
+  if (fingerprint_ && has_no_failure && results_.has_published()) save_fingerprint();
   co_return summary;
 }
 
 /// Waits until a step has ended, or the run is stopped.
 async::Task<bool> Run::wait() {
   journal_.flush_reused();
-  // With a remote cache, find_result() calls it once a step is known to run.
+  // With a remote cache, find_remote_result() calls prefetch() once a step is known to run.
   if (!results_.has_remote_cache() || !options_.use_cache) co_await prefetch();
   if (tasks_.is_empty() && !(scheduler_.has_ready() && may_start() && !fatal_)) co_return false;
   // Builds in progress are no longer needed.
@@ -249,7 +253,7 @@ async::Task<bool> Run::wait() {
   co_return true;
 }
 
-void Run::remember() {
+void Run::save_fingerprint() {
   std::set<std::string> seen;
   std::size_t skipped = 0, expanded = 0;
   for (model::StepIndex i = 0; i < steps_.size(); ++i) {
@@ -337,7 +341,7 @@ void Run::task_ended(const std::exception_ptr& error) {
   wake_.open();
 }
 
-/// Runs a step that has its turn, or one that has ended and must run again.
+/// Runs a step whose turn it is, or a step that has ended and must run again.
 async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
   WaitMeter waits;
@@ -351,7 +355,8 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
       if (has_result) co_return;
       waits.add("store");
       show_notices(i);
-      if (!spec(i).wait.empty()) journal_.flush_reused();  // What the step needs ended before it.
+      // While the step waits for an answer, `pipe` shows that the steps before it have ended.
+      if (!spec(i).wait.empty()) journal_.flush_reused();
       failure = co_await ask(context_, spec(i), stop_of(i));
       waits.add("answer");
       if (failure) co_return outcomes_.fail(i, std::move(*failure), key->key, counts);
@@ -424,7 +429,8 @@ async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& co
   co_return results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
 }
 
-/// In the mode fail_fast, fails at once a step that has not begun; others report it themselves.
+/// In the mode fail_fast, fails at once a step that has not begun. A step that has begun, or
+/// another mode, leaves the report to run_step().
 void Run::environment_failed(model::StepIndex i) {
   if (!has_begun_ || pipeline_.execution_mode != ExecutionMode::fail_fast ||
       steps_[i].status != StepStatus::pending)
@@ -436,7 +442,8 @@ void Run::environment_failed(model::StepIndex i) {
   }
 }
 
-/// Looks for the step's result here and elsewhere; without one, waits for its environment and key.
+/// Looks for the step's result on this machine and in the remote cache. Returns false if there is
+/// none; the step's environment is then ready, and `key` is set.
 async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& key,
                                    WaitMeter& waits) {
   const bool has_key = key.has_value();
@@ -462,7 +469,7 @@ async::Task<bool> Run::find_remote_result(model::StepIndex i, const StepKey& key
   std::optional<store::CacheEntry> entry;
   if (may_be_remote(i)) entry = co_await results_.fetch_remote(spec(i), key);
   if (!entry) {
-    // A step is known to run.
+    // Now a step is known to run, so that the environments of later steps are worth preparing.
     if (results_.has_remote_cache() && !has_prefetched_) tasks_.spawn(prefetch());
     co_return false;
   }

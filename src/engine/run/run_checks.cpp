@@ -15,7 +15,7 @@
 namespace pipeline::engine {
 namespace {
 
-/// Checks before anything is built that all secrets of the steps are available.
+/// Throws EnvironmentError unless all variables and secrets of the steps have values.
 void check_secrets(const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
     if (!step->environment.empty()) resolve_environment(*step);
@@ -47,28 +47,29 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
   return wrong;
 }
 
-/// Steps by the name of their orchestrator, which cannot run them.
-using StepsByPlace = std::map<std::string, std::vector<const StepSpec*>>;
+/// Steps that their orchestrator cannot run, keyed by its name.
+using StepsByOrchestrator = std::map<std::string, std::vector<const StepSpec*>>;
 
+/// Adds a finding for each orchestrator.
 /// @param before, after parts of the message, before and after the orchestrator's name
-void add_by_place(model::Findings& found, const StepsByPlace& places, const char* code,
+void add_findings(model::Findings& found, const StepsByOrchestrator& all, const char* code,
                   const std::string& before, const std::string& after, const char* advice) {
-  for (const auto& [name, steps] : places)
+  for (const auto& [name, steps] : all)
     found.add(steps,
               {code, before + ", and the orchestrator '" + name + "' " + after, {}, {}, advice});
 }
 
-/// Reports steps with services whose orchestrator has none.
+/// Reports steps with services whose orchestrator does not run services.
 std::vector<core::Diagnostic> check_services(const RunContext& context,
                                              const std::vector<const StepSpec*>& steps) {
-  StepsByPlace without;
+  StepsByOrchestrator without;
   for (const auto* step : steps) {
     if (step->services.empty()) continue;
-    const auto& place = context.services.routes.capabilities_of(*step);
-    if (!place.services) without[place.name].push_back(step);
+    const auto& capabilities = context.services.routes.capabilities_of(*step);
+    if (!capabilities.services) without[capabilities.name].push_back(step);
   }
   model::Findings found;
-  add_by_place(found, without, "no-services", "has services, which are containers",
+  add_findings(found, without, "no-services", "has services, which are containers",
                "runs none beside a step",
                "write `orchestrator: docker` or `orchestrator: kubernetes` for the step, or run "
                "with that `--orchestrator`");
@@ -78,20 +79,21 @@ std::vector<core::Diagnostic> check_services(const RunContext& context,
 /// Reports steps with nodes whose orchestrator cannot run so many processes as one step.
 std::vector<core::Diagnostic> check_nodes(const RunContext& context,
                                           const std::vector<const StepSpec*>& steps) {
-  StepsByPlace without;
+  StepsByOrchestrator without;
   for (const auto* step : steps) {
     if (!step->nodes) continue;
-    const auto& place = context.services.routes.capabilities_of(*step);
-    if (!place.traits.runs_nodes) without[place.name].push_back(step);
+    const auto& capabilities = context.services.routes.capabilities_of(*step);
+    if (!capabilities.traits.runs_nodes) without[capabilities.name].push_back(step);
   }
   model::Findings found;
-  add_by_place(found, without, "no-nodes", "has `nodes`", "runs one process for a step",
+  add_findings(found, without, "no-nodes", "has `nodes`", "runs one process for a step",
                "run it with `--orchestrator local` or `--orchestrator docker`, or leave `nodes` "
                "out");
   return found.all();
 }
 
-/// Reads the steps' data and code away from the loop, where large files would delay signals.
+/// Reads the steps' data and code. Called on the thread pool: on the event loop, large files would
+/// delay signals.
 void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
     for (const auto& input : step->inputs)

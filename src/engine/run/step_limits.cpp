@@ -9,8 +9,9 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::chrono::milliseconds while_another_looks(1);
-/// Another user's program may keep the folder for itself.
+/// Pause while another process has locked the folder.
+constexpr std::chrono::milliseconds pause_while_locked(1);
+/// Another user's program may keep the folder locked, so the number of tries is limited.
 constexpr int max_tries = 500;
 
 }  // namespace
@@ -48,11 +49,12 @@ async::Task<std::optional<std::vector<core::Descriptor>>> StepLimits::try_take(
   if (!folder_) folder_.emplace();
   for (int tries = 0; tries < max_tries && stop.level() == core::StopLevel::none; ++tries) {
     if (auto session = folder_->try_enter()) co_return units_of(step, *session);
-    co_await async::sleep(while_another_looks, &stop);
+    co_await async::sleep(pause_while_locked, &stop);
   }
   co_return std::nullopt;
 }
 
+/// Takes all units that the step uses; nothing if some are not free.
 std::optional<std::vector<core::Descriptor>> StepLimits::units_of(
     const StepSpec& step, gpu::LockFolder::Session& session) const {
   std::vector<core::Descriptor> all;

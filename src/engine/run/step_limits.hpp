@@ -15,17 +15,19 @@
 
 namespace pipeline::engine {
 
-/// The units of these limits that an attempt holds; returned at destruction.
+/// What an attempt holds of these limits; released at destruction.
 struct HeldUnits {
-  std::unique_ptr<async::Permit> place;  ///< Among the instances of its step.
-  std::vector<core::Descriptor> locks;   ///< The kernel releases those of a killed driver.
+  std::unique_ptr<async::Permit> place;  ///< One of the `max_parallel` of its matrix.
+  /// One for each unit of a named limit. The kernel releases the locks of a killed driver.
+  std::vector<core::Descriptor> locks;
 };
 
 class StepLimits {
  public:
   explicit StepLimits(const RunContext& context) : context_(context) {}
 
-  /// Waits until the step may run. Returns what it holds, nothing if the run is stopped before.
+  /// Waits until the step may run, and returns what it holds. The value is empty if `stop` is
+  /// stopped before.
   /// @param rank rank among the steps that wait; smaller goes first
   async::Task<HeldUnits> acquire(const StepSpec& step, std::size_t rank, core::CancelSource& stop);
 
@@ -39,8 +41,9 @@ class StepLimits {
   static std::string text_of(const StepSpec& step);
 
   const RunContext& context_;
-  std::map<std::string, async::Semaphore> places_;  ///< By the name that instances share.
-  /// Keyed by the awaited units: a single step at a time looks whether they are free.
+  std::map<std::string, async::Semaphore> places_;  ///< Keyed by the name that instances share.
+  /// Keyed by the awaited units. Of the steps that wait for the same units, one at a time looks
+  /// whether they are free.
   std::map<std::string, async::Semaphore> turns_;
   std::optional<gpu::LockFolder> folder_;  ///< Set once a step uses a limit.
 };

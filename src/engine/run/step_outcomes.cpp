@@ -65,11 +65,11 @@ void StepOutcomes::fail(model::StepIndex i, Failure failure, const std::string& 
                         const AttemptCounts& counts) {
   const auto& step = steps_.spec(i);
   const auto mode = context_.services.pipeline.execution_mode;
-  const bool cancelled = failure.kind == FailureKind::cancelled;
-  steps_[i].status = cancelled ? StepStatus::cancelled : StepStatus::failed;
+  const bool is_cancelled = failure.kind == FailureKind::cancelled;
+  steps_[i].status = is_cancelled ? StepStatus::cancelled : StepStatus::failed;
   const auto lost = skip_dependents(i);
   journal_.failed(step, std::move(failure), key, counts, lost);
-  if (cancelled || mode == ExecutionMode::continue_on_failure || step.run_on != RunOn::success ||
+  if (is_cancelled || mode == ExecutionMode::continue_on_failure || step.run_on != RunOn::success ||
       step.allow_failure)
     return;
   if (stopped_by_.empty()) stopped_by_ = step.name;

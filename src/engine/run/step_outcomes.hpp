@@ -18,7 +18,7 @@ namespace pipeline::engine {
 /// dependents again.
 class StepOutcomes {
  public:
-  /// @param stop stopped by a failure, if the pipeline's mode is fail_fast
+  /// @param stop stopped when a step fails, if the pipeline's mode is fail_fast
   StepOutcomes(const RunContext& context, GraphWalk& walk, Journal& journal, Results& results,
                core::CancelSource& stop);
 
@@ -32,11 +32,12 @@ class StepOutcomes {
   void fail(model::StepIndex i, Failure failure) { fail(i, std::move(failure), {}, {}); }
   /// Ends a step that its conditions rule out.
   void skip(model::StepIndex i, const std::string& reason);
-  /// Ends a step whose start a failure prevents, as skipped; returns false if nothing prevents it.
+  /// Ends a step as skipped if the failure of another prevents its start; otherwise returns false.
   bool skip_if_stopped(model::StepIndex i);
   /// Ends a step with a matrix or rounds whose instances have ended.
   void end_instances(model::StepIndex i);
   /// Records the steps that were not started because the run was stopped.
+  /// @param by_user the user has stopped the run, not a failure
   void skip_remaining(bool by_user);
   /// Returns true if a failure prevents other steps from starting.
   bool has_stopped() const { return !stopped_by_.empty(); }

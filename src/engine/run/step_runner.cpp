@@ -16,14 +16,16 @@ Failure cancelled_before_start() {
   return {FailureKind::cancelled, "cancelled before it started", {}, {}};
 }
 
-/// Returns the limit of memory that the orchestrator enforces for an attempt.
+/// Returns the memory limit that the orchestrator enforces for an attempt; nothing if there is
+/// none.
 std::optional<Bytes> limit_of(const StepSpec& step, const orchestrators::Capabilities& capabilities,
                               const std::optional<Bytes>& raised) {
   if (!capabilities.memory_limits) return std::nullopt;
   return raised ? raised : step.settings->resources.memory;
 }
 
-/// Returns the limit that an earlier driver has raised for the step's next attempt.
+/// Returns the memory limit that an earlier driver of the run has raised for the step; nothing if
+/// it has not raised the limit.
 std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries, bool joins) {
   const auto* point = step.resume_point;
   const auto& asked = step.spec.settings->resources.memory;
@@ -79,19 +81,19 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
       co_return outcome;
     }
     step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
-    if (counts.attempts == 0) counts = {};
+    if (counts.attempts == 0) counts = {};  // The step's times begin after its waits.
     ++counts.attempts;
     const auto& avoided = counts.avoided_nodes;
-    AttemptOptions which{.number = counts.attempts,
-                         .joins = std::exchange(joins_next, false),
-                         .log_name = {},
-                         .checkpoint = checkpoint,
-                         .memory = raised,
-                         .avoided_nodes = {avoided.begin(), avoided.end()}};
+    AttemptOptions attempt{.number = counts.attempts,
+                           .joins = std::exchange(joins_next, false),
+                           .log_name = {},
+                           .checkpoint = checkpoint,
+                           .memory = raised,
+                           .avoided_nodes = {avoided.begin(), avoided.end()}};
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
-      outcome = co_await try_once(step, std::move(which), std::move(*reservation));
+      outcome = co_await try_once(step, std::move(attempt), std::move(*reservation));
     }
     held = {};
     step.waits.restart();
@@ -135,20 +137,21 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(
   co_return reservation;
 }
 
-async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
+/// Runs one attempt, and records its start and its end.
+async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions attempt,
                                                  GpuReservation gpus) {
-  const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), which.memory);
-  const AttemptStart begins{which.number, step.environment.description, memory, gpus.gpus};
-  auto record = journal_.attempt_began(step.spec, step.key, begins);
+  const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), attempt.memory);
+  const AttemptStart attempt_start{attempt.number, step.environment.description, memory, gpus.gpus};
+  auto record = journal_.attempt_began(step.spec, step.key, attempt_start);
   const AttemptContext context{context_, step.stop,       checked_,
                                folders_, results_.data(), downloads_};
-  which.log_name = record.log;
+  attempt.log_name = record.log;
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step.spec, which, step.outputs_of, std::move(gpus));
+    outcome = co_await run_attempt(context, step.spec, attempt, step.outputs_of, std::move(gpus));
     failure = outcome.result.failure;
   } catch (const core::EnvironmentError& failed) {
     failure = orchestrators::failure_of(failed);

@@ -21,12 +21,12 @@ struct ReadyStep {
   const StepSpec& spec;
   const std::string& key;
   const orchestrators::Environment& environment;
-  WaitMeter& waits;     ///< Begins when everything that it needs was made.
+  WaitMeter& waits;     ///< Begins when everything that the step needs was made.
   std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.
   const ResumePoint*
       resume_point;          ///< Null if the step had not begun when the run was interrupted.
   OutputsOf outputs_of;      ///< Returns the outputs of the steps that it takes its inputs from.
-  core::CancelSource& stop;  ///< Ends its attempts.
+  core::CancelSource& stop;  ///< Ends the step's attempts.
 };
 
 class StepRunner {
@@ -40,11 +40,12 @@ class StepRunner {
   async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts);
 
  private:
+  /// Returns true if the step's last attempt may still run, and is joined.
   async::Task<bool> joins(const ReadyStep& step);
-  /// @param avoided UUIDs of GPUs that others are preferred to
+  /// @param avoided UUIDs of GPUs that are used only if no others are left
   async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step,
                                                      const std::set<std::string>& avoided);
-  async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
+  async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions attempt,
                                        GpuReservation gpus);
 
   const RunContext& context_;

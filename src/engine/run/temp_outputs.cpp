@@ -33,7 +33,7 @@ void TempOutputs::step_ended(model::StepIndex i) {
   for (const auto& input : steps_.spec(i).inputs)
     for (const auto& source : input.sources) {
       const auto made = outputs_of(source);
-      // A machine that uploads results needs them until the end of the run.
+      // An output that is uploaded to the remote cache is needed until the end of the run.
       if (!made.output || !made.output->temp || results_.are_shared(*made.step) ||
           is_needed({source.step, source.output}, false))
         continue;
@@ -52,7 +52,7 @@ async::Task<> TempOutputs::run_ended(bool succeeded) {
   if (!dropped_.empty()) co_await remove(succeeded);
 }
 
-/// Notes who takes the temporary outputs, if steps were added since the last call.
+/// Notes which steps take each output, if steps were added since the last call.
 void TempOutputs::index() {
   if (std::exchange(indexed_, steps_.size()) == steps_.size()) return;
   readers_.clear();
@@ -61,7 +61,8 @@ void TempOutputs::index() {
       for (const auto& source : input.sources) readers_[{source.step, source.output}].push_back(i);
 }
 
-/// @param has_ended whether steps that were skipped need nothing any more
+/// Returns true if a step still needs the output.
+/// @param has_ended the run has ended, so that skipped steps need nothing any more
 bool TempOutputs::is_needed(const Source& source, bool has_ended) const {
   return std::ranges::any_of(readers_.at(source), [&](auto reader) {
     const auto status = steps_[reader].status;
@@ -70,13 +71,14 @@ bool TempOutputs::is_needed(const Source& source, bool has_ended) const {
   });
 }
 
+/// Adds the output's artifact to those to remove.
 void TempOutputs::drop(model::StepIndex i, const std::string& output) {
   for (const auto& made : steps_[i].outputs)
     if (made.name == output && made.temp && context_.services.artifacts.is_known(made.digest))
       dropped_.push_back(made.digest);
 }
 
-/// Removes what was dropped, in one go with what is dropped soon after.
+/// Removes the dropped artifacts after a moment, together with those that are dropped meanwhile.
 async::Task<> TempOutputs::remove_soon() {
   co_await async::sleep(std::chrono::milliseconds(100), &context_.user_stop);
   is_removing_ = false;
@@ -95,6 +97,7 @@ std::set<core::Digest> TempOutputs::needed(bool has_ended) {
   return needed;
 }
 
+/// Removes the dropped artifacts that nothing needs any more, unless another run is in progress.
 async::Task<> TempOutputs::remove(bool has_ended) {
   const auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;

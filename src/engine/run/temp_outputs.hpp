@@ -19,13 +19,14 @@ class TempOutputs {
  public:
   TempOutputs(const RunContext& context, RunSteps& steps, Journal& journal, Results& results);
 
-  /// Called when a step has succeeded or is reused: its inputs may no longer be needed.
+  /// Called when a step has succeeded or is reused. Removes those of its inputs that are temporary
+  /// and needed by no other step.
   void step_ended(model::StepIndex i);
-  /// Removes what is left. @param succeeded whether nothing of the run has to be tried again
+  /// Removes the artifacts that are left. @param succeeded no step of the run has to run again
   async::Task<> run_ended(bool succeeded);
 
  private:
-  /// A step's name, and that of an output.
+  /// The names of a step and of its output.
   using Source = std::pair<std::string, std::string>;
   void index();
   bool is_needed(const Source& source, bool has_ended) const;
@@ -38,11 +39,11 @@ class TempOutputs {
   RunSteps& steps_;
   Journal& journal_;
   Results& results_;
-  bool has_any_;  ///< The pipeline has such outputs.
-  /// The steps that take an output; made for `indexed_` steps.
+  bool has_any_;  ///< The pipeline has outputs with `temp`.
+  /// The steps that take an output, as far as the first `indexed_` steps are concerned.
   std::map<Source, std::vector<model::StepIndex>> readers_;
   std::size_t indexed_ = 0;
-  std::vector<core::Digest> dropped_;
+  std::vector<core::Digest> dropped_;  ///< Artifacts to remove.
   bool is_removing_ = false;
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// Tells a step's waits apart.
+/// Measures how long a step waits, and for what.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace pipeline::engine {
 
-/// Measures what a step waits for, one thing after the other.
+/// The waits of a step, which follow one another.
 class WaitMeter {
  public:
-  using Waits = std::map<std::string, std::chrono::milliseconds>;
+  using Waits = std::map<std::string, std::chrono::milliseconds>;  ///< Keyed by what was awaited.
 
   /// Begins anew.
   void restart() {
@@ -21,7 +21,7 @@ class WaitMeter {
     waits_.clear();
   }
 
-  /// Counts the time since the last call as waiting for the thing.
+  /// Counts the time since the last call as a wait for `awaited`.
   void add(const std::string& awaited) {
     const auto now = Clock::now();
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_);

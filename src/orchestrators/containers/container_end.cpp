@@ -29,7 +29,7 @@ std::string memory_limit(const AttemptSpec& attempt) {
                 : "it has no limit of its own: the engine's machine ran out of memory";
 }
 
-/// Returns true for what programs print of a full /dev/shm, or of a worker that it has ended.
+/// Returns true for messages of programs about a full /dev/shm, or about a worker that died of it.
 bool lacks_shared_memory(std::string_view output) {
   const auto says = [&](const char* text) { return output.find(text) != output.npos; };
   return says("Bus error") || says("out of shared memory") ||
@@ -43,6 +43,9 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
                                     const std::string& image) {
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
+  const bool is_missing = has("executable file not found") ||
+                          (text.starts_with(gate_name) && has("not found")) ||
+                          has("No such file or directory") || has("no such file or directory");
   Failure failure{FailureKind::not_started, {}, {}, {}};
   if (has("\"docker-init\"")) {
     failure.message =
@@ -53,9 +56,7 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
     failure.message =
         "could not start: the first process of containers, /sbin/docker-init, is not in it";
     failure.hints = {"a volume covers /sbin, or /usr/sbin, where /sbin is a link to it"};
-  } else if (has("executable file not found") ||
-             (text.starts_with(gate_name) && has("not found")) ||
-             has("No such file or directory") || has("no such file or directory")) {
+  } else if (is_missing) {
     if (attempt.step.command.shell) {
       failure.message = "could not start: the image " + image + " has no shell (`" + program + "`)";
       failure.hints = {
@@ -111,7 +112,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
     if (name) {
       failure.kind = FailureKind::signal;
       failure.message = std::string("was killed by SIG") + name + " (exit code " + code + ")";
-      const auto why = what_crashed(end.exit_code - 128);
+      const auto why = crash_reason(end.exit_code - 128);
       if (!why.empty() && end.exit_code != 128 + SIGBUS) failure.hints.push_back(why);
     }
   } else if (end.exit_code == 127) {

@@ -1,5 +1,5 @@
 /// @file
-/// Explains how a container ended, in terms that help the step's author. Pure.
+/// Explains how a container ended, in terms that help the step's author. The functions are pure.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,12 @@ struct ContainerEnd {
   std::string last_output;   ///< The end of its output, both streams.
 };
 
-/// Returns nothing for exit code 0.
+/// Returns the failure for a container that ran; nothing for exit code 0.
+/// @param image the image's reference, for messages
 std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& attempt,
                                   const std::string& image);
-/// Returns the failure if the program could not be executed, as reported by docker's init (tini),
-/// Podman's (catatonit), the runtime or a system call.
+/// Returns the failure if `text` says that the program could not be executed; nothing otherwise.
+/// @param text message of docker's init (tini), Podman's (catatonit), the runtime or a system call
 std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& attempt,
                                     const std::string& image);
 /// Returns the failure for an engine's refusal to create or start the container.

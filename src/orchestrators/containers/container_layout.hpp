@@ -8,7 +8,7 @@
 
 namespace pipeline::orchestrators::containers {
 
-/// pipe's folder in a container, and the folder in it that HOME names.
+/// The folder of pipe's files in a container, and the folder below that HOME and TMPDIR name.
 inline const std::string container_folder = "/pipe", container_scratch = "/pipe/scratch";
 /// Returns the paths at which a step finds its files in its container.
 const Layout& container_layout();

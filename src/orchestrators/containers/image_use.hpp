@@ -1,5 +1,5 @@
 /// @file
-/// Times of the last use of images by steps of this user, which engines do not record.
+/// Records when steps of this user last used an image, because engines do not record that.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@
 namespace pipeline::orchestrators::containers {
 namespace {
 
-/// Returns one text for the images of both; empty if one of them cannot be checked.
+/// Merges the fingerprints of two environments, which are JSON objects; returns an empty text if
+/// one of them is empty.
 std::string joined_fingerprint(const std::string& first, const std::string& second) {
   auto images = core::parse_json(first);
   const auto more = core::parse_json(second);

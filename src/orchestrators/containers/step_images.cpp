@@ -51,8 +51,8 @@ std::string description_of(const DockerSettings& settings) {
   return text;
 }
 
-/// Adds the program to the environment; only for what to build and where to run, because it is a
-/// separate part of the key.
+/// Lets the environment describe the image that also has the program. The id stays that of the
+/// image without it, because the program is a separate part of the key.
 void add_program(Environment& environment, const docker::ImageStatus& image) {
   environment.description = image.reference;
   environment.ready = !image.image_id.empty();
@@ -93,7 +93,7 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
     status = co_await programs_.status(step, status);
     add_program(environment, status);
   }
-  // The registry is not asked: a run that reuses all results needs none.
+  // The registry is not contacted here, because a run that reuses all results does not need it.
   if (environment.ready && is_to_be_published(step, status) &&
       !published_->find({status.reference, status.image_id})) {
     environment.ready = false;
@@ -109,7 +109,7 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
 
 async::Task<bool> StepImages::matches(std::string fingerprint) {
   const auto images = core::parse_json(fingerprint);
-  if (!images.is_object()) co_return false;  // Empty for an image that depends on no other image.
+  if (!images.is_object()) co_return false;  // Empty if not only images determine the environment.
   for (const auto& [reference, id] : images.items()) {
     const auto now = co_await engine_.inspect_image(reference);
     if (!now || !now->contains("Id") || now->at("Id") != id) co_return false;
@@ -224,7 +224,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   co_return environment;
 }
 
-/// Returns the identifiers of the image and of the parent that determines it.
+/// Returns the identifiers of the image and of its parent image as a JSON object, by reference.
 async::Task<std::string> StepImages::fingerprint_of(std::string parent,
                                                     docker::ImageStatus status) {
   json images;

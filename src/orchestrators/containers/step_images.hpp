@@ -20,20 +20,20 @@ struct StepImage {
   std::string id;          ///< `sha256:...`.
   std::string reference;   ///< `pipe:env-<digest>`, or the parent's reference; for published images
                            ///< `HOST/NAME@sha256:...`, if known.
-  bool only_here = false;  ///< Built on the engine, and not in any registry.
+  bool only_here = false;  ///< Built on the engine, and not pushed to a registry.
   std::vector<std::string>
       program;  ///< For a step with StepSpec::program: the command that starts the program there.
 };
 
-/// Returns true if only the settings, the lock file and images determine a step's image; not if
-/// files of the pipeline's folder or the machine's own Python do, too.
+/// Returns true if the settings, the lock file and other images alone determine a step's image;
+/// false if files of the pipeline's folder or this machine's Python also do.
 bool images_decide(const DockerSettings& settings);
 
 class StepImages {
  public:
   /// @param published for an orchestrator that does not share the engine: built images whose name
   /// has a registry are pushed there, and images with a registry digest are referred to by it.
-  /// Null: images stay on the engine.
+  /// If it is null, images stay on the engine.
   StepImages(asio::io_context& loop, docker::EngineApi& engine, const OrchestratorOptions& options,
              docker::PublishedImages* published = nullptr);
 

@@ -45,7 +45,7 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
   return outcome;
 }
 
-/// The engine considers that a failure, too.
+/// Returns true if an output is missing: the attempt fails then, although its exit code is 0.
 bool lacks_output(const Attempt& attempt) {
   return std::ranges::any_of(attempt.output_names, [&](const AttemptOutput& output) {
     std::error_code error;
@@ -56,7 +56,7 @@ bool lacks_output(const Attempt& attempt) {
 
 /// Runs an existing container and begins its removal.
 async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
-                                    const ContainerOptions& place, OwnContainer container,
+                                    const ContainerOptions& options, OwnContainer container,
                                     const std::string& image, Removals& removals, LogSink& log,
                                     PreflightLog* gate) {
   Outcome outcome;
@@ -68,9 +68,9 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
   try {
     if (container.copies && !container.started) {
       try {
-        co_await copy_in(engine, attempt, container.id, place.init);
-        if (!place.passwd.empty())
-          co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
+        co_await copy_in(engine, attempt, container.id, options.init);
+        if (!options.passwd.empty())
+          co_await copy_passwd(engine, options, container.id, attempt.io.cancel);
       } catch (const EngineError& full) {
         outcome.result.failure = containers::start_failure(full, attempt, image);
       }
@@ -111,13 +111,13 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
 /// command. Uses a separate container with the same configuration. The result has a failure if the
 /// step must not start.
 async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
-                                     const ContainerOptions& place, const std::string& image,
+                                     const ContainerOptions& options, const std::string& image,
                                      Removals& removals) {
   Outcome outcome;
   std::optional<EngineError> refused;
   OwnContainer look;
   const auto name = container_name(attempt) + "-preflight";
-  auto body = container_body(attempt, place);
+  auto body = container_body(attempt, options);
   body["Entrypoint"] = {"nvidia-smi", "-L"};
   try {
     co_await engine.remove_container(name);  // The container of a dead driver.
@@ -128,8 +128,8 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
   }
   if (refused) co_return refused_outcome(*refused, attempt, image);
   Kept said;
-  outcome = co_await run_and_remove(engine, attempt, place, std::move(look), image, removals, said,
-                                    nullptr);
+  outcome = co_await run_and_remove(engine, attempt, options, std::move(look), image, removals,
+                                    said, nullptr);
   write_preflight(attempt.io.log, said.text);
   if (!outcome.result.exit_code ||
       (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled))
@@ -143,17 +143,17 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
 }
 
 async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
-                                   ContainerOptions& place, const std::string& image,
+                                   ContainerOptions& options, const std::string& image,
                                    Removals& removals) {
   OwnContainer container;
   std::optional<EngineError> refused;
   try {
-    container = co_await obtain_container(engine, attempt, place);
+    container = co_await obtain_container(engine, attempt, options);
     if (container.gated && !container.started && !attempt.step.command.shell) {
       const bool has_shell = co_await engine.has_file(container.id, "/bin/sh");
       if (!has_shell) {
         co_await engine.remove_container(container.id);
-        auto open = place;
+        auto open = options;
         open.gate = false;
         auto look = co_await look_beforehand(engine, attempt, open, image, removals);
         if (look.refusal || look.result.failure) co_return look;
@@ -166,14 +166,14 @@ async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
   if (refused) co_return refused_outcome(*refused, attempt, image);
   PreflightLog gate(attempt.io.log);
   LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.io.log;
-  co_return co_await run_and_remove(engine, attempt, place, container, image, removals, log,
+  co_return co_await run_and_remove(engine, attempt, options, container, image, removals, log,
                                     container.gated ? &gate : nullptr);
 }
 
 }  // namespace
 
 async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attempt& attempt,
-                                         ContainerOptions& place, const std::string& image,
+                                         ContainerOptions& options, const std::string& image,
                                          Removals& removals) {
   for (;;) {
     if (attempt.io.cancel.level() != core::StopLevel::none) {
@@ -181,9 +181,9 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
       result.failure = was_stopped();
       co_return result;
     }
-    const auto way = place.gpu_way();
-    auto outcome = co_await try_container(engine, attempt, place, image, removals);
-    if (!way || !outcome.refusal || !place.gpu_access->try_next(*way, *outcome.refusal))
+    const auto way = options.gpu_way();
+    auto outcome = co_await try_container(engine, attempt, options, image, removals);
+    if (!way || !outcome.refusal || !options.gpu_access->try_next(*way, *outcome.refusal))
       co_return outcome.result;
     co_await removals.settle();  // The next container has the same name.
   }

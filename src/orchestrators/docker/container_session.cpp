@@ -28,11 +28,12 @@ constexpr std::size_t kept_errors = 512;
 constexpr std::chrono::seconds max_end{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
-/// A running container is looked at after each hundredth of its time. Reading its memory costs more
-/// than its CPU time.
+/// The pause between two samples of a container is a hundredth of its age, and at least these
+/// times. Reading its memory costs more than reading its CPU time.
 constexpr std::chrono::milliseconds shortest_sample_pause{100}, shortest_cpu_pause{5};
 constexpr int samples_share = 100;
-/// An engine is asked for its accounts during one of so many parts of the time, or once a second.
+/// The pause after an engine's answer on a container's usage is 200 times as long as the request
+/// took, or a second if that is less.
 constexpr int answers_share = 200;
 constexpr std::chrono::seconds max_answer_pause{1};
 
@@ -199,7 +200,8 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
 /// machine counts its kills; the count is used only for a step with a memory limit, because the
 /// kill may concern another process.
 async::Task<bool> ContainerSession::killed_for_memory() {
-  const bool killed = exit_code_ == 137 && stopping_ == core::StopLevel::none;
+  constexpr int exit_code_of_sigkill = 128 + 9;
+  const bool killed = exit_code_ == exit_code_of_sigkill && stopping_ == core::StopLevel::none;
   const bool limited = attempt_.step.settings->resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
   const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
@@ -229,14 +231,14 @@ async::Task<> ContainerSession::measure_gpus() {
   };
   try {
     co_await engine_.run_in_container(id_, std::move(command), feed, &ended_);
-  } catch (const core::EnvironmentError& error) {  // As where the container has just ended.
+  } catch (const core::EnvironmentError& error) {  // The container may have just ended.
     if (core::log::debug_enabled()) core::log::debug(error.what());
   }
   for (const auto& gpu : samples.gpus()) usage_.gpus.push_back(gpu::usage_of(gpu.uuid, gpu.sums));
 }
 
-/// Samples the engine's accounts until the container has ended. Each answer costs the engine
-/// milliseconds, so that the pauses are long beside it.
+/// Samples the usage that the engine counts, until the container has ended. Each answer costs the
+/// engine milliseconds, so the pauses are much longer than that.
 async::Task<> ContainerSession::measure_by_engine() {
   const auto start = Clock::now();
   asio::steady_timer pause(executor_);
@@ -263,9 +265,9 @@ async::Task<> ContainerSession::measure_elsewhere() {
   co_await accounts.join();
 }
 
-/// Reads what the container has used when its first process has ended: the engine removes its
-/// control group some milliseconds later. On a busy machine that can be too late, so its CPU time
-/// is read often.
+/// Reads the container's usage from its control group until its first process has ended. The engine
+/// removes the group some milliseconds later; on a busy machine the last reading may come too late,
+/// so CPU time is read often.
 async::Task<> ContainerSession::measure() {
   if (!engine_.endpoint().is_of_this_machine()) co_return co_await measure_elsewhere();
   usage::GroupUsage group(usage::find_container_group(id_));
@@ -304,13 +306,14 @@ async::Task<> ContainerSession::measure() {
   usage_ = group.read();
 }
 
+/// Returns the failure of a container that has ended; nothing if it succeeded.
 async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& image) {
   if (hangs_ && attempt_.io.cancel.level() == core::StopLevel::none)
     co_return preflight_hangs(preflight_timeout);
   if (stopping_ != core::StopLevel::none)
     co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
                                                                              : was_stopped();
-  if (gate_ && !gate_->open() && exit_code_ == gate_closed)
+  if (gate_ && !gate_->is_open() && exit_code_ == gate_closed)
     if (auto failure = preflight_failure(gate_->report(), attempt_.gpus, GpuVisibility::its_own))
       co_return failure;
   if (lost_) co_return lost_;
@@ -321,7 +324,8 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
   co_return failure_of(end, attempt_, image);
 }
 
-/// Starts the container once its output and its end are listened to, unless it is stopped before.
+/// Starts the container once its output and its end are listened to, unless the attempt is stopped
+/// before.
 async::Task<> ContainerSession::start_attached(const async::JoinableTask& output,
                                                const async::JoinableTask& end) {
   const core::CancelSource::Listener stop(attempt_.io.cancel,
@@ -354,7 +358,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
       if (gate_) preflight_timeout_.start(preflight_timeout);
     }
   } catch (const EngineError& error) {
-    // Its response may have been lost, and the container removed since.
+    // The container may have started, the response been lost, and the container removed since.
     if (error.is_no_such_container())
       lost_ = containers::was_removed(container_name(attempt_));
     else
@@ -364,7 +368,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   }
   if (refused || lost || lost_) {
     connections_.stop(core::StopLevel::immediate);
-    ended_.stop(core::StopLevel::immediate);  // No end follows that could be waited for.
+    ended_.stop(core::StopLevel::immediate);  // The container does not run, so it will not end.
   } else {
     co_await watch(output, end);
   }
@@ -393,7 +397,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   const bool out_of_memory =
       is_oom_killed_ || (result.failure && result.failure->kind == FailureKind::out_of_memory);
   if (out_of_memory && !result.usage.memory_kills) result.usage.memory_kills = 1;
-  if (gate_ && !gate_->open()) result.exit_code.reset();  // The exit code is the gate's own.
+  if (gate_ && !gate_->is_open()) result.exit_code.reset();  // The exit code is the gate's own.
   co_return result;
 }
 

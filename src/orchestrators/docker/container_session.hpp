@@ -1,5 +1,5 @@
 /// @file
-/// A container that exists, from its start to its end.
+/// Runs a container that has been created, from its start to its end.
 #pragma once
 
 #include <array>
@@ -35,14 +35,15 @@ class ContainerSession {
         gate_(gate),
         changed_(executor_),
         preflight_timeout_(executor_, [this] {
-          if (gate_->open()) return;
+          if (gate_->is_open()) return;
           hangs_ = true;
           changed_.tell();
         }) {}
 
-  /// @param started the container has been started or has ended already: it is joined
+  /// @param started the container has been started, perhaps has ended already, and is joined
+  /// @param image   the image's reference, for messages
   async::Task<AttemptResult> run(bool started, const std::string& image);
-  /// The engine's message if it refused to start the container.
+  /// Returns the engine's message if it refused to start the container.
   const std::optional<std::string>& refusal() const { return refusal_; }
 
  private:
@@ -75,22 +76,22 @@ class ContainerSession {
   asio::any_io_executor executor_;
   LogSink& log_;
   PreflightLog* gate_;     ///< Set if the command is behind a gate; then the same object as log_.
-  async::Change changed_;  ///< Of the members below.
+  async::Change changed_;  ///< Notified when a member below changes.
   async::Timeout preflight_timeout_;
   core::CancelSource connections_;
   std::optional<std::string> refusal_;
   bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.
   int exit_code_ = 0;
   bool has_ended_ = false;
-  bool is_oom_killed_ = false;  ///< What the engine said at the end.
+  bool is_oom_killed_ = false;  ///< The engine reported this at the container's end.
   core::CancelSource ended_;    ///< Stopped when the container has ended.
-  bool was_cut_ = false;        ///< The engine was lost during the wait.
+  bool was_cut_ = false;        ///< The connection that waits for the end was lost meanwhile.
   bool output_was_cut_ = false;
   std::optional<Failure> lost_;  ///< After an interruption: why the exit code does not count.
-  Position seen_{};              ///< Bytes that were passed on.
+  Position seen_{};              ///< Numbers of bytes that were passed on.
   std::string first_errors_;
   core::TailBuffer last_output_{8192};
-  bool hangs_ = false;  ///< The preflight hangs.
+  bool hangs_ = false;  ///< The preflight's nvidia-smi did not end in time.
   std::size_t received_ = 0;
   core::StopLevel stopping_ = core::StopLevel::none;
   const usage::MemoryKills kills_;

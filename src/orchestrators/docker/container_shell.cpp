@@ -27,8 +27,8 @@ namespace {
 constexpr std::chrono::seconds answer_timeout{10};
 constexpr std::size_t max_said = 64 << 10;
 
-/// Writes a container's output to this process's streams until it closes it.
-/// @param first bytes of it that have been read
+/// Writes a container's output to this process's streams until the container closes its streams.
+/// @param first beginning of the output, which has been read from `stream` already
 async::Task<> pass_output(net::Connection& stream, bool has_terminal, std::string first = {}) {
   docker::EngineLogFrames frames([](bool is_stderr, std::string_view bytes) {
     core::write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, bytes);
@@ -62,6 +62,7 @@ async::Task<> end_input(net::Connection& stream) {
   co_return;
 }
 
+/// Sets the size of the terminal of a container or of a command in it.
 /// @param what `/containers/ID` or `/exec/ID`
 async::Task<> resize(docker::EngineApi& engine, std::string what, unsigned rows, unsigned columns) {
   co_await engine.call(
@@ -80,12 +81,14 @@ RemoteShell shell_of(docker::EngineApi& engine, const std::string& what, net::Co
                           std::move(first)] { return pass_output(stream, has_terminal, first); }};
 }
 
-/// The end of a container, awaited from before its start: the engine removes it then.
+/// Waits for the end of a container. The wait has to begin before the start, because the engine
+/// removes the container at its end.
 class EndOfShell {
  public:
   EndOfShell(docker::EngineApi& engine, std::string id, const asio::any_io_executor& executor)
       : listening_(executor),
         wait_(executor, wait(engine, std::move(id)), [this] { listening_.open(); }) {}
+  /// Returns once the engine has begun to wait, so that the container can be started.
   async::Task<> is_awaited() { return listening_.wait(); }
   void give_up() { cancel_.stop(core::StopLevel::immediate); }
   /// Returns the exit code.
@@ -108,8 +111,8 @@ class EndOfShell {
   async::JoinableTask wait_;
 };
 
-/// Returns once the container is gone. The engine removes it by itself, too, and refuses to do so
-/// twice at a time.
+/// Returns once the container is removed. The engine removes it by itself, too (AutoRemove), and
+/// refuses a second removal meanwhile.
 async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
   constexpr int max_looks = 200;
   constexpr std::chrono::milliseconds pause{50};
@@ -126,20 +129,21 @@ async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
   }
 }
 
-/// @param refusal set if the engine has refused to start the container
+/// Runs the attempt's shell in a new container.
+/// @param refusal set to the engine's message if it has refused to start the container
 async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, const std::string& image,
+                                     ContainerOptions& options, const std::string& image,
                                      std::string& refusal) {
   AttemptResult result;
   const auto executor = co_await asio::this_coro::executor;
-  const auto container = co_await obtain_container(engine, attempt, place);
+  const auto container = co_await obtain_container(engine, attempt, options);
   EndOfShell end(engine, container.id, executor);
   std::exception_ptr error;
   try {
     if (container.copies) {
-      co_await copy_in(engine, attempt, container.id, place.init);
-      if (!place.passwd.empty())
-        co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
+      co_await copy_in(engine, attempt, container.id, options.init);
+      if (!options.passwd.empty())
+        co_await copy_passwd(engine, options, container.id, attempt.io.cancel);
     }
     const auto stream = co_await docker::attach_raw(engine, container.id);
     co_await end.is_awaited();
@@ -161,8 +165,8 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
   co_return result;
 }
 
-/// Returns the running container of a process, which has its node's other processes as well; empty:
-/// there is none.
+/// Returns the identifier of the running container that has this process; empty if there is none.
+/// With an agent, the container has all processes of a node and the label of the first rank.
 async::Task<std::string> container_of(docker::EngineApi& engine, const RunningProcess& process) {
   std::vector<std::string> labels{"pipe.run=" + process.run_id, "pipe.step=" + process.step,
                                   "pipe.attempt=" + std::to_string(process.number)};
@@ -177,8 +181,8 @@ async::Task<std::string> container_of(docker::EngineApi& engine, const RunningPr
   co_return std::string();
 }
 
-/// Returns the words as the container's agent runs them beside the rank, with its variables; the
-/// words themselves where a container has no agent, and the variables of its only process.
+/// Returns the command that runs the words with the variables of the rank, by the container's
+/// agent. In a container without an agent, the words alone do that, as it has a single process.
 async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
                                                    const std::string& container,
                                                    const RunningProcess& process,
@@ -195,12 +199,12 @@ async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
 }  // namespace
 
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, std::string image) {
+                                     ContainerOptions& options, std::string image) {
   for (;;) {
-    const auto way = place.gpu_way();
+    const auto way = options.gpu_way();
     std::string refusal;
-    auto result = co_await try_shell(engine, attempt, place, image, refusal);
-    if (!way || refusal.empty() || !place.gpu_access->try_next(*way, refusal)) co_return result;
+    auto result = co_await try_shell(engine, attempt, options, image, refusal);
+    if (!way || refusal.empty() || !options.gpu_access->try_next(*way, refusal)) co_return result;
   }
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// A container on the user's terminal.
+/// Shells in containers, and the activity of running containers.
 #pragma once
 
 #include <map>
@@ -13,20 +13,21 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Runs Attempt::shell in a container as the attempt's, connected with the standard streams of this
-/// process, and removes it. Returns the exit code, or the failure to start.
+/// Runs Attempt::shell in a new container with the attempt's configuration, connected with the
+/// standard streams of this process, and removes the container. Returns the exit code, or the
+/// failure to start.
 /// @param image name of the image, for messages
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, std::string image);
+                                     ContainerOptions& options, std::string image);
 
-/// The activity of containers whose processes are this machine's. Callers ask often, and a busy
-/// engine takes seconds to answer, so each container is looked up once.
+/// The activity of containers that run on this machine. Callers ask often, and a busy engine takes
+/// seconds to answer, so each container is looked up once.
 class ContainerActivity {
  public:
-  /// Returns the groups of the attempt's running container. They do not exist if there is none, or
-  /// if it is another machine's.
+  /// Returns the control group of the attempt's running container. GroupFolders::exists() is false
+  /// if there is no such container, or if it runs on another machine.
   async::Task<usage::GroupFolders> group_of(docker::EngineApi& engine, const Attempt& attempt);
-  /// As AttemptRunner::activity_of().
+  /// Returns the activity as AttemptRunner::activity_of() does.
   async::Task<std::optional<core::Activity>> of(docker::EngineApi& engine, const Attempt& attempt);
 
  private:
@@ -36,7 +37,8 @@ class ContainerActivity {
 /// Joins a running process as AttemptRunner::join() does.
 async::Task<std::optional<int>> join_container(docker::EngineApi& engine, RunningProcess process,
                                                ShellRequest shell);
-/// As AttemptRunner::ask(); at most 64 KiB, and nothing if the words do not end in time.
+/// Runs the words as AttemptRunner::ask() does. Returns at most 64 KiB of output; nothing if the
+/// words do not end within ten seconds.
 async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
                                                       RunningProcess process,
                                                       std::vector<std::string> words);

@@ -87,7 +87,8 @@ void apply_run_args(const std::map<std::string, Json>& arguments, json& config, 
   }
 }
 
-/// Mounts fail if their source is missing; binds would create a folder owned by root.
+/// Returns an item of HostConfig.Mounts. The engine refuses a mount whose source is missing;
+/// HostConfig.Binds would create the source as a folder owned by root.
 json mount(const char* type, const std::string& source, const std::string& target, bool read_only) {
   json result;
   result["Type"] = type;
@@ -98,7 +99,7 @@ json mount(const char* type, const std::string& source, const std::string& targe
 }
 
 /// Parses `SOURCE:TARGET[:ro|rw]`.
-json volume(const std::string& text, const ContainerOptions& place) {
+json volume(const std::string& text, const ContainerOptions& options) {
   const auto first = text.find(':');
   const auto second = text.find(':', first + 1);
   const auto source = text.substr(0, first);
@@ -107,36 +108,36 @@ json volume(const std::string& text, const ContainerOptions& place) {
   if (source == "~" || source.starts_with("~/"))
     return mount(
         "bind",
-        (place.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(),
+        (options.home / source.substr(std::min<std::size_t>(2, source.size()))).lexically_normal(),
         target, read_only);
   if (source.starts_with('/') || source.starts_with('.'))
-    return mount("bind", (place.root / source).lexically_normal(), target, read_only);
+    return mount("bind", (options.root / source).lexically_normal(), target, read_only);
   return mount("volume", source, target, read_only);
 }
 
-json mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
+json mounts(const AttemptSpec& attempt, const ContainerOptions& options) {
   const auto& layout = containers::container_layout();
-  json all = read_only_mounts(attempt, place);
-  if (!place.elsewhere) {
+  json all = read_only_mounts(attempt, options);
+  if (!options.elsewhere) {
     all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
     all.push_back(mount("bind", attempt.scratch, containers::container_scratch, false));
     if (!attempt.checkpoint.empty())
       all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
-    if (!place.passwd.empty()) all.push_back(mount("bind", place.passwd, "/etc/passwd", true));
+    if (!options.passwd.empty()) all.push_back(mount("bind", options.passwd, "/etc/passwd", true));
   }
   for (const auto& text : attempt.step.settings->docker.volumes.items())
-    all.push_back(volume(text, place));
+    all.push_back(volume(text, options));
   return all;
 }
 
-json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
+json environment(const AttemptSpec& attempt, const ContainerOptions& options) {
   auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
   containers::add_defaults(variables, attempt, attempt.gpus.size());
-  // Python's getpass, and with it torch's caches, look here before they look the user up.
-  if (!place.user_name.empty())
+  // Python's getpass, and with it torch's caches, read these variables before /etc/passwd.
+  if (!options.user_name.empty())
     for (const auto* name : {"USER", "LOGNAME"})
-      if (!image.contains(name)) variables.try_emplace(name, place.user_name);
+      if (!image.contains(name)) variables.try_emplace(name, options.user_name);
   if (attempt.process && attempt.process->addresses->has_agents)
     variables[agent_secret_name] = attempt.process->addresses->secret;
   json list = json::array();
@@ -147,19 +148,19 @@ json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
 /// The engine's default is 64 MiB, with which a data loader with workers ends with SIGBUS. Unused
 /// shared memory costs nothing, and used memory counts as the step's; the limit is therefore the
 /// kernel's default for a tmpfs, half of the available memory.
-std::optional<Bytes> shared_memory(const AttemptSpec& attempt, const ContainerOptions& place) {
+std::optional<Bytes> shared_memory(const AttemptSpec& attempt, const ContainerOptions& options) {
   const auto& resources = attempt.step.settings->resources;
   if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
-  const auto half = resources.memory.value_or(place.memory) / 2;
+  const auto half = resources.memory.value_or(options.memory) / 2;
   return half > 0 ? std::optional(half) : std::nullopt;
 }
 
 }  // namespace
 
-json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
+json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& options) {
   const auto& layout = containers::container_layout();
   json all = json::array();
-  if (place.elsewhere) {
+  if (options.elsewhere) {
     json own;  // Without a name the volume is removed with its container.
     own["Type"] = "volume";
     own["Target"] = containers::container_folder;
@@ -170,14 +171,14 @@ json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& place)
   all.push_back(mount("bind", attempt.code, layout.code, true));
   for (const auto& input : attempt.inputs)
     all.push_back(mount("bind", input.path, path_of(input, layout), true));
-  if (!place.init.empty()) all.push_back(mount("bind", place.init, init_path, true));
+  if (!options.init.empty()) all.push_back(mount("bind", options.init, init_path, true));
   return all;
 }
 
-void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& place) {
+void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& options) {
   std::vector<docker::GpuName> names;
   for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});
-  place.gpu_access->give(body, settings::gpu_request(attempt.step.settings->resources), names);
+  options.gpu_access->give(body, settings::gpu_request(attempt.step.settings->resources), names);
 }
 
 json endpoint_at(const std::string& address) {
@@ -191,15 +192,15 @@ std::string container_name(const AttemptSpec& attempt) {
          (attempt.shell ? "-shell-" + std::to_string(::getpid()) : "");
 }
 
-StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place) {
-  // Without the label of the state folder, so that no run takes it for a dead driver's.
+StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& options) {
+  // The label of the state folder is left out; otherwise remove_orphans() would remove the shell.
   if (attempt.shell)
     return {{"pipe.shell", std::to_string(::getpid())}, {"pipe.step", attempt.step.name}};
   StringMap labels{{"pipe.run", attempt.run_id},
                    {"pipe.step", attempt.step.name},
                    {"pipe.attempt", std::to_string(attempt.number)},
                    {"pipe.pipeline", attempt.pipeline},
-                   {"pipe.state", place.owner}};
+                   {"pipe.state", options.owner}};
   if (attempt.process) labels[rank_label] = std::to_string(attempt.process->rank);
   return labels;
 }
@@ -210,29 +211,29 @@ std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
   return text;
 }
 
-json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
+json container_body(const AttemptSpec& attempt, const ContainerOptions& options) {
   const auto& docker = attempt.step.settings->docker;
   const auto& resources = attempt.step.settings->resources;
   auto labels = docker.labels;
-  for (const auto& [name, value] : container_labels(attempt, place)) labels[name] = value;
+  for (const auto& [name, value] : container_labels(attempt, options)) labels[name] = value;
   if (!attempt.gpus.empty()) labels[gpus_label] = gpus_text(attempt.gpus);
 
   json config;
-  config["Image"] = place.image;
+  config["Image"] = options.image;
   auto layout = containers::container_layout();
-  layout.program = place.program;
+  layout.program = options.program;
   auto command = command_of(attempt, layout);
   if (attempt.process && attempt.process->addresses->has_agents) {
     const auto agent = agent_words(attempt, init_path);
     command.insert(command.begin(), agent.begin(), agent.end());
   }
-  if (!place.init.empty()) command.insert(command.begin(), {init_path, "init"});
-  config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)
-                                    // Replaces the image's own entry point and command.
-                                    : command;
+  if (!options.init.empty()) command.insert(command.begin(), {init_path, "init"});
+  config["Entrypoint"] = options.gate ? behind_gate(command, attempt.gpus)
+                                      // Replaces the image's own entry point and command.
+                                      : command;
   config["WorkingDir"] = containers::container_layout().code;
-  config["Env"] = environment(attempt, place);
-  config["User"] = docker.user.value_or(place.user);
+  config["Env"] = environment(attempt, options);
+  config["User"] = docker.user.value_or(options.user);
   config["Labels"] = labels;
   config["StopSignal"] = "SIGTERM";
   config["Healthcheck"]["Test"] = {"NONE"};
@@ -245,30 +246,30 @@ json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   }
 
   json host;
-  host["Mounts"] = mounts(attempt, place);
+  host["Mounts"] = mounts(attempt, options);
   if (attempt.shell) host["AutoRemove"] = true;
   host["Init"] = true;  // Forwards SIGTERM, and reaps processes that a step leaves.
-  if (const auto network = first_network(docker, place); !network.empty())
+  if (const auto network = first_network(docker, options); !network.empty())
     host["NetworkMode"] = network;
-  if (!place.address.empty() && host["NetworkMode"] == place.network)
-    config["NetworkingConfig"]["EndpointsConfig"][place.network] = endpoint_at(place.address);
+  if (!options.address.empty() && host["NetworkMode"] == options.network)
+    config["NetworkingConfig"]["EndpointsConfig"][options.network] = endpoint_at(options.address);
   if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;
   if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);
-  if (const auto size = shared_memory(attempt, place)) host["ShmSize"] = *size;
+  if (const auto size = shared_memory(attempt, options)) host["ShmSize"] = *size;
   apply_run_args(docker.run_args, config, host);
   pipeline::docker::withhold_rights(host);
   config["HostConfig"] = std::move(host);
   if (attempt.gpus.empty())
     docker::withhold_gpus(config);
   else
-    add_gpus(config, attempt, place);
+    add_gpus(config, attempt, options);
   return config;
 }
 
-std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place) {
+std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& options) {
   std::error_code ignored;
   for (const auto& text : step.settings->docker.volumes.items()) {
-    const auto wanted = volume(text, place);
+    const auto wanted = volume(text, options);
     const auto source = wanted["Source"].get<std::string>();
     if (wanted["Type"] == "bind" && !fs::exists(source, ignored))
       return Failure{

@@ -32,9 +32,9 @@ struct ContainerOptions {
                            ///< copied.
   Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
   std::string network = {};  ///< Network of the attempt's services or nodes; empty: it has none.
-  std::string address = {};  ///< In that network; empty: the engine chooses.
-  docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
-  bool gate = false;  ///< nvidia-smi must find these GPUs before the command starts.
+  std::string address = {};  ///< Address in `network`; empty: the engine chooses.
+  docker::GpuAccess* gpu_access = nullptr;  ///< Set for an attempt that holds GPUs.
+  bool gate = false;  ///< The preflight's gate must find the GPUs before the command starts.
 
   /// Returns the method by which the engine is asked for the attempt's GPUs.
   std::optional<docker::GpuWay> gpu_way() const {
@@ -45,25 +45,26 @@ struct ContainerOptions {
 /// Label with the rank of a process of a step with nodes.
 inline constexpr const char* rank_label = "pipe.rank";
 
-/// Returns what gives a container this address in a network.
+/// Returns the EndpointSettings (Docker's API) that give a container this address in a network.
 nlohmann::json endpoint_at(const std::string& address);
 /// Returns `pipe-RUN-STEP-ATTEMPT`, with `-RANK` for a process of a step with nodes.
 std::string container_name(const AttemptSpec& attempt);
 /// Returns the labels that identify this attempt's container.
-StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place);
+StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& options);
 /// Label with the UUIDs of a container's GPUs, separated by commas; shows which GPUs are in use
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";
+/// Returns the value of gpus_label.
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
 /// Returns the mounts of the files that the attempt only reads: its code, inputs and the init
 /// program, or the volume that they are copied into.
-nlohmann::json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& place);
+nlohmann::json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& options);
 /// Adds the attempt's GPUs to the body of a container.
-void add_gpus(nlohmann::json& body, const AttemptSpec& attempt, const ContainerOptions& place);
+void add_gpus(nlohmann::json& body, const AttemptSpec& attempt, const ContainerOptions& options);
 /// Returns the body of POST /containers/create, which has secrets and must not be shown.
-nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& place);
-/// Returns a failure if a folder of `docker.volumes` does not exist on this machine, if the engine
-/// runs here.
-std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place);
+nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& options);
+/// Returns a failure if a folder of `docker.volumes` does not exist on this machine; for engines
+/// that run here.
+std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& options);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -133,7 +133,7 @@ class DockerOrchestrator : public OneEngine {
     co_return environment;
   }
 
-  /// Containers of another machine show nothing here.
+  /// Returns no lines for containers of another machine, whose processes this kernel does not have.
   async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
     const auto& arguments = attempt.step.settings->docker.run_args;
     const auto init = arguments.find("init");
@@ -184,9 +184,10 @@ class DockerOrchestrator : public OneEngine {
     if (attempt.step.settings->docker.network == host_network || nodes == 1) {
       made = co_await Orchestrator::connect_nodes(attempt, nodes, ranks);
     } else {
-      const auto place = place_of_network(attempt);
-      co_await remove_services(engine_, labels_of(attempt, place));  // Those of a dead driver.
-      made = co_await make_node_network(engine_, attempt, place, nodes);
+      const auto options = options_of_network(attempt);
+      // A dead driver may have left a network of this name.
+      co_await remove_services(engine_, labels_of(attempt, options));
+      made = co_await make_node_network(engine_, attempt, options, nodes);
     }
     made.has_agents = with_agents;
     made.secret = core::random_name() + core::random_name();
@@ -196,7 +197,7 @@ class DockerOrchestrator : public OneEngine {
   async::Task<> disconnect_nodes(const Attempt& attempt) override {
     const auto executor = co_await asio::this_coro::executor;
     removals_.begin(executor,
-                    remove_services(engine_, labels_of(attempt, place_of_network(attempt))));
+                    remove_services(engine_, labels_of(attempt, options_of_network(attempt))));
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
@@ -217,66 +218,67 @@ class DockerOrchestrator : public OneEngine {
   async::Task<AttemptResult> run_within(const Attempt& attempt) {
     co_await remove_left();
     auto image = co_await image_for(attempt);
-    ContainerOptions place;
-    place.image = image.id;
-    place.root = options_.root;
-    place.home = home_folder();
-    place.owner = owner();
-    place.user = co_await caller();
-    place.program = image.program;
+    ContainerOptions options;
+    options.image = image.id;
+    options.root = options_.root;
+    options.home = home_folder();
+    options.owner = owner();
+    options.user = co_await caller();
+    options.program = image.program;
     if (attempt.process && !attempt.process->addresses->network.empty()) {
-      place.network = attempt.process->addresses->network;
-      if (place.network != host_network)
-        place.address = attempt.process->addresses->nodes.at(attempt.process->node);
+      options.network = attempt.process->addresses->network;
+      if (options.network != host_network)
+        options.address = attempt.process->addresses->nodes.at(attempt.process->node);
     }
-    co_await users_.find(attempt, place);
+    co_await users_.find(attempt, options);
     if (!attempt.gpus.empty()) {
-      auto* access = place.gpu_access = co_await gpu_access();
+      auto* access = options.gpu_access = co_await gpu_access();
       if (access->ways().empty())
         throw core::EnvironmentError("cannot give GPUs to the step '" + attempt.step.name +
                                      "': " + access->problem());
-      place.memory = co_await memory();
-      place.gate = settings::gpu_request(attempt.step.settings->resources).preflight;
+      options.memory = co_await memory();
+      options.gate = settings::gpu_request(attempt.step.settings->resources).preflight;
     }
     std::optional<OpenFolders> opened;
     if (attempt.step.settings->docker.user)
       opened.emplace(std::vector{attempt.outputs, attempt.scratch, attempt.checkpoint});
     const auto* engine = co_await engine_.info();
-    place.init = attempt.shell ? "" : init(engine->architecture);
-    // Podman creates a missing folder where Docker refuses it, so its response would not show that
-    // it does not see this machine's files.
+    options.init = attempt.shell ? "" : init(engine->architecture);
+    // Docker refuses to mount a folder that does not exist, which shows that it does not see this
+    // machine's files. Podman creates the folder instead, so the folders are checked before.
     if (engine->podman) {
       elsewhere_ |= !engine_.endpoint().is_of_this_machine();
-      if (auto missing = missing_volume(attempt.step, place); missing && !elsewhere_) {
+      if (auto missing = missing_volume(attempt.step, options); missing && !elsewhere_) {
         AttemptResult refused;
         refused.failure = std::move(missing);
         co_return refused;
       }
     }
     const bool is_mapped = co_await maps_users(attempt.step);
-    place.elsewhere = elsewhere_ || is_mapped;
+    options.elsewhere = elsewhere_ || is_mapped;
     if (attempt.shell) {
-      place.gate = false;
-      co_return co_await run_shell(engine_, attempt, place, image.reference);
+      options.gate = false;
+      co_return co_await run_shell(engine_, attempt, options, image.reference);
     }
-    auto result = co_await run_prepared(attempt, place, image.reference);
-    if (!is_mapped) elsewhere_ |= place.elsewhere;
-    if (attempt.step.settings->docker.user && !place.elsewhere)
-      co_await take_over_files(engine_, attempt, place);
+    auto result = co_await run_prepared(attempt, options, image.reference);
+    if (!is_mapped) elsewhere_ |= options.elsewhere;
+    if (attempt.step.settings->docker.user && !options.elsewhere)
+      co_await take_over_files(engine_, attempt, options);
     result.image = image.id;
     result.node = co_await node();
     co_return result;
   }
 
-  async::Task<AttemptResult> run_prepared(const Attempt& attempt, ContainerOptions& place,
+  async::Task<AttemptResult> run_prepared(const Attempt& attempt, ContainerOptions& options,
                                           const std::string& image) {
     if (attempt.step.services.empty())
-      co_return co_await run_container(engine_, attempt, place, image, removals_);
+      co_return co_await run_container(engine_, attempt, options, image, removals_);
     const auto images = co_await images_.images_of_services(attempt.step);
-    co_return co_await run_with_services(engine_, attempt, place, image, images, removals_);
+    co_return co_await run_with_services(engine_, attempt, options, image, images, removals_);
   }
 
-  /// Runs in the step's image or else its parent; if neither exists, builds the step's image.
+  /// Lists the GPUs in a container of the step's image, or of its parent image if only that is
+  /// there. If neither is, builds the step's image.
   async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
                                                   core::CancelSource& cancel) override {
     if (!inventory_) {
@@ -346,23 +348,24 @@ class DockerOrchestrator : public OneEngine {
   }
 
  private:
-  ContainerOptions place_of_network(const Attempt& attempt) {
-    ContainerOptions place;
-    place.owner = owner();
-    place.network = container_name(attempt);
-    return place;
+  ContainerOptions options_of_network(const Attempt& attempt) {
+    ContainerOptions options;
+    options.owner = owner();
+    options.network = container_name(attempt);
+    return options;
   }
 
-  static std::vector<std::string> labels_of(const Attempt& attempt, const ContainerOptions& place) {
+  static std::vector<std::string> labels_of(const Attempt& attempt,
+                                            const ContainerOptions& options) {
     std::vector<std::string> labels;
-    for (const auto& [name, value] : container_labels(attempt, place))
+    for (const auto& [name, value] : container_labels(attempt, options))
       labels.push_back(name + "=" + value);
     return labels;
   }
 
-  /// Removes the containers that could not be removed when their attempts ended, as while the
-  /// engine was away. Throws if one of them still runs: it may be an earlier attempt of the same
-  /// step, and it has GPUs that count as free within its own run.
+  /// Removes the containers that could not be removed when their attempts ended, for example
+  /// because the engine was restarting. Throws if one of them still runs: it may be an earlier
+  /// attempt of a step that is about to run, and the run considers its GPUs free.
   async::Task<> remove_left() {
     if (removals_.left().empty()) co_return;
     std::vector<std::string> labels;
@@ -381,7 +384,7 @@ class DockerOrchestrator : public OneEngine {
     }
   }
 
-  /// A shell runs in the image of its attempt, whatever the step's image is now.
+  /// Returns the step's image; for a shell, the image that its attempt ran in, which may be older.
   async::Task<containers::StepImage> image_for(const Attempt& attempt) {
     if (!attempt.shell || attempt.shell->image.empty())
       co_return co_await images_.image_of(attempt.step);
@@ -396,7 +399,7 @@ class DockerOrchestrator : public OneEngine {
     co_return image;
   }
 
-  /// Adds a notice that folders of volumes are those of the engine's machine.
+  /// Adds a notice that folders of volumes are on the engine's machine, if that is another one.
   void add_notice(const StepSpec& step, Environment& environment) const {
     const auto& url = engine_.endpoint().url;
     const auto& volumes = step.settings->docker.volumes.items();
@@ -443,8 +446,8 @@ class DockerOrchestrator : public OneEngine {
     co_return &*gpu_access_;
   }
 
-  /// Returns the user that owns a container's files where the invoking user should own them: in a
-  /// rootless engine, the container's root.
+  /// Returns the UID:GID in a container whose files the invoking user owns. In a rootless engine,
+  /// that is the container's root.
   async::Task<std::string> caller() {
     if (caller_.empty()) {
       auto user = core::user_and_group();
@@ -455,8 +458,9 @@ class DockerOrchestrator : public OneEngine {
     co_return caller_;
   }
 
-  /// True if the engine gives the container's users other numbers on its machine (userns-remap), so
-  /// that none of them could write the attempt's folders or read private ones.
+  /// Returns true if the engine gives the container's users other numbers on its machine
+  /// (userns-remap), so that none of them could write to the attempt's folders or read private
+  /// ones.
   async::Task<bool> maps_users(const StepSpec& step) {
     const auto& arguments = step.settings->docker.run_args;
     const auto mode = arguments.find("userns_mode");

@@ -12,10 +12,10 @@ namespace pipeline::orchestrators {
 
 namespace docker_engine {
 
-/// The network of nodes that share that of their engine's machine: its name for the engine.
+/// The engine's name for the network of its machine, which containers can share.
 inline constexpr const char* host_network = "host";
 
-/// Steps on one engine.
+/// Runs steps on one engine.
 class OneEngine : public Orchestrator {
  public:
   virtual docker::EngineApi& engine() = 0;
@@ -31,7 +31,7 @@ std::unique_ptr<OneEngine> make_one_engine(asio::io_context& loop, OrchestratorO
 
 }  // namespace docker_engine
 
-/// Uses the engines of the connection (docker/engines.hpp).
+/// Returns the orchestrator for the engines that the connection names (docker/engines.hpp).
 std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop,
                                                        OrchestratorOptions options);
 

@@ -12,9 +12,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Architecture {
-  std::string_view name;    ///< In Go's words.
-  std::string_view kernel;  ///< In the names of QEMU's handlers.
-  std::string_view native;  ///< A machine of this architecture executes it without an emulator.
+  std::string_view name;    ///< Go's name.
+  std::string_view kernel;  ///< The name in those of QEMU's handlers.
+  std::string_view native;  ///< Machines of this architecture need no emulator for it.
 };
 constexpr std::array architectures{
     Architecture{"amd64", "x86_64", "amd64"},  Architecture{"386", "i386", "amd64"},
@@ -31,7 +31,7 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
   const auto known = std::ranges::find(architectures, wanted, &Architecture::name);
   if (wanted == architecture || known == architectures.end() || known->native == architecture)
     return false;
-  // Without the file system in the kernel no handler can be registered.
+  // Without the file system binfmt_misc in the kernel, no handler can be registered.
   if (usage::kernel_text(proc / "filesystems").find("binfmt_misc") == std::string::npos)
     return true;
   const auto handlers = proc / "sys/fs/binfmt_misc";

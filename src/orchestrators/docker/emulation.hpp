@@ -1,5 +1,5 @@
 /// @file
-/// Whether a machine can execute programs of another processor architecture.
+/// Finds out whether a machine can execute programs of another processor architecture.
 #pragma once
 
 #include <filesystem>

@@ -29,7 +29,7 @@ async::Task<address_v4> resolve(std::string host, std::string url) {
   co_return found.begin()->endpoint().address().to_v4();
 }
 
-/// Returns the address of this machine's that packets to `far` have; nothing is sent.
+/// Returns this machine's address in packets to `far`. To connect a UDP socket sends nothing.
 address_v4 address_towards(const asio::any_io_executor& executor, const address_v4& far) {
   asio::ip::udp::socket socket(executor);
   socket.open(asio::ip::udp::v4());
@@ -40,7 +40,7 @@ address_v4 address_towards(const asio::any_io_executor& executor, const address_
 }  // namespace
 
 async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::EngineAt>& engines) {
-  constexpr unsigned here = 0;  // Of an engine on this machine, until it is known.
+  constexpr unsigned here = 0;  // Stands for this machine's address, which is found out last.
   std::vector<address_v4> found;
   for (const auto& [endpoint, address] : engines) {
     const auto host = address.empty() ? docker::host_of_endpoint(endpoint.url) : address;

@@ -11,13 +11,14 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Returns an IPv4 address of each engine's machine: the one that is named, else that of its URL's
-/// host. This machine's is the one from which the first other machine is reached, or 127.0.0.1 if
-/// all engines are on this machine. Throws EnvironmentError for a name without an address.
+/// Returns an IPv4 address of each engine's machine: that of EngineAt::address, else that of the
+/// host in its URL. For an engine on this machine, returns the address from which this machine
+/// reaches the first other one, or 127.0.0.1 if all engines are here. Throws EnvironmentError for
+/// a name without an address.
 async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::EngineAt>& engines);
 
-/// Returns the index of the engine of a node that has no GPUs: the nodes are dealt in order, as
-/// many to each engine as to the others, or one more.
+/// Returns the index of the engine that runs a node without GPUs. Each engine gets consecutive
+/// nodes, and the numbers of nodes of two engines differ by at most one.
 std::size_t engine_of_node(unsigned node, unsigned nodes, std::size_t engines);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns 0 for a missing number.
+/// Returns the number at this JSON pointer; 0 if there is none.
 std::uint64_t stat_at(const json& stats, const char* pointer) {
   const json::json_pointer place(pointer);
   if (!stats.contains(place)) return 0;
@@ -20,7 +20,8 @@ std::uint64_t stat_at(const json& stats, const char* pointer) {
 
 std::uint64_t less(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
 
-/// Bytes in use but for the files that the kernel has cached: its names in version 1 and 2.
+/// Returns the bytes in use, without the files that the kernel has cached. The engine passes on the
+/// kernel's names, which differ between versions 1 and 2 of control groups.
 std::uint64_t memory_of_stats(const json& stats) {
   const auto any = [&](const char* first, const char* second) {
     const auto value = stat_at(stats, first);
@@ -31,8 +32,9 @@ std::uint64_t memory_of_stats(const json& stats) {
   return less(stat_at(stats, "/memory_stats/usage"), less(cached, shared));
 }
 
-/// Sum of an operation over all disks; nothing if there is none: it was not used, or its bytes are
-/// not counted. Version 1 writes `Read`, version 2 `read`.
+/// Returns the sum of an operation's bytes over all disks. Returns nothing for an empty list: no
+/// disk was used, or their bytes are not counted. Version 1 writes `Read`, version 2 `read`.
+/// @param initial `r` or `w`
 std::optional<std::uint64_t> bytes_of(const json& stats, char initial) {
   const json::json_pointer place("/blkio_stats/io_service_bytes_recursive");
   if (!stats.contains(place) || !stats.at(place).is_array() || stats.at(place).empty())

@@ -135,7 +135,7 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
 
 namespace {
 
-/// A folder of the container, and the empty one here that its content is copied to.
+/// A folder of the container, and the empty folder of this machine that its content is copied to.
 struct Copied {
   std::string from;
   fs::path to;
@@ -167,9 +167,10 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const std::string& contai
   unpacker.finish();
 }
 
-/// An engine that is shutting down unmounts the volume, perhaps while it sends the files, and then
-/// sends a part of them without an error. Until it ends, the volume stays unmounted; the engine
-/// started next does not have the events of its predecessor.
+/// Copies a folder, and retries if the engine was restarted meanwhile. An engine that is shutting
+/// down unmounts the volume, perhaps while it sends the files, and then sends only a part of them
+/// without an error. So the copy counts only if afterwards the volume is still mounted, and the
+/// engine still has the container's events: a restarted engine has not.
 async::Task<> copy_folder(docker::EngineApi& engine, const std::string& container,
                           const Copied& folder, core::CancelSource& cancel) {
   async::Backoff backoff(engine.limits().retries);
@@ -192,8 +193,8 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
   }
 }
 
-/// The checkpoint is unpacked beside the one that there is, which stays if anything fails. Of a
-/// step with nodes, that of the first one is kept.
+/// Replaces the checkpoint by the container's. It is unpacked beside the current one, which stays
+/// if anything fails. For a step with nodes, only the first node's checkpoint is kept.
 async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
                               const std::string& container, core::CancelSource& cancel) {
   if (attempt.checkpoint_key.empty() || (attempt.process && attempt.process->node > 0)) co_return;

@@ -13,9 +13,9 @@ namespace pipeline::orchestrators::docker_engine {
 /// then runs on another machine.
 bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt);
 
-/// Returns true if a container that has not been started has this machine's folders, for Podman: it
-/// makes a missing folder where Docker refuses to create the container. Of an engine that considers
-/// no mounts before the start, as Docker's, the answer is always false.
+/// Returns true if a container of Podman that has not been started has this machine's folders.
+/// Needed because Podman creates a missing folder, where Docker refuses to create the container.
+/// Always false for engines that mount only at the start, such as Docker.
 async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt,
                                std::string container);
 
@@ -28,7 +28,7 @@ async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container);
 /// Copies the remains of a failed attempt: its checkpoint, and its outputs if they can be read.
 /// Failures are reported in the step's log only, since the attempt has failed for another reason.
-/// @param outputs copied as well
+/// @param outputs whether the outputs are copied as well
 async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
                         const std::string& container, bool outputs);
 

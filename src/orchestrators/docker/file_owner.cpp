@@ -18,7 +18,8 @@ bool is_of_another(const fs::path& path) {
   return ::lstat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
 }
 
-/// A folder of another owner that cannot be read is found before what is in it.
+/// Returns true if another user owns something in the folder. A folder that this user cannot read
+/// counts itself, so its content need not be read.
 bool has_files_of_another(const fs::path& folder) {
   std::error_code error;
   const auto options = fs::directory_options::skip_permission_denied;
@@ -39,18 +40,19 @@ json bind(const fs::path& source, const std::string& target) {
 }  // namespace
 
 async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& attempt,
-                              const ContainerOptions& place) {
-  if (::geteuid() == 0 ||
-      (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch) &&
-       (attempt.checkpoint.empty() || !has_files_of_another(attempt.checkpoint))))
-    co_return;
+                              const ContainerOptions& options) {
+  if (::geteuid() == 0) co_return;
+  const bool is_needed = has_files_of_another(attempt.outputs) ||
+                         has_files_of_another(attempt.scratch) ||
+                         (!attempt.checkpoint.empty() && has_files_of_another(attempt.checkpoint));
+  if (!is_needed) co_return;
   const auto &outputs = containers::container_layout().outputs,
              &checkpoint = containers::container_layout().checkpoint;
   json body;
-  body["Image"] = place.image;
+  body["Image"] = options.image;
   body["User"] = "0:0";
-  body["Entrypoint"] = {"chown", "-R", "-h", place.user, outputs, containers::container_scratch};
-  body["Labels"] = container_labels(attempt, place);
+  body["Entrypoint"] = {"chown", "-R", "-h", options.user, outputs, containers::container_scratch};
+  body["Labels"] = container_labels(attempt, options);
   auto& host = body["HostConfig"];
   host["NetworkMode"] = "none";
   host["CapDrop"] = {"ALL"};

@@ -9,11 +9,12 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Errors are in the Inventory; throws EnvironmentError if the engine is lost.
+/// Returns the GPUs; an error of nvidia-smi is in the Inventory. Throws EnvironmentError if the
+/// engine is lost.
 /// @param image  an image with a shell that the engine has
 /// @param labels labels of the container, so that it is found if this driver dies
-/// @param cancel a stop ends the container, as when the driver hangs; the engine then counts as
-/// lost
+/// @param cancel a stop ends the container, for example if NVIDIA's driver hangs; EnvironmentError
+/// is thrown then
 async::Task<gpu::Inventory> probe_gpus(docker::EngineApi& engine, docker::GpuAccess& access,
                                        std::string image, StringMap labels,
                                        core::CancelSource& cancel);

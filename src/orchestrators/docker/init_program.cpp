@@ -11,10 +11,10 @@ namespace pipeline::orchestrators::docker_engine {
 namespace fs = std::filesystem;
 
 fs::path init_program(const fs::path& state, std::string_view architecture) {
-  if (state.empty() || architecture != kubernetes_api::own_architecture) return {};
+  if (state.empty() || architecture != agent::own_architecture) return {};
   struct statvfs info {};
   if (::statvfs(state.c_str(), &info) == 0 && (info.f_flag & ST_NOEXEC)) return {};
-  const auto program = kubernetes_api::agent_program();
+  const auto program = agent::agent_program();
   auto file = state / programs_folder / ("agent-" + core::sha256(program).hex().substr(0, 16));
   if (fs::exists(file)) return file;
   core::make_folders(file.parent_path());

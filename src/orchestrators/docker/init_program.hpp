@@ -8,13 +8,14 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Folder of the state folder for the program.
+/// Name of the program's folder in the state folder.
 inline constexpr const char* programs_folder = "programs";
 /// The program's path in a container.
 inline constexpr const char* init_path = "/pipe/init";
 
-/// Returns the program's file, which is made below the state folder; empty where containers could
-/// not execute it: on an engine of another architecture, and from a file system without programs.
+/// Writes the program below the state folder and returns its path. Returns an empty path if
+/// containers could not execute it: the engine has another architecture, or the file system is
+/// mounted `noexec`.
 std::filesystem::path init_program(const std::filesystem::path& state,
                                    std::string_view architecture);
 

@@ -39,9 +39,9 @@ json subnet_of(const json& network) {
   return json::object();
 }
 
-/// Creates the network with a subnet that the engine has just given it: only in a subnet that was
-/// asked for can a container have an address that was asked for. Returns false if another network
-/// has taken the subnet meanwhile.
+/// Creates the network again, in the subnet that the engine chose for it the first time. An engine
+/// lets containers choose their addresses only in a network whose subnet was asked for. Returns
+/// false if another network has taken the subnet meanwhile.
 async::Task<bool> make_again(docker::EngineApi& engine, json body, const json& subnet) {
   body["IPAM"] = {{"Config", json::array({subnet})}};
   std::string refusal;
@@ -81,16 +81,16 @@ std::vector<std::string> addresses_in(std::string_view subnet, std::string_view 
 }
 
 async::Task<NodeAddresses> make_node_network(docker::EngineApi& engine, const Attempt& attempt,
-                                             const ContainerOptions& place, unsigned nodes) {
-  const auto body = network_body(attempt, place);
-  const auto path = "/networks/" + net::url_encode(place.network);
+                                             const ContainerOptions& options, unsigned nodes) {
+  const auto body = network_body(attempt, options);
+  const auto path = "/networks/" + net::url_encode(options.network);
   constexpr int max_tries = 10;
   for (int tries = 0; tries < max_tries; ++tries) {
     co_await make_network(engine, body);
     const auto network = co_await engine.call("GET", path);
     auto subnet = subnet_of(network);
     NodeAddresses made;
-    made.network = place.network;
+    made.network = options.network;
     made.port = node_port;
     std::optional<core::EnvironmentError> unusable;
     try {

@@ -13,17 +13,17 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// The port of rank 0; the ranks' own follow it. Each container has all ports to itself.
+/// The port of rank 0 (PyTorch's default for MASTER_PORT); the ports of the other ranks follow.
+/// Each container has an address of its own, so that all ports are free.
 inline constexpr unsigned node_port = 29500;
 
-/// Returns addresses of the subnet (`172.18.0.0/16`) besides its gateway. Throws EnvironmentError
-/// if the subnet is no IPv4 subnet or too small.
+/// Returns `count` addresses of the subnet (`172.18.0.0/16`), without that of its gateway. Throws
+/// EnvironmentError if the subnet is not an IPv4 subnet, or is too small.
 std::vector<std::string> addresses_in(std::string_view subnet, std::string_view gateway,
                                       unsigned count);
 
-/// Creates the network `place.network`, from which remove_services() removes it. Throws
-/// EnvironmentError.
+/// Creates the network `options.network`, which remove_services() removes. Throws EnvironmentError.
 async::Task<NodeAddresses> make_node_network(docker::EngineApi& engine, const Attempt& attempt,
-                                             const ContainerOptions& place, unsigned nodes);
+                                             const ContainerOptions& options, unsigned nodes);
 
 }  // namespace pipeline::orchestrators::docker_engine

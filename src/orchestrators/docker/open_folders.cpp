@@ -19,8 +19,8 @@ mode_t mode_of(const fs::path& folder) {
   return status.st_mode & 07777;
 }
 
-/// Gives everybody the owner's rights to what is in the folder, as to a checkpoint that an earlier
-/// attempt of the step's user has left and that belongs to this user since.
+/// Gives all users the owner's rights to this user's files in the folder. Among them may be
+/// a checkpoint of an earlier attempt, which take_over_files() gave to this user.
 void open_content(const fs::path& folder) {
   std::error_code error;
   const auto options = fs::directory_options::skip_permission_denied;

@@ -1,5 +1,5 @@
 /// @file
-/// Folders of an attempt that a user of the image writes to, whom this machine does not know.
+/// Lets a container's user, whom this machine does not know, write to folders of an attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,9 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Opens folders to all users, until its destruction, and closes the folders that they lie in to
-/// those users of this machine who cannot write there anyway: what is mounted into a container can
-/// be reached in it whatever leads there outside of it. On a network file system nothing is closed.
+/// Opens folders to all users until this object is destroyed. So that other users of this machine
+/// cannot reach them, the folders that contain them are closed to users who may not write there
+/// (store/private_folder.hpp). A container reaches its mounts all the same.
 class OpenFolders {
  public:
   /// Empty paths are left out. Throws EnvironmentError.

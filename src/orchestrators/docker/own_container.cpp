@@ -14,18 +14,21 @@ namespace {
 using docker::EngineError;
 using nlohmann::json;
 
+/// Returns the existing container with the attempt's name. Throws EnvironmentError if it belongs to
+/// something else, and EngineError with status 404 if it is gone.
 async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& attempt,
-                                   const ContainerOptions& place) {
+                                   const ContainerOptions& options) {
   const auto name = container_name(attempt);
   const auto container = co_await engine.call("GET", "/containers/" + name + "/json");
   const auto labels = container.value(json::json_pointer("/Config/Labels"), json::object());
-  for (const auto& [label, value] : container_labels(attempt, place))
+  for (const auto& [label, value] : container_labels(attempt, options))
     if (labels.value(label, std::string()) != value)
       throw core::EnvironmentError("cannot create the container " + name +
                                        ": there is one of that name, and it is not this step's",
                                    {"`docker inspect " + name +
                                     "` shows whose it is; `docker rm -f " + name + "` removes it"});
   const auto status = container.value(json::json_pointer("/State/Status"), std::string());
+  // behind_gate() puts gate_name there.
   const auto entry = container.value(json::json_pointer("/Config/Entrypoint/3"), json());
   OwnContainer found{container.at("Id").get<std::string>(),
                      status == "running" || status == "exited", entry == gate_name, false, false};
@@ -42,7 +45,7 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
   co_return found;
 }
 
-/// Podman responds with 500.
+/// Returns true if another container has the name. Podman responds with 500 then, Docker with 409.
 bool is_name_conflict(const EngineError& error) {
   return error.status() == 409 ||
          (error.status() == 500 &&
@@ -52,41 +55,41 @@ bool is_name_conflict(const EngineError& error) {
 }  // namespace
 
 async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Attempt& attempt,
-                                           ContainerOptions& place) {
+                                           ContainerOptions& options) {
   const auto name = container_name(attempt);
   const auto platform = attempt.step.settings->docker.platform.value_or("");
   for (int attempts_left = 3;; --attempts_left) {
     try {
-      const auto body = container_body(attempt, place);
+      const auto body = container_body(attempt, options);
       OwnContainer made;
       made.id = co_await engine.create_container(name, body, platform, &attempt.io.cancel);
       const auto* info = co_await engine.info();
-      if (info->podman && !place.elsewhere) {
+      if (info->podman && !options.elsewhere) {
         const bool sees_files = co_await has_files_of(engine, attempt, made.id);
         if (!sees_files) {
           core::log::info("engine: this Podman does not see the files of this machine: copied");
-          place.elsewhere = true;
+          options.elsewhere = true;
           co_await engine.remove_container(made.id);
           continue;
         }
       }
       const auto& docker = attempt.step.settings->docker;
-      if (!place.network.empty() && first_network(docker, place) != place.network)
-        co_await join_network(engine, place.network, made.id, place.address);
-      made.gated = place.gate;
+      if (!options.network.empty() && first_network(docker, options) != options.network)
+        co_await join_network(engine, options.network, made.id, options.address);
+      made.gated = options.gate;
       made.usable = true;
-      made.copies = place.elsewhere;
+      made.copies = options.elsewhere;
       co_return made;
     } catch (const EngineError& error) {
-      if (!place.elsewhere && is_elsewhere(error, attempt)) {
-        place.elsewhere = true;
+      if (!options.elsewhere && is_elsewhere(error, attempt)) {
+        options.elsewhere = true;
         continue;
       }
       if (!is_name_conflict(error) || attempts_left == 0) throw;
     }
     OwnContainer found;
     try {
-      found = co_await find_own(engine, attempt, place);
+      found = co_await find_own(engine, attempt, options);
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
       continue;  // The container was being removed.

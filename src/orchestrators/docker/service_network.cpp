@@ -19,7 +19,7 @@ using docker::EngineApi;
 using docker::EngineError;
 using nlohmann::json;
 
-/// Time in which the containers of a network are removed.
+/// How long to wait until the last container of a network is removed.
 constexpr std::chrono::seconds leave_timeout{60};
 constexpr std::chrono::milliseconds leave_pause{100};
 

@@ -18,8 +18,8 @@ async::Task<> make_network(docker::EngineApi& engine, nlohmann::json body);
 async::Task<> join_network(docker::EngineApi& engine, std::string network, std::string container,
                            std::string address);
 
-/// Removes the services with these labels, and their networks, whose other containers are being
-/// removed meanwhile.
+/// Removes the services with these labels, and their networks. Other containers in the networks are
+/// being removed at the same time, so a network that is still in use is tried again.
 async::Task<> remove_services(docker::EngineApi& engine, std::vector<std::string> labels);
 
 /// Removes the networks of runs that have no driver. @param labels of their owner

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr auto default_ready_timeout = 2min;
 constexpr std::chrono::milliseconds first_look_pause = 100ms, max_look_pause = 1s;
-constexpr auto max_output_delay = 2s;  ///< For the last output of an ended container.
+constexpr auto max_output_delay = 2s;  ///< How long the last output of a container may take.
 constexpr std::size_t max_shown_lines = 10;
 
 }  // namespace
@@ -54,26 +54,26 @@ void ServiceRun::fail(FailureKind kind, const std::string& what, std::vector<std
 async::Task<std::string> ServiceRun::create() {
   const auto container = container_name(attempt_) + "-" + name_;
   const auto platform = attempt_.step.settings->docker.platform.value_or("");
-  co_await engine_.remove_container(container);  // That of a dead driver.
-  auto place = place_;
+  co_await engine_.remove_container(container);  // A dead driver may have left one.
+  auto options = options_;
   std::string id;
   try {
-    auto body = service_body(attempt_, place, name_, image_);
+    auto body = service_body(attempt_, options, name_, image_);
     id = co_await engine_.create_container(container, std::move(body), platform,
                                            &attempt_.io.cancel);
   } catch (const EngineError& error) {
-    if (place.elsewhere || !is_elsewhere(error, attempt_)) throw;
-    place.elsewhere = true;
+    if (options.elsewhere || !is_elsewhere(error, attempt_)) throw;
+    options.elsewhere = true;
   }
   if (id.empty()) {
-    auto body = service_body(attempt_, place, name_, image_);
+    auto body = service_body(attempt_, options, name_, image_);
     id = co_await engine_.create_container(container, std::move(body), platform,
                                            &attempt_.io.cancel);
   }
-  if (place.elsewhere) {
+  if (options.elsewhere) {
     auto files = attempt_;
     files.checkpoint.clear();
-    co_await copy_in(engine_, files, id, place.init);
+    co_await copy_in(engine_, files, id, options.init);
   }
   co_return id;
 }
@@ -133,7 +133,7 @@ async::Task<int> ServiceRun::look(std::vector<std::string> check, core::CancelSo
 
 async::Task<> ServiceRun::await_readiness() {
   const auto executor = co_await asio::this_coro::executor;
-  const auto check = readiness_check(spec_.ready, place_);
+  const auto check = readiness_check(spec_.ready, options_);
   if (check.empty()) {
     is_late_ = true;
     why_not_ready_ = "this engine cannot run pipe's program that looks at ports";

@@ -1,5 +1,5 @@
 /// @file
-/// A service of an attempt, from its start to its end.
+/// Runs a service of an attempt, from its start to its end.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace pipeline::orchestrators::docker_engine {
 class ServiceRun {
  public:
   /// @param on_change called when is_ready() or failure() has changed
-  ServiceRun(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& place,
+  ServiceRun(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& options,
              std::string name, std::string image, std::function<void()> on_change)
       : engine_(engine),
         attempt_(attempt),
-        place_(place),
+        options_(options),
         name_(std::move(name)),
         spec_(attempt.step.services.at(name_)),
         image_(std::move(image)),
@@ -32,7 +32,7 @@ class ServiceRun {
   void stop() { connections_.stop(core::StopLevel::immediate); }
 
   bool is_ready() const { return is_ready_; }
-  /// Why the step cannot start, or go on.
+  /// Returns why the step cannot start or cannot continue.
   const std::optional<Failure>& failure() const { return failure_; }
 
  private:
@@ -51,7 +51,7 @@ class ServiceRun {
 
   docker::EngineApi& engine_;
   const Attempt& attempt_;
-  const ContainerOptions& place_;
+  const ContainerOptions& options_;
   const std::string name_;
   const ServiceSpec& spec_;
   const std::string image_;
@@ -61,7 +61,7 @@ class ServiceRun {
   core::Lines lines_[2]{core::Lines(max_line), core::Lines(max_line)};
   core::TailBuffer last_output_{2048};
   std::string why_not_ready_;
-  docker::ContainerState end_;  ///< As of the last look.
+  docker::ContainerState end_;  ///< The container's state when it was last looked up.
   bool is_ready_ = false, is_late_ = false;
   std::optional<Failure> failure_;
 

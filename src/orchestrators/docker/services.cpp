@@ -19,14 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// For the end of a service that is reported after the step's, though it came before: an engine
-/// reports the ends of containers in any order.
+/// How long to wait, after the step has failed, for the report of a service's end. Engines report
+/// the ends of containers in any order, so the service may have ended first.
 constexpr auto max_report_delay = 1s;
 
 /// The services of an attempt, which run beside it.
 class ServiceGroup {
  public:
-  ServiceGroup(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& place,
+  ServiceGroup(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& options,
                asio::any_io_executor executor, const StringMap& images)
       : executor_(executor),
         changed_(executor, asio::steady_timer::time_point::max()),
@@ -35,7 +35,7 @@ class ServiceGroup {
           changed_.cancel();
         }) {
     for (const auto& [name, service] : attempt.step.services)
-      services_.emplace_back(engine, attempt, place, name, images.at(name), [this] { tell(); });
+      services_.emplace_back(engine, attempt, options, name, images.at(name), [this] { tell(); });
   }
 
   /// Starts all services. Returns once they are ready, one of them has failed, or the attempt is
@@ -59,8 +59,8 @@ class ServiceGroup {
     co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
 
-  /// Ends the connections to the services, which run on until their removal. Throws what has ended
-  /// one of them.
+  /// Ends the connections to the services, which keep running until they are removed. Throws the
+  /// error of a connection that failed before.
   async::Task<> end() {
     for (auto& service : services_) service.stop();
     std::exception_ptr error;
@@ -74,7 +74,7 @@ class ServiceGroup {
   /// Stopped with the attempt, and when a service has failed.
   core::CancelSource& stop() { return stop_; }
 
-  /// Returns the failure of a service.
+  /// Returns the failure of the first service that has one.
   std::optional<Failure> failure() const {
     for (const auto& service : services_)
       if (service.failure()) return service.failure();
@@ -100,7 +100,8 @@ class ServiceGroup {
   std::list<async::JoinableTask> running_;
 };
 
-/// A service's end explains the step's, unless the step was stopped for another reason.
+/// Replaces the step's failure by that of a service, which is its cause, unless the attempt was
+/// stopped from outside.
 void explain(AttemptResult& result, const std::optional<Failure>& of_service,
              core::StopLevel wanted) {
   if (!of_service || wanted != core::StopLevel::none || !result.failure) return;
@@ -110,8 +111,9 @@ void explain(AttemptResult& result, const std::optional<Failure>& of_service,
   result.failure = std::move(failure);
 }
 
+/// Starts the services, and runs the step's container once they are ready.
 async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& engine,
-                                      const Attempt& attempt, ContainerOptions& place,
+                                      const Attempt& attempt, ContainerOptions& options,
                                       const std::string& image, Removals& removals) {
   AttemptResult result;
   co_await group.start();
@@ -121,25 +123,25 @@ async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& en
   }
   const Attempt beside{
       attempt, {attempt.io.log, group.stop(), attempt.io.on_began, attempt.io.replace_checkpoint}};
-  co_return co_await run_container(engine, beside, place, image, removals);
+  co_return co_await run_container(engine, beside, options, image, removals);
 }
 
 }  // namespace
 
 async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
-                                             ContainerOptions& place, const std::string& image,
+                                             ContainerOptions& options, const std::string& image,
                                              const StringMap& images, Removals& removals) {
   const auto executor = co_await asio::this_coro::executor;
-  place.network = container_name(attempt);
+  options.network = container_name(attempt);
   std::vector<std::string> labels;
-  for (const auto& [name, value] : container_labels(attempt, place))
+  for (const auto& [name, value] : container_labels(attempt, options))
     labels.push_back(name + "=" + value);
   AttemptResult result;
   std::exception_ptr error;
   std::optional<docker::EngineError> refused;
-  auto body = network_body(attempt, place);
+  auto body = network_body(attempt, options);
   try {
-    co_await remove_services(engine, labels);  // Those of a dead driver.
+    co_await remove_services(engine, labels);  // A dead driver may have left some.
     co_await make_network(engine, std::move(body));
   } catch (const docker::EngineError& no_network) {
     refused = no_network;
@@ -148,9 +150,9 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
     result.failure = containers::start_failure(*refused, attempt, image);
     co_return result;
   }
-  ServiceGroup group(engine, attempt, place, executor, images);
+  ServiceGroup group(engine, attempt, options, executor, images);
   try {
-    result = co_await run_beside(group, engine, attempt, place, image, removals);
+    result = co_await run_beside(group, engine, attempt, options, image, removals);
     if (result.failure) co_await group.await_late_end();
   } catch (...) {
     error = std::current_exception();

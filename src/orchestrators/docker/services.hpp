@@ -13,7 +13,7 @@ namespace pipeline::orchestrators::docker_engine {
 /// ends the attempt with it. Throws as run_container() does.
 /// @param images of the services, by name: references or identifiers
 async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
-                                             ContainerOptions& place, const std::string& image,
+                                             ContainerOptions& options, const std::string& image,
                                              const StringMap& images, Removals& removals);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -74,7 +74,7 @@ class SeveralEngines : public Orchestrator {
     return first().lock(step, events, cancel);
   }
 
-  /// The others come after the first engine, which chooses the versions of packages.
+  /// Prepares the first engine before the others, because it chooses the versions of packages.
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override {
     const bool is_everywhere = step.nodes.count > 1 || wants_gpus(step);
@@ -147,8 +147,8 @@ class SeveralEngines : public Orchestrator {
     co_return std::nullopt;
   }
 
-  /// Nodes on one engine have a network of their own there. The ports of others are free on this
-  /// machine, and chosen at random: those of other machines are not known.
+  /// If all nodes are on one engine, it makes a network for them. Otherwise chooses ports at random
+  /// among those that are free on this machine; the free ports of other machines are not known.
   async::Task<NodeAddresses> connect_nodes(const Attempt& attempt, unsigned nodes,
                                            unsigned ranks) override {
     const auto indices = engines_of_nodes(attempt, nodes);
@@ -190,7 +190,8 @@ class SeveralEngines : public Orchestrator {
   OneEngine& first() const { return *engines_.front(); }
   const std::string& url_of(std::size_t engine) const { return at_[engine].endpoint.url; }
 
-  /// Continues with the others if one fails, and then throws its error.
+  /// Calls `act` with each engine. If a call fails, continues with the other engines, and throws
+  /// the error at the end.
   async::Task<> on_all(const std::function<async::Task<>(OneEngine&)>& act) const {
     std::exception_ptr error;
     for (const auto& engine : engines_) try {
@@ -201,7 +202,9 @@ class SeveralEngines : public Orchestrator {
     if (error) std::rethrow_exception(error);
   }
 
-  /// Two daemons on one machine may have the same ID, and copies of a virtual machine as well.
+  /// Throws EnvironmentError if two entries are one engine, or their processors differ. An engine's
+  /// ID alone does not identify it: two daemons on one machine may have the same ID, and so may
+  /// copies of a virtual machine.
   async::Task<> require_different_engines() {
     std::map<std::string, std::size_t> known;
     std::string architecture;
@@ -229,7 +232,8 @@ class SeveralEngines : public Orchestrator {
     if (addresses_.empty()) addresses_ = co_await addresses_of(at_);
   }
 
-  /// Returns false if another engine, of the same machine, has the GPU.
+  /// Records that the engine has this GPU. Returns false if another engine on the same machine was
+  /// recorded before.
   bool add_owner(const gpu::Device& device, std::size_t engine) {
     const auto [owner, is_new] = owners_.emplace(device.uuid, engine);
     for (const auto& slice : device.slices) owners_.emplace(slice.uuid, owner->second);
@@ -241,7 +245,8 @@ class SeveralEngines : public Orchestrator {
     return owner != owners_.end() ? owner->second : engine_of_node(node, nodes, engines_.size());
   }
 
-  /// @param attempt with all of its nodes
+  /// Returns the index of each node's engine.
+  /// @param attempt the whole attempt, with the GPUs of all nodes
   std::vector<std::size_t> engines_of_nodes(const Attempt& attempt, unsigned nodes) const {
     const auto gpus = attempt.gpus.size() / nodes;
     std::vector<std::size_t> indices;
@@ -265,7 +270,7 @@ class SeveralEngines : public Orchestrator {
   const std::vector<docker::EngineAt> at_;
   std::vector<std::unique_ptr<OneEngine>> engines_;
   Capabilities capabilities_;
-  std::vector<std::string> addresses_;         ///< By engine; empty before they are known.
+  std::vector<std::string> addresses_;         ///< One for each engine; empty until looked up.
   std::map<std::string, std::size_t> owners_;  ///< Engines by the UUIDs of their GPUs.
 };
 

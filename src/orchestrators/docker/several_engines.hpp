@@ -1,6 +1,7 @@
 /// @file
-/// Steps on several engines: the nodes of a step are dealt to them, and meet in the networks of the
-/// engines' machines. Other steps run on the first engine, or on the one whose GPUs they have.
+/// Runs steps on several engines. The nodes of a step are distributed over the engines, and use the
+/// networks of the engines' machines. A step without nodes runs on the engine whose GPUs it holds,
+/// or else on the first engine.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr const char* passwd_file = "/etc/passwd";
 constexpr std::uint64_t max_passwd = 4 << 20;
 
-/// Keeps the content of the one file in a tar.
+/// Keeps the content of the only file in a tar archive.
 class OneFile final : public file_tree::TarReader::Sink {
  public:
   void begin(const file_tree::TarReader::Entry& entry) override {

@@ -14,14 +14,15 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Folder of the state folder for the files /etc/passwd of images, and those with an entry more.
+/// Name of the folder in the state folder with the /etc/passwd of images, and the copies with an
+/// added entry.
 inline constexpr const char* users_folder = "users";
 
 /// A user by number, as engines accept it: `UID` or `UID:GID`.
 struct UserNumbers {
   std::string uid, gid;
 };
-/// Returns nothing for a user that is named, whom the image has to know, and for root.
+/// Returns the numbers in `user`; nothing for root, and for a name, which the image must know.
 std::optional<UserNumbers> user_numbers(std::string_view user);
 
 /// Returns the name that this text of /etc/passwd gives to the number; empty if it has none.

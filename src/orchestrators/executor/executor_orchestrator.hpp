@@ -10,7 +10,7 @@
 
 namespace pipeline::orchestrators {
 
-/// Keeps a reference to the executor.
+/// Returns an orchestrator whose attempts `executor` runs; the executor must outlive it.
 std::unique_ptr<Orchestrator> make_executor_orchestrator(asio::io_context& loop,
                                                          Executor& executor);
 

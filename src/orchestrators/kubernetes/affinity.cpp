@@ -131,7 +131,8 @@ json joined(const json& ours, const json& theirs) {
   return all;
 }
 
-/// A field selector knows one value for each expression.
+/// Returns a preference for other nodes than these. A field selector accepts only one value in an
+/// expression.
 json preference_against(const std::vector<std::string>& nodes) {
   json fields = json::array();
   for (const auto& node : nodes)
@@ -139,8 +140,8 @@ json preference_against(const std::vector<std::string>& nodes) {
   return {{"weight", 100}, {"preference", {{"matchFields", std::move(fields)}}}};
 }
 
-/// A label selector takes any number of values. The label has the node's name nearly everywhere;
-/// where it has another one, no node is preferred.
+/// Returns a preference for these nodes, by the label that has the node's name on nearly all
+/// clusters; on others, no node is preferred.
 json preference_for(unsigned weight, const std::vector<std::string>& nodes) {
   json expression, term;
   expression["key"] = "kubernetes.io/hostname";

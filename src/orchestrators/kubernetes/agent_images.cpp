@@ -23,22 +23,21 @@ struct AgentFile {
   unsigned mode;
 };
 
-std::vector<AgentFile> programs(bool carries, std::string_view architecture) {
+std::vector<AgentFile> programs(bool has_stager, std::string_view architecture) {
   std::vector<AgentFile> files{
-      {agent_in_image, std::string(kubernetes_api::agent_program(architecture)), 0555}};
-  if (carries) {
-    files.push_back(
-        {stager_in_image, std::string(kubernetes_api::stager_program(architecture)), 0555});
+      {agent_in_image, std::string(agent::agent_program(architecture)), 0555}};
+  if (has_stager) {
+    files.push_back({stager_in_image, std::string(agent::stager_program(architecture)), 0555});
     files.push_back({authorities_in_image, authorities_here(), 0444});
   }
   return files;
 }
 
-/// Paths in the image have no leading slash.
-std::vector<docker::ContextFile> agent_files(bool carries, std::string_view architecture) {
+/// Returns the files of the image, by paths without a leading slash.
+std::vector<docker::ContextFile> agent_files(bool has_stager, std::string_view architecture) {
   std::vector<docker::ContextFile> files;
   files.push_back({.path = "pipe", .mode = 0755, .kind = docker::ContextFile::Kind::directory});
-  for (auto& file : programs(carries, architecture)) {
+  for (auto& file : programs(has_stager, architecture)) {
     const auto size = file.content.size();
     files.push_back({.path = file.path + 1,
                      .content = std::move(file.content),
@@ -48,10 +47,10 @@ std::vector<docker::ContextFile> agent_files(bool carries, std::string_view arch
   return files;
 }
 
-std::string digest_of(bool carries, std::string_view architecture) {
+std::string digest_of(bool has_stager, std::string_view architecture) {
   core::Hasher hasher;
-  hasher.field(carries ? "pipe agent and stager 1" : "pipe agent 1");
-  for (const auto& file : programs(carries, architecture)) hasher.field(file.content);
+  hasher.field(has_stager ? "pipe agent and stager 1" : "pipe agent 1");
+  for (const auto& file : programs(has_stager, architecture)) hasher.field(file.content);
   return hasher.finish().hex();
 }
 
@@ -71,12 +70,14 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string a
                                            core::CancelSource& cancel) {
   docker::LayerImage image;
   image.kind = "agent";
-  image.digest = digest_of(carries_, architecture);
+  image.digest = digest_of(has_stager_, architecture);
   image.reference = repository + ":agent-" + image.digest.substr(0, 16);
   image.from = "scratch";
   image.run_id = run_id_;
-  if (architecture != kubernetes_api::own_architecture) image.platform = "linux/" + architecture;
-  image.files = [carries = carries_, &architecture] { return agent_files(carries, architecture); };
+  if (architecture != agent::own_architecture) image.platform = "linux/" + architecture;
+  image.files = [has_stager = has_stager_, &architecture] {
+    return agent_files(has_stager, architecture);
+  };
   docker::LocalImage local;
   local.reference = image.reference;
   local.id =

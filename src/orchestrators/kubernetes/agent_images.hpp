@@ -10,17 +10,17 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Created once for each run.
+/// Makes the agent's images. There is one object for each run.
 class AgentImages {
  public:
   /// @param run_id label of built images
-  /// @param carries the image also contains the stager and this machine's CAs
+  /// @param has_stager the image also contains the stager and this machine's CAs
   AgentImages(asio::io_context& loop, docker::EngineApi& engine, docker::PublishedImages& published,
-              std::string run_id, bool carries)
+              std::string run_id, bool has_stager)
       : engine_(engine),
         published_(published),
         run_id_(std::move(run_id)),
-        carries_(carries),
+        has_stager_(has_stager),
         ready_(loop) {}
 
   /// Returns the image's reference, by digest in a repository with a registry; builds and pushes
@@ -43,7 +43,7 @@ class AgentImages {
   docker::EngineApi& engine_;
   docker::PublishedImages& published_;
   std::string run_id_;
-  bool carries_;
+  bool has_stager_;
   async::SingleFlight<std::string> ready_;  ///< Keyed by key_of().
 };
 

@@ -71,7 +71,7 @@ async::Task<> make(Client& client, std::string group, std::string kind, json obj
   }
 }
 
-/// Returns null if there is none.
+/// Returns the Job of this name; null if there is none.
 async::Task<json> job_called(Client& client, std::string name) {
   try {
     co_return co_await client.get("read the Job " + name, client.path("batch/v1", "jobs", name));
@@ -104,10 +104,10 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
   auto as_driver = access;
   as_driver.identity.impersonate = {"Impersonate-User: system:serviceaccount:" + access.name_space +
                                     ":" + account};
-  Client its(client.loop(), std::move(as_driver), client.retry_policy());
+  Client driver_client(client.loop(), std::move(as_driver), client.retry_policy());
   std::vector<std::string> missing, notices;
   try {
-    missing = co_await kubernetes_api::missing_permissions(its, wanted);
+    missing = co_await kubernetes_api::missing_permissions(driver_client, wanted);
   } catch (const ApiError& error) {
     if (error.status() != 403) throw;
     notices.push_back("whether the service account '" + account +

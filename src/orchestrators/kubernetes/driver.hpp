@@ -10,9 +10,10 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Throws EnvironmentError that names what is missing: the service account, its permissions, or the
-/// user's permission to start a driver. Creates nothing.
-/// @return notices for the user, for example if the cluster does not answer permission questions
+/// Checks whether a driver can be started, and creates nothing. Throws EnvironmentError that names
+/// what is missing: the service account, its permissions, or the user's permission to start
+/// a driver. Returns notices for the user, for example if the cluster does not answer questions
+/// about permissions.
 async::Task<std::vector<std::string>> check_driver(kubernetes_api::Client& client,
                                                    std::string service_account);
 
@@ -28,12 +29,13 @@ async::Task<nlohmann::json> owned_by_driver(kubernetes_api::Client& client, std:
 
 /// The status of a driver's Job.
 struct DriverStatus {
-  bool goes_on = false;         ///< The Job exists and has not ended.
+  bool goes_on = false;         ///< The Job exists, and has not succeeded, failed or been deleted.
   std::string holder;           ///< The pod or process that holds the Lease; empty: none.
-  std::string waits_for;        ///< Why its pod has not started, if the user should know.
+  std::string waits_for;        ///< Why the Job's pod has not started, if the user should know.
   std::string failure;          ///< The termination message of the last failed pod.
   bool will_not_start = false;  ///< The pod will not start; `waits_for` has the reason.
 };
+/// Asks the cluster for the status of a driver. @param name driver_name()
 async::Task<DriverStatus> driver_status_of(kubernetes_api::Client& client, std::string name);
 /// Returns only whether the driver continues; gives up soon if the cluster does not respond.
 async::Task<bool> driver_continues(kubernetes_api::Client& client, std::string name);

@@ -59,7 +59,7 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
   DriverImage made;
   made.reference = image.reference;
   made.command = docker::program_words(program, {});
-  made.architecture = kubernetes_api::own_architecture;
+  made.architecture = agent::own_architecture;
   if (!repository.empty()) {
     docker::PublishedImages published(loop, engine);
     made.reference = co_await published.publish(local, who, events, cancel);

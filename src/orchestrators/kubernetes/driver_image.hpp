@@ -16,8 +16,8 @@ namespace pipeline::orchestrators::kubernetes {
 struct DriverImage {
   std::string reference;             ///< Has the digest if the image has a registry.
   bool pull = false;                 ///< Nodes may pull it; otherwise they have it.
-  std::vector<std::string> command;  ///< The command that starts the program there.
-  std::string architecture;          ///< The program's, as a node's label says it: `amd64`.
+  std::vector<std::string> command;  ///< The command that starts the program in the image.
+  std::string architecture;          ///< The program's, in the words of node labels: `amd64`.
 };
 
 /// Builds the image unless the engine has it, and pushes it unless its registry has it. Call this

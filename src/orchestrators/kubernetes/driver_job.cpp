@@ -57,8 +57,8 @@ KubernetesSettings driver_settings(const std::vector<const StepSpec*>& steps) {
 }
 
 std::string driver_name(const std::string& run_id) {
-  return job_name(run_id, "driver", 0);
-}  // Attempts count from 1.
+  return job_name(run_id, "driver", 0);  // No attempt has the number 0.
+}
 
 json driver_manifest(const DriverJob& driver) {
   auto metadata = metadata_of(driver);

@@ -34,13 +34,15 @@ struct DriverJob {
 };
 
 /// Returns the settings of a driver: labels, annotations and security contexts on which all steps
-/// agree. It keeps its user, who owns the state folder, and no privileges.
+/// agree. The driver runs as the owner of the state folder, without privileges.
 KubernetesSettings driver_settings(const std::vector<const StepSpec*>& steps);
 
 /// Returns the name of the Job, the Secret and the Lease.
 std::string driver_name(const std::string& run_id);
+/// Returns the driver's Job.
 nlohmann::json driver_manifest(const DriverJob& driver);
-/// Must not be shown; nothing for a driver without variables.
+/// Returns the Secret with the driver's variables, which must not be shown; nothing for a driver
+/// without variables.
 std::optional<nlohmann::json> driver_secret(const DriverJob& driver);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -33,9 +33,9 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place)
   cluster.user = place.user.empty() ? core::user_and_group() : place.user;
   cluster.owner = "STATE";
   cluster.agent_image = place.agent_image;
-  cluster.carries = place.carries;
+  cluster.has_stager = place.has_stager;
   cluster.node_cache = place.node_cache;
-  if (place.carries && place.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
+  if (place.has_stager && place.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
   if (cluster.agent_image.empty()) cluster.agent = place.state / "kubernetes" / "agent-DIGEST";
   if (step.program) cluster.program = {"/PROGRAM"};
   cluster.gpu_models = place.gpu_models;

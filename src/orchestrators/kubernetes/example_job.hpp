@@ -20,7 +20,7 @@ struct ExampleJobOptions {
   std::string image = "pipe:env-DIGEST";
   bool pull = false;
   std::string agent_image = {};  ///< If empty, the agent is a file of this machine.
-  bool carries = false;          ///< See JobOptions::carries.
+  bool has_stager = false;       ///< See JobOptions::has_stager.
   NodeCache node_cache = {};
   std::string user = {};  ///< See JobOptions::user; empty: the caller.
   GpuModels gpu_models = {};
@@ -28,7 +28,7 @@ struct ExampleJobOptions {
   std::function<std::string(const InputSpec&)> file_name_of = {};
 };
 
-/// Throws InputError for what a cluster cannot do.
+/// Returns the step's Job. Throws InputError for a setting that no cluster can honour.
 nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place);
 
 }  // namespace pipeline::orchestrators::kubernetes

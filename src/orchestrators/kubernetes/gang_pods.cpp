@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds max_patience = 2min;
 constexpr auto address_pause = 100ms;
-constexpr int pauses_after_telling = 50;
+constexpr int pauses_after_telling = 50;  ///< Five seconds for the agent to confirm in its log.
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 /// @file
-/// The knowledge that the pods of a step with nodes have of one another.
+/// Follows the pods of a gang, that is, of all processes of an attempt of a step with nodes. A node
+/// of the step has one pod, which the cluster places on one of its nodes.
 #pragma once
 
 #include <chrono>
@@ -14,29 +15,31 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// The pods of an attempt with nodes. Pods that have nodes wait for those that have none, and so
-/// hold what others may need: not for long.
+/// The pods of an attempt with nodes. Pods that the cluster has placed wait for those that it has
+/// not, and hold resources meanwhile; after `patience`, all pods are given back.
 class GangPods {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// @param patience how long the first pod with a node waits for the last
+  /// @param patience how long the first pod that was placed waits for the last one
   GangPods(unsigned nodes, std::chrono::seconds patience)
       : addresses_(nodes), have_nodes_(nodes), patience_(patience) {}
 
-  /// Takes what is known of a node's pod. @param pod null: there is none yet @param is_gone it was
-  /// there, and is not any more
+  /// Records the state of the pod of a node of the step.
+  /// @param pod     null if it does not exist
+  /// @param is_gone the pod existed, and was deleted
   void see(unsigned node, const nlohmann::json& pod, TimePoint now, bool is_gone = false);
-  /// Returns whether this pod has no node, and another one has waited for it for long enough.
+  /// Returns whether this pod has not been placed, and the others have waited for `patience`: all
+  /// pods are to be given back (NodeAddresses::gives_back).
   bool must_give_back(unsigned node, TimePoint now) const;
-  /// Returns the failure of the pod that gives back.
+  /// Returns the failure of the pod for which must_give_back() is true.
   Failure failure_of(const nlohmann::json& pod) const;
 
-  /// Returns the pod of a GangJob as its own end has left it; nothing: it was ended because another
-  /// one had failed or was deleted before, whether by the Job's controller or the driver.
+  /// Returns the state in which a pod of a GangJob ended by itself. Returns nothing if the Job's
+  /// controller or the driver ended it, because another pod had failed or was deleted before.
   std::optional<nlohmann::json> own_end(unsigned node, const nlohmann::json& pod) const;
 
-  /// Returns the addresses of all pods with commas; empty while one is not known.
+  /// Returns the addresses of all pods, separated by commas; empty while one is not known.
   std::string addresses() const;
 
  private:
@@ -49,12 +52,12 @@ class GangPods {
 
 /// Port of rank 0 in its pod.
 inline constexpr unsigned node_port = 29500;
-/// Returns how long a pod of this step that has a node waits for the others.
+/// Returns how long placed pods of this step wait for the others, see GangPods.
 std::chrono::seconds patience_with(const StepSpec& step);
 
-/// Tells the agent of a pod the addresses, once all are known, until `is_told` returns true or
-/// `stop` is stopped. Needs the permission to attach to pods. Throws ApiError if the cluster
-/// refuses it.
+/// Sends the addresses to the standard input of a pod's agent, once all are known. Tries until
+/// `is_told` returns true or `stop` is stopped. Needs the permission to attach to pods; throws
+/// ApiError if the cluster refuses it.
 async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gang, std::string pod,
                              std::function<bool()> is_told, core::CancelSource& stop);
 

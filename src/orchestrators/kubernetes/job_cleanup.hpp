@@ -1,5 +1,5 @@
 /// @file
-/// The removal of what an attempt has in the cluster and in the remote store.
+/// Removes the objects of an attempt in the cluster and in the remote store.
 #pragma once
 
 #include <string>
@@ -17,7 +17,9 @@ struct CleanupPlaces {
   asio::any_io_executor executor;
 };
 
-/// Sets AttemptResult::cleanup and remove_checkpoint. @param job its name @param uid of the Job
+/// Sets AttemptResult::cleanup and AttemptResult::remove_checkpoint.
+/// @param job the Job's name
+/// @param uid the Job's uid
 void add_cleanup(const CleanupPlaces& places, const Attempt& attempt, const std::string& job,
                  const std::string& uid, AttemptResult& result);
 

@@ -77,7 +77,7 @@ async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt
   if (is_adopted && has_secret) co_return created;
   std::optional<StagedFiles> staged;
   const auto begin = Clock::now();
-  if (staging) staged = co_await staging->bring(attempt);
+  if (staging) staged = co_await staging->stage_in(attempt);
   created.staging_time = Clock::now() - begin;
   if (!is_adopted) {
     if (place.gang_job) co_await prepare_gang(client, attempt, place);

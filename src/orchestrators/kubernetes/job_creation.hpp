@@ -18,19 +18,19 @@ struct CreatedJob {
   nlohmann::json job;  ///< Null: the attempt was stopped, or has `failure`.
   nlohmann::json pods = nlohmann::json::array();  ///< The pods of a Job that was adopted.
   std::optional<Failure> failure = {};
-  std::chrono::nanoseconds staging_time{};  ///< For PodStaging::bring(): files staged here.
+  std::chrono::nanoseconds staging_time{};  ///< How long PodStaging::stage_in() took.
 };
 
-/// Creates the Job of an attempt, and its Secret if it has one; adopts a Job of that name instead.
-/// If the cluster refuses the PodGroup of a step with nodes, empties GangJob::pod_group of
-/// `place.gang_job`: the Job then goes without.
+/// Creates the Job of an attempt, and its Secret if it has one. If a Job of that name exists,
+/// adopts it instead. If the cluster refuses the PodGroup of a step with nodes, empties
+/// GangJob::pod_group of `place.gang_job`, and creates the Job without a PodGroup.
 /// @param staging exchanges files with the pod; null: the pod sees this machine's files
 /// @param known the Job and its pod as a watch has reported them
 async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt& attempt,
                                    const JobOptions& place, PodStaging* staging,
                                    const JobInformer::Entry& known);
 
-/// Returns the pod of this index from the list; null: the list does not have one.
+/// Returns the pod of this index from the list; null if it is not there.
 /// @param index unset for a Job with one pod
 nlohmann::json pod_in(const nlohmann::json& pods, std::optional<unsigned> index);
 

@@ -1,5 +1,5 @@
 /// @file
-/// Informer: caches the state of a run's Jobs and pods from two watches.
+/// Caches the state of a run's Jobs and pods, from two watches, as client-go's informers do.
 #pragma once
 
 #include <exception>
@@ -15,13 +15,13 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// A Job and its pod: the only one, or that of an index.
+/// Names a Job and one of its pods: the only one, or that of an index.
 struct PodOfJob {
   std::string job;
   std::optional<unsigned> index = {};
   auto operator<=>(const PodOfJob&) const = default;
 };
-/// Returns the index of an Indexed Job's pod.
+/// Returns the index of an Indexed Job's pod; nothing for another pod.
 std::optional<unsigned> index_of(const nlohmann::json& pod);
 
 class JobInformer {
@@ -39,18 +39,19 @@ class JobInformer {
   /// The state of a Job and its pod, as far as it was observed.
   struct Entry {
     nlohmann::json job,
-        pod;  ///< Null: not seen yet. If there are several pods, the first; the others replaced it.
-    bool job_gone = false, pod_gone = false;
+        pod;  ///< Null: not seen yet. Of several pods, the first; the others replaced it.
+    bool job_gone = false, pod_gone = false;  ///< The object was seen, and was deleted.
     std::function<void()> on_change;
   };
   /// Returns the entry, kept up to date until forget(). Its address is stable.
   Entry& entry(const PodOfJob& pod);
+  /// Removes an entry.
   void forget(const PodOfJob& pod);
   /// Returns the number of entries.
   std::size_t size() const;
   /// Returns the cluster's nodes (nodes_of()), at most half a minute old.
   async::Task<nlohmann::json> nodes();
-  /// The error that ended a watch; nothing will change after it.
+  /// Returns the error that ended a watch, after which entries do not change; null without one.
   std::exception_ptr error() const;
 
  private:

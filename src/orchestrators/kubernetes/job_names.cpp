@@ -60,7 +60,7 @@ StringMap attempt_labels(const std::string& run_id, const std::string& step, uns
 }
 
 StringMap job_labels(const AttemptSpec& attempt, const std::string& owner) {
-  // Without the labels of a run, so that no run takes it for a dead driver's.
+  // The labels of a run are left out; otherwise remove_orphans() would delete this Job.
   if (attempt.shell)
     return {{"app.kubernetes.io/managed-by", "pipe"},
             {"pipe.shell", label_value(attempt.shell->id)},

@@ -154,7 +154,8 @@ async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
     core::log::info(message);
   }
   std::optional<Refusal> refusal;
-  // The right to create pods is not needed otherwise; a missing PriorityClass is found before.
+  // Running steps does not take the right to create pods, and check_steps() reports a missing
+  // PriorityClass better.
   for (const char* other : {"cannot create resource", "no PriorityClass"})
     if (message.find(other) != message.npos) co_return refusal;
   refusal = refusal_of(message.substr(std::min(message.find(": ") + 2, message.size())));

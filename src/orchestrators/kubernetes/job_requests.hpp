@@ -24,33 +24,35 @@ struct LeftGang {
   unsigned tries = 0;                  ///< The highest of its Jobs' try_label.
   std::optional<bool> are_alike = {};  ///< All nodes have one Job; unset: there is no Job.
 };
+/// @param labels see attempt_labels()
 async::Task<LeftGang> left_gang(kubernetes_api::Client& client, StringMap labels);
 
-/// Throws EnvironmentError if a Job that exists lacks one of the labels: it is not this attempt's.
+/// Throws EnvironmentError if an existing Job lacks one of the labels, and so is not the attempt's.
 void require_labels(const kubernetes_api::Client& client, const nlohmann::json& job,
                     const StringMap& labels);
 
-/// Creates a Job or Secret. While a quota has no room for it, waits, and writes for what. Returns
-/// null if it exists, the attempt is stopped, or the object is too large, which sets `failure`.
+/// Creates a Job or Secret. While a quota has no room for the object, waits, and writes the reason
+/// to the log. Returns null if the object exists already, if the attempt is stopped, or if the
+/// object is too large, which sets `failure`.
 async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
                                            nlohmann::json object, const AttemptIo& io,
                                            std::optional<Failure>& failure);
-/// Has the cluster try at once to create the pod of a Job: it would wait for up to six minutes
-/// after a refusal. Returns false without the right to change Jobs.
+/// Makes the cluster try at once to create the pod of a Job; after a refusal, it would wait for up
+/// to six minutes. Returns false without the right to change Jobs.
 async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job);
 
 /// Returns the namespace, or null without the right to read it. Throws EnvironmentError if it does
 /// not exist or is being deleted, which servers otherwise report as missing rights.
 async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client);
 
-/// Returns the UID:GID of pods whose steps name no user: that of the caller, who owns the files;
-/// one that is not root if the caller is root, pods have files of their own, and the namespace
-/// admits no root user.
+/// Returns the UID:GID of pods whose steps name no user: the invoking user's, because that user
+/// owns the files. If that is root, whom the namespace does not admit, and pods have files of their
+/// own, returns another user.
 async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_own_files);
 
-/// Runs the cluster's admission of a Job's pod, which no Job meets: limits, quotas, policies,
-/// webhooks. Creates nothing. Returns a permanent refusal; nothing if there is none, or without the
-/// right to create pods.
+/// Asks whether the cluster would admit a Job's pod, by a dry run; limits, quotas, policies and
+/// webhooks for pods are not applied to the Job itself. Returns a permanent refusal; nothing if
+/// there is none, or without the right to create pods.
 async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
                                                 const nlohmann::json& job);
 

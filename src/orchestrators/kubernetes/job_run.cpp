@@ -42,8 +42,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
-constexpr auto max_log_silence = 10s;  // Of a pod whose shell has ended.
-constexpr auto log_timeout = 600s;     // For a log: a stream can stall when its files rotate.
+constexpr auto max_log_silence = 10s;  // How long a pod may outlive its shell.
+constexpr auto log_timeout = 600s;     // Ends a request for a log, which may stall on rotation.
 constexpr auto max_wait_for_stop = 30s;
 
 class JobRun {
@@ -76,7 +76,7 @@ class JobRun {
   async::Task<AttemptResult> run();
   const std::string& name() const { return pod_.job; }
   const std::string& uid() const { return uid_; }
-  /// The first of the runs that share a Job asks and says what concerns the Job, and removes it.
+  /// Returns true if this object creates, removes and reports on the Job; if shared, node 0's does.
   bool leads() const { return !place_.gang_job || pod_.index == 0U; }
 
  private:
@@ -111,7 +111,7 @@ class JobRun {
   PodStaging* const files_;
   const PodOfJob pod_;
   asio::any_io_executor executor_;
-  async::Change changed_;  ///< Of what view() returns.
+  async::Change changed_;  ///< Notified when the result of view() changes.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   AgentReport& report_;
@@ -119,9 +119,9 @@ class JobRun {
   WaitReasons reasons_;
   std::string uid_, first_errors_, shell_error_;
   Eviction evicted_;
-  std::optional<async::JoinableTask> log_, help_, telling_, answering_;
+  std::optional<async::JoinableTask> log_, upload_, telling_, answering_;
   core::CancelSource log_connection_, fetched_, collected_;
-  bool pod_ended_ = false, is_told_ = false;    ///< Told: the addresses of the other nodes.
+  bool pod_ended_ = false, is_told_ = false;    ///< Told: the agent has the other nodes' addresses.
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds staging_time_{};     ///< CreatedJob::staging_time.
   std::uint64_t received_ = 0;
@@ -146,7 +146,7 @@ async::Task<> JobRun::create() {
   see_gang();
 }
 
-/// The run of node 0 creates the Job of all nodes; the others wait for that.
+/// Creates the attempt's Job, or waits until the JobRun of node 0 has created that of all nodes.
 async::Task<CreatedJob> JobRun::make_job() {
   auto* const shared = place_.gang_job;
   if (!shared) co_return co_await create_job(client_, attempt_, place_, files_, entry_);
@@ -168,8 +168,7 @@ async::Task<CreatedJob> JobRun::make_job() {
   co_return made;
 }
 
-/// The run of the pod that has failed first ends the attempt, and so stops this one. Returns
-/// whether it has.
+/// Returns true once the attempt is stopped, which the JobRun whose pod failed first causes.
 async::Task<bool> JobRun::wait_for_stop() {
   if (attempt_.io.cancel.level() == core::StopLevel::none)
     co_await async::sleep(max_wait_for_stop, &attempt_.io.cancel);
@@ -185,13 +184,13 @@ async::Task<bool> JobRun::look_for_pod() {
   co_return is_there;
 }
 
-/// Deletes the Job, and its pod with the remaining grace period. The Job of all nodes stays while
-/// it has pods: the log of a pod that has failed is read still, and the Job makes no others.
+/// Deletes the Job, and its pod with the remaining grace period. A Job of all nodes is not deleted
+/// while this pod exists, so that logs of other pods can still be read; it replaces no pods.
 async::Task<> JobRun::stop(core::StopLevel level) {
   if (level == core::StopLevel::immediate)
     core::write_file_atomically(attempt_.scratch / stop_file_name, "");
   if (!place_.gang_job || there_is_no_pod()) co_await delete_job(client_, pod_.job, uid_);
-  if (there_is_no_pod()) {  // None is known.
+  if (there_is_no_pod()) {  // The watch has not reported a pod, but there may be one.
     const bool is_there = co_await look_for_pod();
     if (!is_there) entry_.pod_gone = true;
   }
@@ -239,7 +238,7 @@ JobView JobRun::view() {
           .has_begun = frames_.has_begun()};
 }
 
-/// Passes on what an action says of the pod.
+/// Begins to read logs once the pod has started, and reports its begin and its waits.
 void JobRun::note(const JobAction& action) {
   const bool has_started = action.state.phase != PodState::Phase::waiting;
   if (!attempt_.shell) services_.begin(attempt_.step, entry_.pod);
@@ -268,7 +267,7 @@ void JobRun::follow_gang(bool is_running) {
   telling_.emplace(executor_, std::move(telling), [this] { changed_.tell(); });
 }
 
-/// Ends the wait of a pod without a node for which the others of its gang have waited too long.
+/// Fails the attempt, and returns true, if others have waited too long for this pod to be placed.
 async::Task<bool> JobRun::gives_back() {
   if (!place_.gang || failure_ || attempt_.io.cancel.level() != core::StopLevel::none ||
       watch_.stopping() != core::StopLevel::none ||
@@ -280,8 +279,8 @@ async::Task<bool> JobRun::gives_back() {
   co_return true;
 }
 
-/// Deletes the Job of a pod that others delete, so that it gets no other pod. The Job of all nodes
-/// replaces none, unless a queue lets it go again.
+/// Deletes the Job of a pod that another program is deleting, so that the pod is not replaced. A
+/// Job of all nodes replaces no pods, unless it was suspended and its queue resumes it.
 async::Task<> JobRun::remove_job() {
   const bool is_evicted = at(entry_.job, "/spec/suspend") == true;
   if (is_evicted) evicted_ = co_await reasons_.eviction(entry_);
@@ -307,7 +306,7 @@ async::Task<> JobRun::watch() {
     if (action.kind != Kind::wait) continue;
     const bool is_given_back = co_await gives_back();
     if (is_given_back) break;
-    for (const auto* beside : {&help_, &telling_})
+    for (const auto* beside : {&upload_, &telling_})
       if (*beside && (*beside)->error() && watch_.stopping() == core::StopLevel::none)
         std::rethrow_exception((*beside)->error());
     co_await reasons_.look(entry_, watch_.in_stage(Clock::now()), Clock::now());
@@ -409,7 +408,7 @@ async::Task<std::optional<Failure>> JobRun::judge() {
   if (failure) co_await explain(client_, pod, *failure);
   if (!attempt_.shell || !code) co_return failure;
   if (failure && failure->kind == FailureKind::not_started) co_return failure;
-  co_return std::nullopt;  // How the user has left it.
+  co_return std::nullopt;  // The exit code of a user's shell is not a failure.
 }
 
 /// Downloads the outputs and the failure's reason from the remote store, if the agent sent them.
@@ -420,7 +419,7 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
     co_await files_->abandon(attempt_);
     co_return files_->see_damage(attempt_, damaged_input_of(entry_.pod));
   }
-  auto trouble = co_await files_->take(attempt_, result);
+  auto trouble = co_await files_->stage_out(attempt_, result);
   if (trouble) result.failure = std::move(trouble);
 }
 
@@ -432,7 +431,8 @@ async::Task<AttemptResult> JobRun::run() {
     co_return result;
   }
   if (files_ && !addresses_of(attempt_).empty())
-    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.tell(); });
+    upload_.emplace(executor_, files_->upload_wanted(attempt_, fetched_),
+                    [this] { changed_.tell(); });
   std::exception_ptr lost;
   try {
     co_await watch();
@@ -440,13 +440,13 @@ async::Task<AttemptResult> JobRun::run() {
     lost = std::current_exception();
   }
   for (auto* source : {&fetched_, &collected_}) source->stop(core::StopLevel::immediate);
-  if (help_) co_await help_->join();
+  if (upload_) co_await upload_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   log_connection_.stop(core::StopLevel::immediate);
   if (telling_) co_await telling_->join();
   if (answering_) co_await answering_->join();
-  co_await services_.end(300ms);  // They run on.
+  co_await services_.end(300ms);  // Services keep running until the pod is removed.
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
   if (log_ && log_->error()) std::rethrow_exception(log_->error());

@@ -15,7 +15,7 @@ namespace pipeline::orchestrators::kubernetes {
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
 /// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.
 /// @param files exchanges files with the pod; null: the pod sees this machine's files
-/// @param report kept up to date with what the agent says of the step
+/// @param report kept up to date with the agent's reports
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
                                    PodStaging* files, Removals& removals, AgentReport& report);

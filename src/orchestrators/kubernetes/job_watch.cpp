@@ -13,9 +13,9 @@ using Kind = JobAction::Kind;
 using Phase = PodState::Phase;
 
 constexpr auto quiet_wait = 3s;  // Shorter waits are not reported.
-/// After a stop at once, also if nothing is heard of the pod.
+/// How long an immediate stop waits for the pod's end.
 constexpr auto immediate_stop_timeout = 10s;
-/// Beyond the grace period of a deleted pod: its node is then lost.
+/// Time after the grace period of a deleted pod, after which its node counts as lost.
 constexpr auto overdue = 30s;
 
 }  // namespace
@@ -25,7 +25,8 @@ void JobWatch::stop(StopLevel level, TimePoint now) {
   leaves_since_ = now;  // The pod gets its whole time from here on.
 }
 
-/// A node that is away may be back within the time that a graceful stop gives the step.
+/// Returns true if the pod's end is no longer waited for. After a graceful stop, a node that is
+/// away may be back within the grace period.
 bool JobWatch::is_lost(const JobView& view, const PodState& state, TimePoint now) const {
   if (view.wanted == StopLevel::immediate && stopping_ == StopLevel::immediate &&
       now - *leaves_since_ > immediate_stop_timeout)

@@ -22,7 +22,7 @@ struct JobView {
   bool job_gone = false, pod_gone = false;
   core::StopLevel wanted = core::StopLevel::none;  ///< How the attempt is to be stopped.
   bool output_ended = false;  ///< The agent has reported the end of the step's output.
-  bool shell_left = false;    ///< A shell has ended for some time, and its pod has not.
+  bool shell_left = false;    ///< A shell ended some time ago, but its pod has not ended.
   Room room = Room::not_looked;
   std::string refused;      ///< Message of the Job's last event `FailedCreate`.
   std::string queued = {};  ///< See wait_in_queue().
@@ -40,10 +40,10 @@ struct JobAction {
     end      ///< Nothing more will happen.
   };
   Kind kind = Kind::wait;
-  PodState state;  ///< What it is based on.
+  PodState state;  ///< The pod's state on which the action is based.
   core::StopLevel level = core::StopLevel::none;
   std::optional<Failure> failure = {};
-  std::string notice = {};  ///< What the pod waits for, if that is new to the user.
+  std::string notice = {};  ///< Why the pod waits, unless the user was told before.
   bool is_timed = false;
 };
 
@@ -57,14 +57,15 @@ class JobWatch {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   /// @param startup limit of a stage without a limit of its own
-  /// @param grace   of a pod that is asked to end
+  /// @param grace   grace period of a pod that is asked to end
   JobWatch(std::chrono::seconds startup, std::chrono::seconds grace)
       : startup_(startup), grace_(grace) {}
 
+  /// Returns the next action; called after each change, and when a timed wait is over.
   JobAction next(const JobView& view, TimePoint now);
   /// Returns how long the Job has been in the present stage of its wait.
   std::chrono::steady_clock::duration in_stage(TimePoint now) const { return now - stage_since_; }
-  /// Returns how the attempt was stopped, by a user or for a failure.
+  /// Returns how the attempt was stopped, by a user or because of a failure.
   core::StopLevel stopping() const { return stopping_; }
 
  private:
@@ -75,9 +76,9 @@ class JobWatch {
   const std::chrono::seconds startup_, grace_;
   std::string stage_;
   TimePoint stage_since_;
-  std::optional<TimePoint> leaves_since_;  ///< When it was last asked to end.
+  std::optional<TimePoint> leaves_since_;  ///< When the pod was last asked to end.
   core::StopLevel stopping_ = core::StopLevel::none;
-  std::set<std::string> reported_;  ///< Waits; a kubelet can alternate between two messages.
+  std::set<std::string> reported_;  ///< All notices; a kubelet can alternate between two messages.
 };
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -72,9 +72,9 @@ class KubernetesOrchestrator : public Orchestrator {
     ExampleJobOptions place;
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
-    place.carries = files() != nullptr;
+    place.has_stager = files() != nullptr;
     place.node_cache = node_cache();
-    // No Job exists yet, so that a stop may end every request.
+    // No Job exists yet, so a stop of the run may end all requests.
     client().stop_calls_by(options_.run);
     const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
     place.user = co_await user();
@@ -113,22 +113,22 @@ class KubernetesOrchestrator : public Orchestrator {
     place.user = co_await user();
     place.owner = owner();
     place.claim = claim();
-    place.carries = files() != nullptr;
+    place.has_stager = files() != nullptr;
     place.node_cache = node_cache();
     place.agent_image = image.agent;
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
     place.services = image.services;
     place.gpu_models = gpu_models_;
-    // A claim is one place, whatever the node.
-    const bool has_caches = place.carries && place.node_cache.path.starts_with('/');
+    // A cache in a claim is the same on all nodes, so no node is preferred.
+    const bool has_caches = place.has_stager && place.node_cache.path.starts_with('/');
     if (has_caches) place.preferred_nodes = node_contents_.holders(attempt);
     if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
     if (attempt.process && attempt.process->addresses->are_alike)
       place.gang_job = &gang_jobs_.at(gang_key(attempt));
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
-    auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
+    auto& informer = informers_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready(attempt.io.cancel);
     const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
     auto result = co_await run_job(client(), informer, attempt, place, files(), removals_,
@@ -212,7 +212,7 @@ class KubernetesOrchestrator : public Orchestrator {
       runs.insert(run);
       left.push_back(kubernetes_api::at(job, "/metadata"));
     }
-    // The Jobs go last: by them, the driver after one that is killed here finds the runs again.
+    // Jobs are deleted last: if this driver is killed here, the next one finds the runs by them.
     if (!runs.empty() && files())
       for (const auto& run : runs) co_await files()->forget_run(run);
     for (const auto& job : left)
@@ -235,8 +235,8 @@ class KubernetesOrchestrator : public Orchestrator {
     if (!pod_groups_) pod_groups_ = co_await find_pod_groups(client());
     co_return *pod_groups_;
   }
-  /// Returns whether all nodes of the step get one Job: a queue, or a PodGroup, then lets all of
-  /// them go at once.
+  /// Returns whether all nodes of the step get one Job, so that a queue or a PodGroup starts all
+  /// pods at once.
   async::Task<bool> gains_from_one_job(const StepSpec& step, std::string pod_groups) {
     if (!step.settings->kubernetes.queue_name && pod_groups.empty()) co_return false;
     const auto version = co_await client().version();
@@ -282,7 +282,7 @@ class KubernetesOrchestrator : public Orchestrator {
           "name a `claim` through which pods and this machine share files "
           "(docs/kubernetes.md)");
   }
-  /// Null: pods see this machine's files.
+  /// Returns null if pods see this machine's files.
   PodStaging* files() {
     if (!files_ && stages_files()) files_.emplace(*options_.artifacts);
     return files_ ? &*files_ : nullptr;
@@ -310,7 +310,7 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Returns the agent as a file beside the run's other files, where pods find it.
   const std::filesystem::path& agent() {
     if (!agent_.empty()) return agent_;
-    const auto program = kubernetes_api::agent_program();
+    const auto program = agent::agent_program();
     const auto file = std::filesystem::absolute(options_.state) / "kubernetes" /
                       ("agent-" + core::sha256(program).hex().substr(0, 16));
     std::error_code error;
@@ -333,15 +333,15 @@ class KubernetesOrchestrator : public Orchestrator {
       client_;  ///< Created when the cluster is needed; a plan does not need it.
   std::optional<PodStaging> files_;  ///< Created when needed.
   std::map<std::string, JobInformer>
-      boards_;  ///< Keyed by selector; there is one, except in tests.
+      informers_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
   AgentReports reports_;
-  std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
+  std::string owner_, user_;  ///< Owner of the Jobs, user of the pods; determined when needed.
   std::filesystem::path agent_;
-  std::optional<std::string> pod_groups_;     ///< find_pod_groups(), once it was asked.
-  std::map<std::string, GangPods> gangs_;     ///< Of running attempts with nodes, by gang_key().
-  std::map<std::string, GangJob> gang_jobs_;  ///< Likewise; used by those that are alike.
-  std::map<std::string, unsigned> tries_;     ///< NodeAddresses::tries of their last try.
+  std::optional<std::string> pod_groups_;     ///< The result of find_pod_groups().
+  std::map<std::string, GangPods> gangs_;     ///< Running attempts with nodes, by gang_key().
+  std::map<std::string, GangJob> gang_jobs_;  ///< By gang_key(); used if NodeAddresses::are_alike.
+  std::map<std::string, unsigned> tries_;     ///< The last NodeAddresses::tries, by gang_key().
   NodeContents node_contents_;                ///< From the attempts that have ended.
   GpuModels gpu_models_;                      ///< GPU models of the cluster's nodes, if known.
 };

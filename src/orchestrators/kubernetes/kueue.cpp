@@ -11,7 +11,8 @@ namespace {
 using kubernetes_api::text_at;
 using nlohmann::json;
 
-/// Returns the message of a condition with this status, or its reason.
+/// Returns the message of the condition if it has this status, or its reason if it has no message;
+/// empty without such a condition.
 std::string said_by(const json& workload, std::string_view type, std::string_view status) {
   for (const auto& each : kubernetes_api::list_at(workload, "/status/conditions")) {
     if (text_at(each, "/type") != type || text_at(each, "/status") != status) continue;

@@ -1,5 +1,5 @@
 /// @file
-/// The words of Kueue about a Job in one of its queues.
+/// Reads what Kueue reports about a Job in one of its queues.
 #pragma once
 
 #include <string>
@@ -11,20 +11,20 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Asks for nodes that are near one another, by an annotation of the pods. Throws InputError for a
-/// step without a queue.
+/// Adds the annotation to the pods' metadata by which Kueue chooses nodes that are near one
+/// another. Throws InputError for a step without a queue.
 void add_topology(nlohmann::json& metadata, const StepSpec& step);
 
-/// Returns why Kueue does not let a Workload run; empty: it does, or has not said.
+/// Returns why Kueue does not let a Workload run; empty if it does, or gives no reason.
 std::string wait_in_queue(const nlohmann::json& workload);
-/// Why Kueue has ended a Workload that ran.
+/// The reason why Kueue has ended a Workload that ran.
 struct Eviction {
-  std::string why = {};        ///< Empty: it has not, or does not say.
-  bool is_preemption = false;  ///< Another Workload has taken its place.
+  std::string why = {};        ///< Empty: Kueue has not ended it, or gives no reason.
+  bool is_preemption = false;  ///< Another Workload has got its resources.
 };
 Eviction eviction_from_queue(const nlohmann::json& workload);
 
-/// Reads the Workloads of Jobs, where the cluster has them and this user may.
+/// Reads the Workloads of Jobs, if the cluster has Kueue and this user may read them.
 class Kueue {
  public:
   explicit Kueue(kubernetes_api::Client& client) : client_(client) {}

@@ -37,8 +37,8 @@ constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours shell_timeout{24};
 
-/// The variable that Indexed Jobs give their pods. It is named here as well, because values refer
-/// only to variables before them.
+/// The variable with a pod's index, which Indexed Jobs set. A container's list has it as well,
+/// because a value can refer only to variables that precede it in the list.
 constexpr const char *index_variable = "JOB_COMPLETION_INDEX",
                      *index_field =
                          "metadata.annotations['batch.kubernetes.io/job-completion-index']";
@@ -82,7 +82,7 @@ json environment(const AttemptSpec& attempt, const JobOptions& place, const Layo
   for (const auto& [name, amount] : gpus_on_cluster(attempt.step))
     gpus += std::strtoul(amount.c_str(), nullptr, 10);
   containers::add_defaults(variables, attempt, gpus);
-  // Images by NVIDIA request all GPUs of their node.
+  // Without this variable, images of NVIDIA get all GPUs of their node.
   if (gpus == 0)
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   else if (const auto request = settings::gpu_request(attempt.step.settings->resources);
@@ -108,7 +108,8 @@ json environment(const AttemptSpec& attempt, const JobOptions& place, const Layo
   return list;
 }
 
-/// Accepts `UID` or `UID:GID`; a user name has a meaning in the image only.
+/// Returns the container's securityContext. Accepts `UID` or `UID:GID` as the user; a cluster
+/// cannot know the names that an image gives to users.
 json security(const StepSpec& step, const std::string& caller) {
   const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
   json context = json::object();
@@ -135,7 +136,7 @@ json security(const StepSpec& step, const std::string& caller) {
 /// Returns a container that copies the agent from its image to a folder that the step's container
 /// sees. It requests the same resources as the step: init containers run before the others, so this
 /// does not increase the pod's request, and the pod's quality of service stays that of the step.
-json agent_bringer(const std::string& image, const json& step) {
+json agent_init_container(const std::string& image, const json& step) {
   json container{
       {"name", agent_container},
       {"image", image},
@@ -158,8 +159,8 @@ constexpr const char *fetch_key = "pipe.fetch", *collect_key = "pipe.collect",
 
 /// Mounts the downloaded files read-only for the step, without the URLs; its outputs are uploaded
 /// once it has ended.
-void add_carried(PodFiles& files, const std::string& secret, const Layout& layout,
-                 bool has_checkpoint) {
+void add_staged(PodFiles& files, const std::string& secret, const Layout& layout,
+                bool has_checkpoint) {
   files.add_empty("programs", programs_folder, true);
   files.add_empty("code", layout.code, true);
   files.add_empty("inputs", layout.inputs, true);
@@ -226,7 +227,7 @@ constexpr std::array relied_on{"/metadata/name",
                                "/spec/template/spec/containers/0/name",
                                "/spec/template/spec/containers/0/command"};
 
-/// Labels are added to these after the patches.
+/// Labels are added to these after the patches, so they must be maps.
 constexpr std::array labelled{"/metadata", "/metadata/labels", "/spec/template/metadata",
                               "/spec/template/metadata/labels"};
 
@@ -268,9 +269,9 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
 
 namespace {
 
-/// Connects a container with a user's terminal or pipes, whose end ends the shell. The agent makes
-/// the terminal: input to a container's own one cannot end.
-void be_shell(json& container, const ShellRequest& shell) {
+/// Makes the container run a shell, whose input is the user's terminal or pipe and can end. The
+/// agent makes the terminal in the pod, because the input of a container's own terminal cannot end.
+void make_shell(json& container, const ShellRequest& shell) {
   const std::string agent = container["command"][0];
   container["command"] =
       json::array({agent, "shell", shell.has_terminal ? "--terminal" : "--pipes"});
@@ -285,8 +286,8 @@ bool has_services(const AttemptSpec& attempt) {
 PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
   const auto& step = attempt.step;
   PodFiles files(place.claim);
-  if (place.carries)
-    add_carried(files, job_name(attempt), layout, !attempt.checkpoint.empty());
+  if (place.has_stager)
+    add_staged(files, job_name(attempt), layout, !attempt.checkpoint.empty());
   else
     add_shared(files, attempt, place, layout);
   // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.
@@ -298,7 +299,7 @@ PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const La
 }
 
 std::string agent_of(const JobOptions& place) {
-  return place.carries ? std::string(programs_folder) + "/agent" : agent_path;
+  return place.has_stager ? std::string(programs_folder) + "/agent" : agent_path;
 }
 
 json container_spec(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout,
@@ -306,7 +307,7 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
   const auto& step = attempt.step;
   json command =
       json::array({agent_of(place), "--log", layout.scratch + "/" + std::string(kept_log_name)});
-  if (place.carries)
+  if (place.has_stager)
     command = {agent_of(place), "--collect", std::string(programs_folder) + "/stager",
                std::string(collect_folder) + document};
   if (has_services(attempt))
@@ -337,8 +338,8 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
     container["resources"] = std::move(resources);
   for (const auto& given : *step.settings->kubernetes.env_from)
     container["envFrom"].push_back(env_from_of(given));
-  if (attempt.shell) be_shell(container, *attempt.shell);
-  if (attempt.process) container["stdin"] = true;  // tell_addresses()
+  if (attempt.shell) make_shell(container, *attempt.shell);
+  if (attempt.process) container["stdin"] = true;  // For tell_addresses().
   return container;
 }
 
@@ -371,11 +372,11 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
     pod["activeDeadlineSeconds"] =
         std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(*step.timeout) +
                                                 startup_timeout(step) +
-                                                (place.carries ? time_to_stage : time_to_move))
+                                                (place.has_stager ? time_to_stage : time_to_move))
             .count();
   if (!place.agent_image.empty()) {
-    pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
-    if (place.carries) let_fetch(pod, attempt, place, layout);
+    pod["initContainers"].push_back(agent_init_container(place.agent_image, pod["containers"][0]));
+    if (place.has_stager) let_fetch(pod, attempt, place, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
@@ -405,7 +406,7 @@ std::string too_large(const std::string& kind, std::size_t bytes) {
 }
 
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place) {
-  return place.carries && !attempt.checkpoint_key.empty();
+  return place.has_stager && !attempt.checkpoint_key.empty();
 }
 
 std::chrono::seconds startup_timeout(const StepSpec& step) {
@@ -453,12 +454,12 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
 }
 
 std::optional<json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
-                                    const std::optional<StagedFiles>& carried) {
-  if (attempt.secrets.empty() && !carried) return std::nullopt;
+                                    const std::optional<StagedFiles>& staged) {
+  if (attempt.secrets.empty() && !staged) return std::nullopt;
   auto texts = attempt.secrets;
-  if (carried) {
-    texts[fetch_key] = carried->fetch;
-    texts[collect_key] = carried->collect;
+  if (staged) {
+    texts[fetch_key] = staged->fetch;
+    texts[collect_key] = staged->collect;
   }
   return json{{"apiVersion", "v1"},
               {"kind", "Secret"},

@@ -35,15 +35,15 @@ struct JobOptions {
   SharedClaim claim = {};   ///< The claim through which pods see this machine's files; without a
                             ///< name nodes see them directly.
   std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
-  bool carries = false;     ///< Files are exchanged through the remote store; `agent_image` is then
+  bool has_stager = false;  ///< Files are exchanged through the remote store; `agent_image` is then
                             ///< set and contains the stager.
-  NodeCache node_cache = {};            ///< Used if `carries`.
-  PreferredNodes preferred_nodes = {};  ///< Those whose caches hold much of the inputs.
+  NodeCache node_cache = {};            ///< Used if `has_stager`.
+  PreferredNodes preferred_nodes = {};  ///< Nodes whose caches hold much of the inputs.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   StringMap services = {};      ///< Images of the step's services, by name.
   GpuModels gpu_models = {};    ///< GPU models that the cluster is known to have.
-  GangPods* gang = nullptr;     ///< For a step with nodes.
+  GangPods* gang = nullptr;     ///< Set for a step with nodes.
   GangJob* gang_job = nullptr;  ///< The Job of all its nodes; null: each has its own.
 };
 
@@ -66,8 +66,8 @@ inline constexpr std::string_view kept_log_name = ".pipe-log";
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number,
                      const std::string& node = {});
 std::string job_name(const AttemptSpec& attempt);
-/// Labels with the node of a step whose nodes have a Job each, and with how often everything was
-/// given back before.
+/// Labels of Jobs of a step with nodes: the node, if each node has a Job of its own, and
+/// NodeAddresses::tries.
 inline constexpr const char *node_label = "pipe.node", *try_label = "pipe.try";
 /// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
@@ -77,8 +77,7 @@ std::string literally(const std::string& text);
 /// Adds to a container's securityContext what namespaces with the policy `restricted` demand, as
 /// far as its user allows that and nothing else is given.
 void restrict_privileges(nlohmann::json& context);
-/// Returns the labels that identify this attempt's objects. Names that are no label values are
-/// shortened and get a digest.
+/// Returns the labels that identify this attempt's objects, with names as label_value() makes them.
 StringMap job_labels(const AttemptSpec& attempt, const std::string& owner);
 /// Returns `pipe.run=X,pipe.state=Y`.
 std::string run_selector(const std::string& run_id, const std::string& owner);
@@ -88,16 +87,20 @@ StringMap attempt_labels(const std::string& run_id, const std::string& step, uns
 /// Returns `pipe.shell=X`.
 std::string shell_selector(const std::string& id);
 
-/// Returns a batch/v1 Job without secrets. Throws InputError for what a cluster cannot do.
+/// Returns the attempt's Job (batch/v1), which contains no secrets. Throws InputError for a setting
+/// that no cluster can honour.
 nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& place);
-/// Must not be shown; nothing for a step without secrets and staged files.
+/// Returns the attempt's Secret, which must not be shown; nothing for a step without secrets and
+/// staged files.
 std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
-                                              const std::optional<StagedFiles>& carried = {});
+                                              const std::optional<StagedFiles>& staged = {});
 
-/// Size up to which every cluster stores an object: etcd's limit, less what a server adds.
+/// Size up to which every cluster stores an object: etcd's limit of 1.5 MiB, less what a server
+/// adds to an object.
 inline constexpr std::size_t max_object_bytes = 1'400'000;
 /// Returns why a Job or a Secret cannot be created: `its Job would take 4.6 MB, ...`.
 std::string too_large(const std::string& kind, std::size_t bytes);
+/// Advice for an object that is too large.
 inline constexpr const char* shorter_line =
     "pass what is long in a file: an input, or a file of the step's `code`";
 

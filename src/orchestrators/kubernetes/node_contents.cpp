@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t min_object = 1 << 20, min_held = 16 << 20;
 constexpr std::size_t max_objects = 1'000, max_nodes = 100;
-/// Avoiding a node on which the step has failed counts more, with 100.
+/// All ten tenths weigh 50: to avoid a node on which the step has failed weighs more, 100.
 constexpr unsigned weight_of_tenth = 5;
 
 struct Object {

@@ -1,6 +1,6 @@
 /// @file
-/// What the caches of the nodes (stager/node_cache.hpp) hold, as far as the pods of this run show
-/// it. No node is asked, and a cache may have removed an object since: good for a preference only.
+/// Guesses what the caches of the nodes (stager/node_cache.hpp) hold, from the inputs of this run's
+/// pods. Caches remove objects without notice, so the guess serves only to prefer some nodes.
 #pragma once
 
 #include <map>
@@ -12,13 +12,14 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Small artifacts are left out: their download costs less than a crowded node.
+/// Small artifacts are left out, because to download them costs less than to crowd one node.
 class NodeContents {
  public:
-  /// Notes that a pod on this node has downloaded the attempt's inputs. @param node may be empty
+  /// Records that a pod on this node has downloaded the attempt's inputs.
+  /// @param node empty if it is not known: nothing is recorded
   void note(const AttemptSpec& attempt, const std::string& node);
   /// Returns the nodes that hold a tenth or more of the bytes of the attempt's inputs, weighted by
-  /// their share; nothing if so many hold some that any node is as good.
+  /// their share; none if so many nodes hold inputs that a preference is not worth it.
   PreferredNodes holders(const AttemptSpec& attempt) const;
 
  private:

@@ -77,6 +77,7 @@ std::optional<std::string> label(const json& node, const std::string& key) {
   return labels[key].get<std::string>();
 }
 
+/// Returns the text as a whole number; nothing if it is not one.
 std::optional<long long> whole(const std::string& text) {
   long long value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -108,7 +109,7 @@ std::string unmet(const std::string& subject, const std::optional<std::string>& 
                      (op == "Gt" ? "above " : "below ") + list;
 }
 
-/// All requirements of one of the terms have to hold.
+/// Returns why the node satisfies none of the terms; empty if all requirements of one of them hold.
 std::string unmet_terms(const json& node, const json& terms) {
   std::vector<std::string> reasons;
   for (const auto& term : terms) {
@@ -176,7 +177,7 @@ std::string gpus_of_node(const json& node) {
 NodeFit fit(const json& node, const json& pod_spec) {
   NodeFit result;
   bool only_gpus = true;
-  const auto object = [&](std::string reason, bool about_gpus = false) {
+  const auto add_reason = [&](std::string reason, bool about_gpus = false) {
     only_gpus &= about_gpus;
     result.lasting.push_back(std::move(reason));
   };
@@ -185,28 +186,28 @@ NodeFit fit(const json& node, const json& pod_spec) {
     const auto amount = there.is_object() && there.contains(name) ? amount_of(there[name]) : 0;
     if (is_gpu(name)) result.gpus = amount;
     if (amount >= wanted) continue;
-    object((amount > 0 ? quantity_text(name, amount) + " of " + quantity_text(name, wanted)
-                       : "none of " + quantity_text(name, wanted)) +
-               " " + resource_text(name),
-           is_gpu(name));
+    add_reason((amount > 0 ? quantity_text(name, amount) + " of " + quantity_text(name, wanted)
+                           : "none of " + quantity_text(name, wanted)) +
+                   " " + resource_text(name),
+               is_gpu(name));
   }
   if (const auto& selector = at(pod_spec, "/nodeSelector"); selector.is_object())
     for (const auto& [key, value] : selector.items())
       if (auto reason =
               unmet("label " + key, label(node, key), {{"operator", "In"}, {"values", {value}}});
           !reason.empty())
-        object(std::move(reason));
+        add_reason(std::move(reason));
   const auto& required =
       at(pod_spec,
          "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
   if (required.is_array())
-    if (auto reason = unmet_terms(node, required); !reason.empty()) object(std::move(reason));
+    if (auto reason = unmet_terms(node, required); !reason.empty()) add_reason(std::move(reason));
   for (const auto& taint : list_at(node, "/spec/taints")) {
     const auto key = text_at(taint, "/key"), value = text_at(taint, "/value"),
                effect = text_at(taint, "/effect");
     if (effect == "PreferNoSchedule" || is_retryable(key) || tolerates(pod_spec, taint)) continue;
-    object("the taint " + key + (value.empty() ? "" : "=" + value) + ":" + effect +
-           ", which the step does not tolerate");
+    add_reason("the taint " + key + (value.empty() ? "" : "=" + value) + ":" + effect +
+               ", which the step does not tolerate");
   }
   result.only_gpus = only_gpus && !result.lasting.empty();
   return result;
@@ -244,8 +245,8 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
   struct Group {
     std::vector<std::string> names;
     std::string gpus, reasons;
-    std::size_t number;  ///< Index into `reasons`.
-    double amount;       ///< Number of GPUs.
+    std::size_t reason_count;
+    double gpu_count;
   };
   std::vector<Group> groups;
   for (const auto& node : nodes) {
@@ -262,7 +263,7 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
     group->names.push_back(text_at(node, "/metadata/name"));
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
-    return std::pair(a.number, -a.amount) < std::pair(b.number, -b.amount);
+    return std::pair(a.reason_count, -a.gpu_count) < std::pair(b.reason_count, -b.gpu_count);
   });
   std::vector<std::string> lines;
   for (const auto& group : groups) {

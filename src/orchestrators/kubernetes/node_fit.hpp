@@ -18,7 +18,7 @@ struct NodeFit {
   double gpus = 0;                   ///< Number of GPUs of the node.
   bool fits() const { return lasting.empty(); }
 };
-/// Ignores transient reasons (a node that is not ready, closed or under pressure).
+/// Returns the reasons, except transient ones: a node that is not ready, closed or under pressure.
 NodeFit fit(const nlohmann::json& node, const nlohmann::json& pod_spec);
 
 /// Returns how many such pods an empty node takes at the same time.
@@ -27,12 +27,14 @@ unsigned pods_on(const nlohmann::json& node, const nlohmann::json& pod_spec);
 /// The prospects of a pod that no node takes at present.
 enum class Room {
   not_looked,
-  unknown,  ///< The nodes may not be listed.
-  never,    ///< Not even an empty node would take it.
-  later,    ///< A node would that is closed or not ready, or that the cluster may add.
-  taken     ///< A usable node would, once other pods have ended.
+  unknown,  ///< This user may not list the nodes.
+  never,    ///< Not even an empty node would take the pod.
+  later,    ///< A node that is closed or not ready, or that the cluster may add, would take it.
+  taken     ///< A usable node would take it, once other pods have ended.
 };
-/// @param nodes null: not known. @param autoscaling the cluster adds nodes as they are needed
+/// Returns the prospects of a pod.
+/// @param nodes       null if they are not known
+/// @param autoscaling the cluster adds nodes as they are needed
 Room room_on(const nlohmann::json& nodes, const nlohmann::json& pod_spec, bool autoscaling);
 
 /// Returns the pod's requests: `8 nvidia.com/gpu, 4 CPUs, 64 GiB memory`.

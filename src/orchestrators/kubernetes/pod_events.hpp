@@ -14,19 +14,20 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Returns the events as lines, each once, but for what is said already. A kubelet says `Error: X`
-/// of a container whose status has X, and says it late: on a busy node its events wait for a
-/// minute.
+/// Returns the messages of events as lines, without duplicates, and without those that `said`
+/// contains. A kubelet sends an event `Error: X` for a container whose status has X, up to a minute
+/// later on a busy node.
+/// @param said texts that the user is shown anyway
 std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_view said);
 
 /// Adds the cluster's warnings about a Job or a pod to the failure's details: failing mounts,
 /// quotas. A cluster that does not answer adds none.
 async::Task<> add_warnings(kubernetes_api::Client& client, std::string name, Failure& failure);
 
-/// Returns the cluster's last message about a Job whose pod it has not created; empty: there is
+/// Returns the cluster's last message about a Job whose pod it has not created; empty if there is
 /// none.
 async::Task<std::string> last_refusal(kubernetes_api::Client& client, std::string job);
-/// The same from the Job's events.
+/// Finds the message of last_refusal() in the Job's events.
 std::string refusal_in(const nlohmann::json& events);
 
 /// Explains a deleted pod by the cluster's events if its status has no reason.

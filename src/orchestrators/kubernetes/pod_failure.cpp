@@ -41,7 +41,7 @@ bool is_sidecar(const json& pod, const json& status) {
 
 /// Returns the status of the init container, such as the agent's, that has not succeeded yet. The
 /// step's container waits for it, and its status has no reason. Null if there is none.
-const json& bringer_of(const json& pod) {
+const json& pending_init_container(const json& pod) {
   static const json none;
   for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
     if (is_sidecar(pod, status) && !at(status, "/state/waiting").is_object()) continue;
@@ -167,7 +167,8 @@ std::optional<Failure> infrastructure(const json& pod) {
   return std::nullopt;
 }
 
-/// The first reason among its events is used, because a taint also evicts pods from a lost node.
+/// The reasons in events of a pod that was deleted, by precedence: a taint also evicts pods from
+/// a lost node.
 constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
     {"NodeNotReady", "was lost with its node, which the cluster does not hear of any more"},
     {"NodeControllerEviction",
@@ -190,12 +191,14 @@ std::string asked_by(const json& pod) {
   return text;
 }
 
-/// Returns true if the scheduler says that others have the room of the pod, or of its PodGroup.
+/// Returns true if the scheduler reports that other pods use the resources that the pod, or its
+/// PodGroup, asks for.
 bool is_about_room(const std::string& message) {
   constexpr std::array words{"Insufficient ", "Too many pods", "free ports", "minCount "};
   return std::ranges::any_of(words, [&](auto* word) { return message.find(word) != message.npos; });
 }
 
+/// Returns the state of a pod that has no node yet.
 PodState unscheduled(const json& pod, std::chrono::seconds startup, Room room) {
   constexpr std::chrono::seconds certain(5);  // A node may just have been added.
   PodState state;
@@ -222,7 +225,8 @@ PodState unscheduled(const json& pod, std::chrono::seconds startup, Room room) {
   return state;
 }
 
-/// @param container the one of the pod that must start next
+/// Returns the state of a pod that waits for a container.
+/// @param container the status of the container that must start next
 PodState waiting(const json& pod, const json& container, std::chrono::seconds startup) {
   PodState state;
   const auto reason = text_at(container, "/state/waiting/reason");
@@ -289,13 +293,13 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
   }
   if (text_at(condition(pod, "PodScheduled"), "/status") == "False")
     return unscheduled(pod, startup, room);
-  const auto& bringer = bringer_of(pod);
-  if (at(bringer, "/state/running").is_object()) {
+  const auto& init = pending_init_container(pod);
+  if (at(init, "/state/running").is_object()) {
     // The downloaded files can be large; the stager gives up by itself.
     state.stage = "files";
     return state;
   }
-  return waiting(pod, bringer.is_null() ? container : bringer, startup);
+  return waiting(pod, init.is_null() ? container : init, startup);
 }
 
 PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused,
@@ -403,14 +407,14 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   const auto code = exit_code_of(pod);
   if (code == 0 && text_at(pod, "/status/phase") != "Failed") return std::nullopt;
   if (auto failure = infrastructure(pod)) return failure;
-  if (const auto& bringer = bringer_of(pod);
-      !code && at(bringer, "/state/terminated").is_object()) {
-    const auto& why = at(bringer, "/state/terminated");
+  if (const auto& init = pending_init_container(pod);
+      !code && at(init, "/state/terminated").is_object()) {
+    const auto& why = at(init, "/state/terminated");
     const auto said = text_at(why, "/message");
     if (auto failure = stager_failure(said, place_of(pod))) return failure;
     Failure failure{
         FailureKind::not_started,
-        with(place_of(pod) + " could not start: its init container '" + text_at(bringer, "/name") +
+        with(place_of(pod) + " could not start: its init container '" + text_at(init, "/name") +
                  "' ended with exit code " + std::to_string(number_at(why, "/exitCode")),
              said),
         {},

@@ -21,26 +21,29 @@ inline constexpr const char* restarted_line =
 struct PodState {
   enum class Phase { waiting, running, ended };
   Phase phase = Phase::waiting;
-  std::string stage;      ///< While it waits, or runs and its services are not ready: the general
-                          ///< reason. The time limit restarts with each stage.
-  std::string waits_for;  ///< The reason of the wait, if the user should know it: the scheduler's
-                          ///< message, the missing image, its node.
-  std::optional<Failure> failure;  ///< The failure if the wait lasts for `limit`. Unset: a queue,
-                                   ///< in which the pod waits for its turn. While it runs: that of
-                                   ///< a service that has ended, with no limit.
+  /// The general reason why it waits, or, if it runs, why its services are not ready. The time
+  /// limit starts again with each stage.
+  std::string stage;
+  /// The reason of the wait, if the user should know it: the scheduler's message, the missing
+  /// image, its node.
+  std::string waits_for;
+  /// The failure if the wait lasts longer than `limit`; unset if it waits in a queue, which has no
+  /// limit. For a pod that runs: the failure of a service that has ended, whatever `limit` is.
+  std::optional<Failure> failure;
   std::chrono::seconds limit{0};
-  bool in_quota_queue = false;  ///< The cluster tries again only after growing pauses.
+  bool in_quota_queue = false;  ///< It waits for room in a quota; the cluster tries more rarely.
   std::string
       unfetched;  ///< While it waits: the image that its node cannot pull, see pull_advice().
   bool leaving = false;       ///< The pod is being deleted.
   bool node_is_away = false;  ///< The cluster has lost contact with its node.
 };
+/// Returns the state of a pod.
 /// @param startup time limit for a pod that does not start, unless it waits in a queue
 /// @param room the nodes' room for a pod that has no node yet
 PodState pod_state_of(const nlohmann::json& pod,
                       std::chrono::seconds startup = std::chrono::minutes(10),
                       Room room = Room::not_looked);
-/// The same for a Job that has no pod yet.
+/// Returns the state of a Job that has no pod yet, in which it waits like a pod.
 /// @param refused message of the Job's last event `FailedCreate`; empty: none
 /// @param queued wait_in_queue() of a suspended Job
 PodState job_status_of(const nlohmann::json& job,
@@ -56,8 +59,8 @@ std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSp
                                       const std::string& image, const PodEnd& end);
 /// Returns the failure of a Job that another program deleted before it had a pod.
 Failure deleted_before_pod(const std::string& job);
-/// Returns the failure of a pod whose Job was suspended while it ran, as Kueue does with those that
-/// it evicts; nothing for another Job. @param why eviction_from_queue()
+/// Returns the failure of a pod whose Job was suspended while the pod ran; nothing for another Job.
+/// Kueue suspends Jobs that it evicts. @param why see eviction_from_queue()
 std::optional<Failure> suspended_again(const nlohmann::json& job, const nlohmann::json& pod,
                                        const std::string& why);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or
@@ -69,11 +72,12 @@ std::optional<Failure> explained(const nlohmann::json& pod, const nlohmann::json
 /// Returns the failure if the cluster ended the pod because its Job exceeded activeDeadlineSeconds.
 /// Both objects may have been deleted since.
 std::optional<Failure> past_deadline(const nlohmann::json& job, const nlohmann::json& pod);
-/// Returns true if the step's own process has ended, so that the agent sends what it has written.
+/// Returns true if the step's own process has ended, so that the rest of its output is on its way.
 bool step_has_ended(const std::optional<Failure>& failure);
-/// Returns for how long its container has been running, by the clocks of its node and this machine.
+/// Returns how long the step's container has been running, from its start by the node's clock until
+/// now by this machine's.
 std::chrono::milliseconds time_since_start(const nlohmann::json& pod);
-/// Returns the exit code of its container if that has ended.
+/// Returns the exit code of the step's container; nothing if that has not ended.
 std::optional<int> exit_code_of(const nlohmann::json& pod);
 
 }  // namespace pipeline::orchestrators::kubernetes

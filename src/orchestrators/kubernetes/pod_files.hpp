@@ -18,12 +18,13 @@ struct SharedClaim {
   std::filesystem::path root;  ///< The path at which this machine sees the claim's content.
 };
 
-/// Where the pods of a node share what they download (stager/node_cache.hpp).
+/// The place in which the pods of a node share their downloads (stager/node_cache.hpp).
 struct NodeCache {
-  std::string path;    ///< A folder of each node, or `pvc/CLAIM`; empty: nowhere.
-  std::string budget;  ///< The most that it may take, bytes.
+  std::string path;    ///< A folder of each node, or `pvc/CLAIM`; empty: there is no cache.
+  std::string budget;  ///< Its maximum size in bytes.
 };
 
+/// Collects the volumes of a pod, and where the step's container mounts them.
 struct PodFiles {
   explicit PodFiles(const SharedClaim& claim = {}) : claim_(claim) {}
 
@@ -31,10 +32,11 @@ struct PodFiles {
   /// the claim. Throws InputError if the claim does not contain it.
   void add(const std::filesystem::path& source, bool is_folder, const std::string& target,
            bool read_only);
-  /// Adds a writable folder inside `whole`, a folder of this machine. @param part its path there,
-  /// in which Kubernetes fills in variables of the container
+  /// Adds a writable folder inside `whole`, a folder of this machine.
+  /// @param part its path in `whole`, in which Kubernetes fills in variables of the container
   void add_part(const std::filesystem::path& whole, const std::string& part,
                 const std::string& target);
+  /// Adds an empty volume in memory.
   void add_memory(const std::string& target, std::optional<Bytes> size);
   /// Adds a file that an init container leaves in a volume of the pod called `name`. It is mounted
   /// as a single file, because the image may have other files in the target's folder.

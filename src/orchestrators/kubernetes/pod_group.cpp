@@ -18,7 +18,7 @@ async::Task<std::string> find_pod_groups(kubernetes_api::Client& client) {
     for (const auto& each : kubernetes_api::list_at(group, "/versions")) {
       const auto version = text_at(each, "/groupVersion");
       if (version.find("alpha") != version.npos) continue;
-      // Versions are shared with priority classes, so that their names alone say nothing.
+      // The API group also has priority classes, so a version may have no PodGroups.
       const auto found = co_await client.get("look for PodGroups", "/apis/" + version);
       if (std::ranges::any_of(kubernetes_api::list_at(found, "/resources"), is_group))
         co_return version;
@@ -41,7 +41,7 @@ json pod_group_manifest(const json& job, const std::string& version) {
     group["metadata"][each] = kubernetes_api::at(job, "/metadata").at(each);
   auto& spec = group["spec"];
   spec["schedulingPolicy"]["gang"]["minCount"] = kubernetes_api::at(job, "/spec/completions");
-  spec["disruptionMode"]["all"] = json::object();  // A gang that has lost a pod has ended.
+  spec["disruptionMode"]["all"] = json::object();  // Without one of its pods, the step fails.
   if (auto priority = text_at(job, "/spec/template/spec/priorityClassName"); !priority.empty())
     spec["priorityClassName"] = std::move(priority);
   return group;

@@ -15,16 +15,17 @@ namespace pipeline::orchestrators::kubernetes {
 /// cluster serves none, or alphas alone, which differ from one another.
 async::Task<std::string> find_pod_groups(kubernetes_api::Client& client);
 
-/// Returns whether the scheduler of this step's pods would heed a PodGroup. Kueue's queues have
-/// their own means.
+/// Returns whether the scheduler of this step's pods would honour a PodGroup. A step in a queue of
+/// Kueue needs none.
 bool can_have_pod_group(const StepSpec& step);
 
 /// Returns the PodGroup of a Job with nodes, which has the Job's name. Its priority is that of the
 /// Job's pods: the scheduler refuses a group in which they differ.
 nlohmann::json pod_group_manifest(const nlohmann::json& job, const std::string& version);
-/// Creates it. Returns false if the cluster refuses: the Job then goes without.
+/// Creates a PodGroup. Returns false if the cluster refuses it; the Job is created without it then.
 async::Task<bool> create_pod_group(kubernetes_api::Client& client, nlohmann::json group);
-/// Lets the PodGroup end with its Job. @param job_uid of the Job with its name
+/// Makes the Job of the same name the owner of the PodGroup, so that the cluster removes it with
+/// the Job.
 async::Task<> give_pod_group(kubernetes_api::Client& client, std::string version, std::string name,
                              std::string job_uid);
 

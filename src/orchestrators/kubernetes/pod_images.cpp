@@ -18,7 +18,7 @@ class BuiltImages : public PodImages {
         published_(loop, engine_),
         images_(loop, engine_, options, &published_),
         agents_(loop, engine_, published_, options.run_id, options.artifacts != nullptr),
-        carries_(options.artifacts != nullptr),
+        has_stager_(options.artifacts != nullptr),
         lock_(options.images) {}
 
   async::Task<Environment> environment(const StepSpec& step) override {
@@ -26,8 +26,7 @@ class BuiltImages : public PodImages {
     const auto repository = agent_repository(step);
     if (!environment.ready || repository.empty()) co_return environment;
     const auto architecture = co_await architecture_of(step);
-    kubernetes_api::agent_program(
-        architecture);  // Throws if there is none, before anything is built.
+    agent::agent_program(architecture);  // Throws if there is none, before anything is built.
     if (!agents_.find(repository, architecture)) {
       environment.ready = false;
       environment.reason = "what starts it in its pod is ";
@@ -85,8 +84,8 @@ class BuiltImages : public PodImages {
  private:
   /// Returns the repository of the agent's image; empty if pods find the agent in shared files.
   std::string agent_repository(const StepSpec& step) const {
-    return carries_ ? step.settings->docker.target_repository.value_or("pipe")
-                    : registry_repository(step);
+    return has_stager_ ? step.settings->docker.target_repository.value_or("pipe")
+                       : registry_repository(step);
   }
 
   /// Returns the architecture of the step's image: its `platform:`'s, else the engine's own.
@@ -102,7 +101,7 @@ class BuiltImages : public PodImages {
   docker::PublishedImages published_;
   containers::StepImages images_;
   AgentImages agents_;
-  const bool carries_;  ///< The agent's image contains the stager, too.
+  const bool has_stager_;  ///< The agent's image contains the stager, too.
   ImageLock* lock_;
 };
 

@@ -27,10 +27,10 @@ class PodImages {
   virtual ~PodImages() = default;
 };
 
-/// Images built on this machine's engine, which the cluster's nodes share, or pushed to the
-/// registry from which nodes pull them.
+/// Returns the images that this machine's engine builds. The cluster's nodes share the engine, or
+/// pull the images from the registry to which they are pushed.
 std::unique_ptr<PodImages> built_images(asio::io_context& loop, const OrchestratorOptions& options);
-/// Images that another process has built before. Keeps a reference to the lock.
+/// Returns images that another process has built and recorded; `lock` must outlive them.
 std::unique_ptr<PodImages> locked_images(const ImageLock& lock);
 
 /// Returns the step's repository if it is in a registry; if empty, the nodes have the images of

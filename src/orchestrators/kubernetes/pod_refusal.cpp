@@ -70,7 +70,7 @@ constexpr std::array refusal_advice{
         "asks for"},
 };
 
-/// Refusals as `Forbidden` that end by themselves.
+/// Words in refusals of the kind `Forbidden` that are only temporary.
 constexpr std::array<std::string_view, 4> temporary_words{
     "status unknown for quota", "not yet ready", "serviceaccount \"", "failed calling webhook"};
 

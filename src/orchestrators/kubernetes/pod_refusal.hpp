@@ -20,7 +20,7 @@ struct Refusal {
   std::vector<std::string> hints;  ///< `permanent`: changes that the cluster would accept.
 };
 
-/// @param message of a response, or of a Job's event `FailedCreate`
+/// Reads a refusal from the message of a response, or of a Job's event `FailedCreate`.
 Refusal refusal_of(const std::string& message);
 /// Returns the failure of a step whose pod is refused permanently.
 Failure refused(const Refusal& refusal);

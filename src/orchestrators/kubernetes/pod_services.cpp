@@ -48,11 +48,11 @@ json service_mounts(const PodFiles& files, const std::string& agent) {
   json mounts = json::array();
   for (auto mount : files.mounts) {
     const auto target = text_at(mount, "/mountPath");
-    if (target != layout.code && target != layout.inputs &&
-        !target.starts_with(layout.inputs + "/") && target != services_folder && target != agent &&
-        !agent.starts_with(target + "/"))
-      continue;
-    if (target != services_folder) mount["readOnly"] = true;
+    const bool is_input = target == layout.inputs || target.starts_with(layout.inputs + "/");
+    const bool has_agent = target == agent || agent.starts_with(target + "/");
+    const bool is_services_folder = target == services_folder;
+    if (target != layout.code && !is_input && !has_agent && !is_services_folder) continue;
+    if (!is_services_folder) mount["readOnly"] = true;
     mounts.push_back(std::move(mount));
   }
   return mounts;
@@ -71,8 +71,8 @@ json probe(std::vector<std::string> words) {
   return {{"exec", {{"command", std::move(words)}}}};
 }
 
-/// Adds the probes by which the node looks after a service: it is ready once the first one
-/// succeeds, and ends with the step by the other.
+/// Adds a service's probes. The service is ready once the startup probe has succeeded. The liveness
+/// probe fails after the step has ended, so that the node ends the service.
 void add_probes(json& container, const std::string& name, const ServiceReady& ready,
                 const std::string& agent) {
   std::vector<std::string> words{agent, "probe", std::string(services_folder) + "/" + name};
@@ -123,8 +123,8 @@ void add_shared_memory(json& pod, json& container, const std::string& name, Byte
   container["volumeMounts"].push_back({{"name", volume}, {"mountPath", "/dev/shm"}});
 }
 
-/// All containers of a pod have one network. A port that an image opens besides its `ready` port is
-/// not known.
+/// Throws InputError if two services have the same `ready` port, because all containers of a pod
+/// share one network. Other ports that images open are not known.
 void check_ports(const StepSpec& step) {
   std::map<unsigned, std::string> users;
   for (const auto& [name, service] : step.services) {
@@ -140,6 +140,7 @@ void check_ports(const StepSpec& step) {
   }
 }
 
+/// Returns the container in the pod's spec to which the status belongs.
 const json& spec_of(const json& pod, const json& status) {
   static const json none;
   for (const auto& container : list_at(pod, "/spec/containers"))
@@ -147,7 +148,7 @@ const json& spec_of(const json& pod, const json& status) {
   return none;
 }
 
-/// Returns true if all containers of the pod have been ready since the time.
+/// Returns true if all containers of the pod were ready at some moment after `time`.
 bool was_ready_since(const json& pod, std::chrono::system_clock::time_point time) {
   for (const auto& condition : list_at(pod, "/status/conditions"))
     if (text_at(condition, "/type") == "ContainersReady") {

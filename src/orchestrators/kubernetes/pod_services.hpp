@@ -23,8 +23,8 @@ std::string service_container(const std::string& name);
 /// Adds the containers of the services to a pod, in which they are reached by their names. Throws
 /// InputError if two of them have the same port.
 /// @param agent path of the agent in the pod's containers
-/// @param files of the step's container: the services see its code, its inputs and the agent
-/// @param images by name; a service that is not there has its own reference
+/// @param files the files of the step's container: services see its code, its inputs and the agent
+/// @param images the services' images by name; ServiceSpec::image is used for one that is missing
 /// @param pull whether nodes may pull images
 void add_services(nlohmann::json& pod, const AttemptSpec& attempt, const std::string& agent,
                   const PodFiles& files, const StringMap& images, bool pull);
@@ -39,8 +39,8 @@ struct LateService {
   Failure failure;
   std::chrono::seconds limit;
 };
-/// Returns the running service that has to be ready first. Its node counts the checks that have
-/// failed, one a second, which takes longer than the limit if checks hang.
+/// Returns the running service that has to be ready first. Its node counts failed checks, of which
+/// there is one a second; a check that hangs takes longer, and so would the node's own limit.
 std::optional<LateService> service_to_wait_for(const nlohmann::json& pod);
 /// Returns the failure of the service that has ended before the step.
 /// @param step_has_begun whether the step is known to have begun: a pod's status may leave out that

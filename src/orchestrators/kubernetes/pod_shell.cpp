@@ -41,16 +41,17 @@ std::string frame_of(const std::string& bytes) {
   return bytes_of(static_cast<std::uint32_t>(bytes.size()), 4) + bytes;
 }
 
-/// Some terminals do not know their size.
+/// Returns the frame with the terminal's size; 24 by 80 for a terminal that does not know its size.
 std::string size_frame(unsigned rows, unsigned columns) {
   const bool is_known = rows > 0 && columns > 0;
-  return bytes_of(kubernetes_api::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
+  return bytes_of(agent::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
          bytes_of(is_known ? columns : 80, 2);
 }
 
-/// @param status receives what the server says at the end of a command
+/// Writes the output of the container to this process's streams until it ends.
+/// @param status receives the status that the server sends at the end of a command
 async::Task<> pass_output(Channels& channels, std::string& status) {
-  co_await channels.send(Channel::input, bytes_of(kubernetes_api::shell_begins, 4));
+  co_await channels.send(Channel::input, bytes_of(agent::shell_begins, 4));
   for (;;) {
     const auto message = co_await channels.receive();
     if (!message) co_return;
@@ -61,14 +62,14 @@ async::Task<> pass_output(Channels& channels, std::string& status) {
   }
 }
 
-/// A terminal's input has no end but the user's.
+/// Tells the agent that the input has ended. A terminal's input does not end: the user ends the
+/// shell there.
 async::Task<> end_input(Channels& channels, bool has_terminal) {
-  if (!has_terminal)
-    co_await channels.send(Channel::input, bytes_of(kubernetes_api::shell_input_ends, 4));
+  if (!has_terminal) co_await channels.send(Channel::input, bytes_of(agent::shell_input_ends, 4));
 }
 
-/// Connects this process's streams with an agent that runs a shell (agent/shell.hpp). Returns what
-/// the server says at its end.
+/// Connects this process's streams with an agent that runs a shell (agent/shell.hpp). Returns the
+/// status that the server sends at the end.
 async::Task<std::string> connect_shell(Channels& channels, bool has_terminal) {
   std::string status;
   RemoteShell shell;
@@ -84,7 +85,7 @@ async::Task<std::string> connect_shell(Channels& channels, bool has_terminal) {
   co_return status;
 }
 
-/// Returns the pod in which the process runs; null: there is none.
+/// Returns the pod in which the process runs; null if there is none.
 async::Task<json> pod_of(kubernetes_api::Client& client, const std::string& owner,
                          const RunningProcess& process) {
   std::string selector;
@@ -96,16 +97,16 @@ async::Task<json> pod_of(kubernetes_api::Client& client, const std::string& owne
                           client.path("", "pods") + "?labelSelector=" + net::url_encode(selector));
   for (const auto& pod : list_at(pods, "/items")) {
     const auto node = text_at(pod, "/metadata/labels/" + std::string(node_label));
-    const bool is_its = !process.rank || (node.empty() ? index_of(pod) == process.node
-                                                       : node == std::to_string(process.node));
-    if (is_its && text_at(pod, "/status/phase") == "Running" &&
+    const bool is_of_node =
+        node.empty() ? index_of(pod) == process.node : node == std::to_string(process.node);
+    if ((!process.rank || is_of_node) && text_at(pod, "/status/phase") == "Running" &&
         text_at(pod, "/metadata/deletionTimestamp").empty())
       co_return pod;
   }
   co_return json();
 }
 
-/// Returns the words with which the agent of a pod runs others beside the process.
+/// Returns the command by which the agent of a pod runs the words beside the process.
 std::vector<std::string> words_beside(const std::string& agent, const RunningProcess& process,
                                       const std::vector<std::string>& words) {
   std::vector<std::string> beside{agent, "join"};

@@ -1,5 +1,5 @@
 /// @file
-/// A pod on the user's terminal, and commands beside the step in a running pod.
+/// Connects pods with the user's terminal, and runs commands beside the step in a running pod.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,11 @@ namespace pipeline::orchestrators::kubernetes {
 /// TransportError.
 async::Task<> connect_pod(kubernetes_api::Client& client, std::string pod, bool has_terminal);
 
-/// As AttemptRunner::join() and ask(). @param owner value of the label pipe.state
+/// Runs a command in the pod of a process, as AttemptRunner::join() does.
+/// @param owner value of the label pipe.state
 async::Task<std::optional<int>> join_pod(kubernetes_api::Client& client, std::string owner,
                                          RunningProcess process, ShellRequest shell);
+/// Runs a command in the pod of a process, as AttemptRunner::ask() does.
 async::Task<std::optional<std::string>> ask_pod(kubernetes_api::Client& client, std::string owner,
                                                 RunningProcess process,
                                                 std::vector<std::string> words);

@@ -67,7 +67,8 @@ async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::p
   co_return made;
 }
 
-/// Returns the key of an artifact that the store has, and perhaps this machine not.
+/// Returns the key of an artifact that this machine may not have. Throws LostInput if the store
+/// does not have it.
 async::Task<std::string> PodStaging::stored_key(std::string digest, bool is_tree) {
   auto key = blobs::RemoteArtifacts::key_of(digest, is_tree);
   const bool is_there = co_await artifacts_.has(key);
@@ -118,7 +119,7 @@ async::Task<> PodStaging::shorten(const Attempt& attempt, json& document, std::s
   document["lists"][list] = co_await pods_.presigned(Method::read, key);
 }
 
-async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
+async::Task<StagedFiles> PodStaging::stage_in(const Attempt& attempt) {
   const auto& layout = containers::container_layout();
   json items = json::array();
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
@@ -164,10 +165,10 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
     fetch["authorities"] = collect["authorities"] = authorities;
   co_await shorten(attempt, fetch, "items");
   co_await shorten(attempt, collect, "outputs");
-  StagedFiles carried;
-  carried.fetch = fetch.dump();
-  carried.collect = collect.dump();
-  co_return carried;
+  StagedFiles staged;
+  staged.fetch = fetch.dump();
+  staged.collect = collect.dump();
+  co_return staged;
 }
 
 async::Task<> PodStaging::finish_upload(const Sent& sent) {
@@ -194,7 +195,7 @@ async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& 
 }
 
 /// Makes the blob an artifact of the store without downloading it. Returns false if it has to be
-/// downloaded. Who takes the artifact compares it with the digest, which a step may have invented.
+/// downloaded. A step may have invented the digest, so readers of the artifact verify it.
 async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sent,
                                     AttemptResult& result) {
   if (!output.may_stay || !artifacts_.is_verified_by_consumers() || sent.bytes <= small_output)
@@ -234,7 +235,7 @@ void PodStaging::see_damage(const Attempt& attempt, const std::string& digest) {
     throw LostInput(artifacts_.url() + " has other content than " + digest + ", or none", digest);
 }
 
-/// Afterwards the store also has the artifact by digest.
+/// Downloads an output, and makes its blob an artifact of the store.
 async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& output,
                                   const Sent& sent) {
   const bool is_tree = sent.is_tree();
@@ -244,7 +245,7 @@ async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& o
   co_await artifacts_.adopt(sent.key, std::move(digest), is_tree, sent.bytes);
 }
 
-/// Downloads an output of a failed attempt, if possible: nothing depends on it.
+/// Downloads an output of a failed attempt. Errors are only logged, because nothing depends on it.
 async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOutput& output,
                                          const Sent& sent) {
   core::CancelSource hurry;  // The attempt itself may have been stopped.
@@ -262,8 +263,8 @@ async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOu
   core::remove_tree(attempt.outputs / output.file_name);
 }
 
-async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt,
-                                                     AttemptResult& result) {
+async::Task<std::optional<Failure>> PodStaging::stage_out(const Attempt& attempt,
+                                                          AttemptResult& result) {
   const bool succeeded = !result.failure;
   const auto folder = folder_of(attempt);
   std::string text;

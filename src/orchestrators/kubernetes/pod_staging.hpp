@@ -1,8 +1,8 @@
 /// @file
 /// Exchanges files through the remote store with pods that see no files of this machine. Pods get
-/// no keys but URLs, each valid for one blob and for at most 7 days, so nothing in the cluster
-/// gives a step further access. Artifacts are stored by digest, as on this machine, and uploaded
-/// once.
+/// URLs in place of credentials, each valid for one blob and for at most 7 days, so nothing in the
+/// cluster gives a step further access. Artifacts are stored by digest, as on this machine, and
+/// uploaded once.
 #pragma once
 
 #include <map>
@@ -33,34 +33,35 @@ class PodStaging {
   async::Task<> probe() { return artifacts_.probe(); }
 
   /// Uploads inputs that the store lacks, and returns the documents for the pod's stager.
-  async::Task<StagedFiles> bring(const Attempt& attempt);
-  /// Uploads content that the pod's stager cannot fetch from its address, until the pod has
-  /// everything. Throws EnvironmentError.
-  async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
+  async::Task<StagedFiles> stage_in(const Attempt& attempt);
+  /// Waits for the list of content that the pod's stager cannot fetch from its address, and uploads
+  /// that. `enough` is stopped once the pod has all inputs. Throws EnvironmentError.
+  async::Task<> upload_wanted(const Attempt& attempt, core::CancelSource& enough);
   /// Answers the pod's question about outputs that it is about to upload, once the step has ended.
   /// Throws nothing: a pod without an answer uploads them to keys of the attempt.
   async::Task<> answer(const Attempt& attempt, core::CancelSource& enough);
   /// Downloads the pod's outputs, and the reason of a failure; outputs that may stay are noted in
   /// the result instead. Returns a failure if the outputs of a successful attempt are incomplete or
   /// invalid.
-  async::Task<std::optional<Failure>> take(const Attempt& attempt, AttemptResult& result);
-  /// Notes that the store's content of an input is not what its digest says. The next attempt
-  /// uploads it again. Throws LostInput if this machine has it not.
+  async::Task<std::optional<Failure>> stage_out(const Attempt& attempt, AttemptResult& result);
+  /// Records that the store's content of an input does not have its digest, so that the next
+  /// attempt uploads it again. Throws LostInput if this machine does not have the content.
   /// @param digest empty: nothing is damaged
   void see_damage(const Attempt& attempt, const std::string& digest);
-  /// Aborts uploads that will not be completed, for attempts without take().
+  /// Aborts uploads that will not be completed, for attempts without stage_out().
   async::Task<> abandon(const Attempt& attempt);
-  /// Removes the blobs of this attempt alone. @param outputs names of its outputs
+  /// Removes the blobs that belong to this attempt alone.
+  /// @param outputs   names of its outputs
   /// @param addresses names of its inputs with AttemptInput::remote
   async::Task<> forget(std::string run_id, std::string step, unsigned number,
                        std::vector<std::string> outputs, std::vector<std::string> addresses);
-  /// Removes the blobs of all attempts of a run that has no driver. A store that does not list or
-  /// remove them is reported in the log only: its next cleaning does it.
+  /// Removes the blobs of all attempts of a run that has no driver. If the store does not list or
+  /// remove them, only logs that, because the next cleaning of the store removes them.
   async::Task<> forget_run(std::string run_id);
   /// Removes the checkpoint of a step that has succeeded.
   async::Task<> forget_checkpoint(std::string key);
 
-  struct Sent;
+  struct Sent;  ///< See sent_output.hpp.
 
  private:
   async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
@@ -75,7 +76,7 @@ class PodStaging {
                                           const AttemptInput& input);
   async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key);
-  async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
+  async::Task<> upload_address(const AttemptInput& input, core::CancelSource& stop);
   async::Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output,
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
@@ -103,7 +104,7 @@ class PodStaging {
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
   std::set<std::string> unreached_;  ///< Servers that a pod could not reach.
-  /// Keys beside the outputs: of lists that do not fit into a Secret, a question and its answer.
+  /// Keys of further blobs of attempts: lists that do not fit into a Secret, questions and answers.
   std::set<std::string> documents_;
   std::set<std::string> kept_;  ///< Keys of artifacts that a pod has to upload.
   asio::thread_pool pool_;      ///< Computes digests.

@@ -25,7 +25,7 @@ std::vector<std::string> addresses_of(const Attempt& attempt) {
   return names;
 }
 
-/// Describes content that the pod takes from its address, or from the store where that has it.
+/// Describes content that the pod fetches from its address, or from the store if that has it.
 async::Task<json> PodStaging::address_item(const Attempt& attempt, std::string to,
                                            const AttemptInput& input) {
   const auto& remote = *input.remote;
@@ -40,11 +40,11 @@ async::Task<json> PodStaging::address_item(const Attempt& attempt, std::string t
   if (auto from = co_await source(attempt, input, key); !from.is_null())
     made["source"] = std::move(from);
   else
-    co_await bring_address(input, attempt.io.cancel);
+    co_await upload_address(input, attempt.io.cancel);
   co_return made;
 }
 
-/// Returns what the stager needs to know of the address; null if a pod cannot have it from there.
+/// Returns what the stager needs to fetch from the address; null if it cannot fetch from there.
 async::Task<json> PodStaging::source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key) {
   const auto& remote = *input.remote;
@@ -78,12 +78,12 @@ async::Task<json> PodStaging::source(const Attempt& attempt, const AttemptInput&
   co_return made;
 }
 
-async::Task<> PodStaging::bring_address(const AttemptInput& input, core::CancelSource& stop) {
+async::Task<> PodStaging::upload_address(const AttemptInput& input, core::CancelSource& stop) {
   co_await input.remote->fetch(stop);
   co_await artifacts_.send(input.digest, input.path, &stop);
 }
 
-async::Task<> PodStaging::help(const Attempt& attempt, core::CancelSource& enough) {
+async::Task<> PodStaging::upload_wanted(const Attempt& attempt, core::CancelSource& enough) {
   const auto key = wanted_key(folder_of(attempt));
   std::optional<std::string> text;
   while (!text) {
@@ -103,7 +103,7 @@ async::Task<> PodStaging::help(const Attempt& attempt, core::CancelSource& enoug
     attempt.io.log.write(Stream::err, "[kubernetes] the pod cannot fetch " + input.remote->shown +
                                           ", so this driver brings it: " +
                                           (why.is_string() ? why.get<std::string>() : "") + "\n");
-    co_await bring_address(input, enough);
+    co_await upload_address(input, enough);
   }
 }
 

@@ -1,5 +1,5 @@
-// The parts of PodStaging for outputs that pods upload to the keys of their artifacts. The pod asks
-// for it once its step has ended, because it knows the digests then (stager/question.hpp).
+// The parts of PodStaging for outputs that pods upload to the keys of their artifacts. A pod asks
+// for URLs of these keys after its step has ended, when it knows the digests (stager/question.hpp).
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -30,7 +30,7 @@ namespace {
 constexpr std::chrono::seconds between_questions{1};
 // A smaller output is copied on the server in less time than a question takes.
 constexpr std::uint64_t min_direct = std::uint64_t{64} << 20;
-// A pod whose driver does not answer has no time to lose: its node may be about to go.
+// Seconds. A pod whose driver does not answer must not wait long: its node may be about to stop.
 constexpr unsigned max_wait_for_answer = 30;
 
 /// Returns the number of the parts in which a pod sends this many bytes.
@@ -69,10 +69,10 @@ async::Task<json> PodStaging::invite_question(const Attempt& attempt) {
 async::Task<json> PodStaging::offer(const AttemptOutput& output, const Sent& asked) {
   json made;
   const auto digest = asked.artifact_digest();
-  if (!output.may_stay || (!asked.is_file() && !asked.is_tree()) || !is_digest(digest) ||
-      asked.bytes < min_direct || asked.bytes > store_.max_copy_bytes() ||
-      asked.tags.size() != parts_of(asked.bytes))
-    co_return made;
+  const bool has_content = (asked.is_file() || asked.is_tree()) && is_digest(digest);
+  const bool has_valid_size = asked.bytes >= min_direct && asked.bytes <= store_.max_copy_bytes() &&
+                              asked.tags.size() == parts_of(asked.bytes);
+  if (!output.may_stay || !has_content || !has_valid_size) co_return made;
   const auto presence = co_await artifacts_.compare(digest, asked.is_tree(), asked.blob());
   if (presence == blobs::RemoteArtifacts::Presence::unknown) co_return made;
   if (presence == blobs::RemoteArtifacts::Presence::same) {
@@ -114,7 +114,7 @@ async::Task<json> PodStaging::given_answers(std::string folder) {
   co_return answers;
 }
 
-/// Has forget() remove the question and its answer.
+/// Lets forget() remove the question and its answer.
 void PodStaging::note_documents(const std::string& folder) {
   documents_.insert(question_key(folder));
   documents_.insert(answer_key(folder));
@@ -132,7 +132,7 @@ async::Task<> PodStaging::answer(const Attempt& attempt, core::CancelSource& eno
     }
     note_documents(folder);
     auto answers = co_await given_answers(folder);
-    if (!answers.empty()) co_return;  // By a driver that was killed.
+    if (!answers.empty()) co_return;  // A driver that was killed has answered.
     const auto asked = core::parse_json(*text);
     const auto& rows = list_at(asked, "/outputs");
     for (const auto& output : attempt.output_names) {
@@ -161,8 +161,8 @@ async::Task<json> PodStaging::answers_to(const Attempt& attempt, const json& rep
   co_return answers;
 }
 
-/// Makes sure that the store has an output under its digest which the pod has sent there, or has
-/// not sent because it was there. Throws BlobError unless the store has it.
+/// Makes sure that the store has the output as an artifact, to whose key the pod has sent it, or
+/// which existed before. Throws BlobError if the store does not have the artifact.
 async::Task<> PodStaging::finish_direct(const Attempt& attempt, Sent& sent, json& answers) {
   auto* const given = answer_for(answers, sent);
   if (!given)
@@ -170,8 +170,9 @@ async::Task<> PodStaging::finish_direct(const Attempt& attempt, Sent& sent, json
                     "nobody has allowed its pod to write " + sent.artifact_digest());
   const auto digest = sent.artifact_digest(), id = text_at(*given, "/upload");
   sent.key = blobs::RemoteArtifacts::key_of(digest, sent.is_tree());
-  // The mark says that the store had no artifact when it was written: a driver that is killed
-  // between the completion and its record is followed by one that finds the artifact.
+  // `is_completed` is recorded just before the upload is completed, if the store does not have the
+  // artifact then. So a driver that follows a killed one knows that an artifact that it finds comes
+  // from this upload.
   const bool is_first = at(*given, "/is_completed") != true;
   if (is_first) {
     const auto presence = co_await artifacts_.compare(digest, sent.is_tree(), sent.blob());
@@ -196,8 +197,9 @@ async::Task<> PodStaging::finish_direct(const Attempt& attempt, Sent& sent, json
   throw BlobError(*refused);
 }
 
-/// Aborts what the pod was allowed to write and has not: the answer came too late, or another pod
-/// has written the same.
+/// Aborts uploads to artifacts' keys that the pod has not used, because the answer came too late or
+/// another pod has written the same. Uploads to the attempt's own keys have been completed or
+/// aborted before.
 async::Task<> PodStaging::abort_unused(std::string folder) {
   auto found = uploads_.extract(folder);
   if (found.empty()) co_return;

@@ -12,7 +12,7 @@ namespace {
 
 // A Secret holds 1 MiB, for all items of a pod.
 constexpr std::size_t max_rows_in_secret = 100'000;
-// Most pieces are in the store, which is only asked for them.
+// Concurrent requests. Most of them only ask whether the store has a piece, and it has.
 constexpr std::size_t asked_at_a_time = 32;
 
 /// Returns a line of the list: `KIND DIGEST KEY SIGNATURE NAME`.

@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 
+/// Returns a number from 0 to 1; nothing for other values.
 std::optional<double> pod_share(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number()) return std::nullopt;
@@ -29,13 +30,12 @@ std::string pod_text(const json& object, const char* name) {
 
 void take_pod_gpu(const json& entry, AttemptResult& result) {
   const auto uuid = pod_text(entry, "uuid");
-  const auto mean = kubernetes_api::reported_count(entry, "mean_memory"),
-             peak = kubernetes_api::reported_count(entry, "peak_memory"),
-             memory = kubernetes_api::reported_count(entry, "memory");
+  const auto mean = agent::reported_count(entry, "mean_memory"),
+             peak = agent::reported_count(entry, "peak_memory"),
+             memory = agent::reported_count(entry, "memory");
   if (uuid.empty() || !mean || !peak || !memory || result.usage.of_gpu(uuid)) return;
   constexpr std::uint64_t largest_index = 1000;
-  const auto index =
-      std::min(kubernetes_api::reported_count(entry, "index").value_or(0), largest_index);
+  const auto index = std::min(agent::reported_count(entry, "index").value_or(0), largest_index);
   result.gpus.push_back({uuid, static_cast<unsigned>(index), pod_text(entry, "model")});
   result.usage.gpus.push_back(
       {uuid, pod_share(entry, "mean_load"), pod_share(entry, "peak_load"), *mean, *peak, *memory});
@@ -58,7 +58,7 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
     for (const auto& entry : *gpus)
       if (entry.is_object() && result.gpus.size() < gpu::SmiSamples::max_gpus)
         take_pod_gpu(entry, result);
-  return kubernetes_api::read_reported_usage(used, result.usage);
+  return agent::read_reported_usage(used, result.usage);
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

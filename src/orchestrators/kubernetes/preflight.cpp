@@ -39,7 +39,7 @@ struct StepGroup {
   const json& pod() const { return at(job, "/spec/template/spec"); }
 };
 
-std::vector<StepGroup> alike(const std::vector<const StepSpec*>& steps) {
+std::vector<StepGroup> step_groups(const std::vector<const StepSpec*>& steps) {
   std::vector<StepGroup> all;
   std::map<std::string, std::size_t> known;
   for (const auto* step : steps) {
@@ -264,7 +264,7 @@ void ClusterPreflight::check_gangs(const json& nodes, const StepGroup& alike) {
   }
 }
 
-/// Runs the cluster's own validation, including admission.
+/// Lets the cluster validate and admit the Job in a dry run, and reports refusals.
 async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
   std::string query = "?dryRun=All";
   const auto version = co_await client_.version();
@@ -336,7 +336,7 @@ async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec
   co_await check_rights();
   const auto nodes = co_await nodes_of(client_);
   if (!nodes.is_null()) place_.gpu_models = check.gpu_models = models_on(nodes);
-  auto all = alike(steps);
+  auto all = step_groups(steps);
   make_jobs(all);
   for (const auto& each : all)
     for (const auto* step : each.steps) check_size(*step);

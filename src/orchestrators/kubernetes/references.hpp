@@ -15,7 +15,7 @@ struct Reference {
   std::string_view group;    ///< `scheduling.k8s.io/v1`; empty: the core group; without a version:
                              ///< the cluster's preferred version.
   std::string_view plural;   ///< `secrets`, in paths.
-  bool of_namespace;         ///< Namespaced; otherwise cluster-wide.
+  bool of_namespace;         ///< The object is in a namespace; otherwise it is cluster-wide.
   std::string_view setting;  ///< The key of `settings.kubernetes` that names it.
   std::string name;
   auto operator<=>(const Reference&) const = default;

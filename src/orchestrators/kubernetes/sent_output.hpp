@@ -1,6 +1,6 @@
 /// @file
-/// What a pod says of one of its outputs, in a question or in its report. Only files that implement
-/// PodStaging include this.
+/// The statement of a pod's stager about one of its outputs, in a question or in its report. Only
+/// files that implement PodStaging include this.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
+/// Returns true for a SHA-256 in hex.
 inline bool is_digest(std::string_view text) {
   try {
     core::Digest::from_hex(text);
@@ -26,15 +27,18 @@ inline bool is_digest(std::string_view text) {
   return true;
 }
 
-/// A step could have written all of it, so all of it is verified.
+/// A statement about an output. Untrusted, because a step could have written it: each value is
+/// verified.
 struct PodStaging::Sent {
   std::string name, key, upload, kind, digest;
-  std::string artifact;  ///< Of a folder: its digest as an artifact, and the bytes of its files.
-  std::uint64_t bytes = 0, artifact_bytes = 0;
-  bool executable = false, at_once = false;
-  bool direct = false;  ///< Sent to the key of its artifact, or not at all because that is there.
+  std::string artifact;              ///< Digest as an artifact, for a folder.
+  std::uint64_t bytes = 0;           ///< Size of the blob.
+  std::uint64_t artifact_bytes = 0;  ///< Sum of the sizes of its files, for a folder.
+  bool executable = false;
+  bool at_once = false;  ///< Sent in one request, without the multipart upload that was begun.
+  bool direct = false;   ///< Sent to the artifact's key, or not sent because that blob exists.
   std::vector<std::string> tags;
-  std::string crc64nvme;  ///< In base64; empty for what the driver downloads.
+  std::string crc64nvme;  ///< Checksum in base64; empty for an output that the driver downloads.
   explicit Sent(const nlohmann::json& reported)
       : name(kubernetes_api::text_at(reported, "/name")),
         key(kubernetes_api::text_at(reported, "/key")),

@@ -1,5 +1,5 @@
 /// @file
-/// The output of a pod's services.
+/// Passes on the output of a pod's services.
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,12 @@ class ServiceLogs {
   ServiceLogs(kubernetes_api::Client& client, LogSink& log, asio::any_io_executor executor)
       : client_(client), log_(log), executor_(std::move(executor)) {}
 
-  /// Begins with the services that have been started since the last call.
+  /// Begins to read the output of services that have been started since the last call.
   void begin(const StepSpec& step, const nlohmann::json& pod);
-  /// Ends after at most this time; earlier if all services have ended and their output is read. To
-  /// be called before the destruction.
+  /// Stops reading after `limit`, or once all services have ended and their output is read. Must be
+  /// called before this object is destroyed.
   async::Task<> end(std::chrono::milliseconds limit);
-  /// Ends, and adds the last lines of the services to a failure, each behind its name.
+  /// Calls end(), and adds the last lines of each service to the failure, behind `[NAME]`.
   async::Task<> explain(Failure& failure);
 
  private:

@@ -29,8 +29,8 @@ std::string family_of(const Attempt& attempt) {
   return hasher.finish().hex().substr(0, family_length);
 }
 
-/// Returns the slot that the head names, `FAMILY/SLOT`. The step could have written it, so that
-/// anything else is nothing: its name becomes a key.
+/// Returns the slot that the head names, `FAMILY/SLOT`; empty for any other text. The step could
+/// have written the head, and the name becomes a part of keys.
 std::string named_slot(const std::optional<std::string>& head) {
   const auto written = core::parse_json(head.value_or(""));
   if (!written.is_object() || !written.contains("slot") || !written["slot"].is_string()) return {};
@@ -51,6 +51,7 @@ async::Task<json> signed_slot(blobs::BlobStore& store, Method method, std::strin
   co_return parts;
 }
 
+/// Removes the blobs of the checkpoint, except those whose names begin with one of the prefixes.
 async::Task<> remove_blobs(blobs::BlobStore& store, std::string key,
                            std::vector<std::string> kept_prefixes) {
   const auto folder = folder_of(key);

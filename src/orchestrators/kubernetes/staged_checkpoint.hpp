@@ -18,8 +18,8 @@ struct CheckpointDocuments {
   nlohmann::json restore, save;
 };
 
-/// Signs what the attempt's pod needs to restore the checkpoint and to send its own, and removes
-/// the slots that are of no use any more.
+/// Returns documents with signed URLs, by which the attempt's pod restores the checkpoint and sends
+/// its own. Removes slots that are not used any more.
 async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const Attempt& attempt);
 
 /// Removes the checkpoint of a step that has succeeded.

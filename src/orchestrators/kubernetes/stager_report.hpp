@@ -12,7 +12,7 @@
 namespace pipeline::orchestrators::kubernetes {
 
 /// Returns the failure in a message of the stager, if any.
-/// @param pod `the pod x on node y`
+/// @param pod the pod for messages: `the pod x on node y`
 std::optional<Failure> stager_failure(const std::string& message, const std::string& pod);
 /// Returns the lines of the step's log on the checkpoint that the pod's stager has restored, and on
 /// the node's cache; empty if there was neither.

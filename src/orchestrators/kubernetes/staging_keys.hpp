@@ -1,5 +1,5 @@
 /// @file
-/// Keys of the blobs that the remote store has of one attempt alone.
+/// Keys of the blobs in the remote store that belong to one attempt alone.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ inline std::string report_key(const std::string& folder) { return folder + "repo
 inline std::string output_key(const std::string& folder, const std::string& name) {
   return folder + "outputs/" + name;
 }
-/// The list of the files that an input has, whose address is a folder.
+/// Key of the list of files of an input that is a folder at an address.
 inline std::string list_key(const std::string& folder, const std::string& input) {
   return folder + "inputs/" + input + ".json";
 }
@@ -33,9 +33,10 @@ inline std::string pieces_key(const std::string& folder, const std::string& inpu
 }
 /// Key of the pod's list of content that it cannot fetch from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
-/// The pod's question about outputs that it has not sent yet. Only the pod writes it.
+/// Key of the pod's question about outputs that it has not sent yet. Only the pod writes it.
 inline std::string question_key(const std::string& folder) { return folder + "question.json"; }
-/// The answer, and how far the driver has come with what it has allowed. Only drivers write it.
+/// Key of the answer, which also records which of the allowed uploads the driver has completed.
+/// Only drivers write it.
 inline std::string answer_key(const std::string& folder) { return folder + "answer.json"; }
 
 }  // namespace pipeline::orchestrators::kubernetes

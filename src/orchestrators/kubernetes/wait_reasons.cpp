@@ -22,7 +22,7 @@ bool is_suspended(const JobInformer::Entry& entry) {
 
 async::Task<> WaitReasons::look(const JobInformer::Entry& entry, Clock::duration in_stage,
                                 Clock::time_point now) {
-  // The first of the runs that share a Job asks about it.
+  // Of the objects that share a Job, only that of node 0 asks about the Job.
   const bool is_about_job =
       entry.pod.is_null() && pod_.index.value_or(0) == 0 &&
       (!is_suspended(entry) || attempt_.step.settings->kubernetes.queue_name.has_value());
@@ -36,7 +36,7 @@ async::Task<> WaitReasons::look(const JobInformer::Entry& entry, Clock::duration
 async::Task<> WaitReasons::look_at_nodes(const JobInformer::Entry& entry) {
   const auto& settings = attempt_.step.settings->kubernetes;
   const auto nodes = co_await informer_.nodes();
-  // An earlier attempt had a node, so that the cluster may have one again.
+  // An earlier attempt may have had a node that fitted, so the cluster may have one again.
   const bool may_have_one = settings.autoscaling.value_or(false) || attempt_.number > 1;
   room = room_on(nodes, kubernetes_api::at(entry.pod, "/spec"), may_have_one);
 }

@@ -1,5 +1,5 @@
 /// @file
-/// The reasons of a wait that no watch reports.
+/// Asks the cluster for reasons of a wait that the watches of JobInformer do not report.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Asks why a Job waits in a queue, why its pod is not created, or why that has no node. The more
-/// Jobs a run has, the less often each of them asks.
+/// Asks why a Job waits in a queue, why its pod is not created, or why its pod has no node. The
+/// more Jobs a run has, the less often it asks for each of them.
 class WaitReasons {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,6 +27,7 @@ class WaitReasons {
         pod_(std::move(pod)),
         kueue_(client) {}
 
+  /// Asks, if it is time, and updates the members below.
   /// @param in_stage how long the Job has been in the present stage of its wait
   async::Task<> look(const JobInformer::Entry& entry, Clock::duration in_stage,
                      Clock::time_point now);

@@ -39,7 +39,7 @@ std::vector<pid_t> processes_of(const RunningProcess& wanted, const fs::path& pr
 
 std::optional<pid_t> first_process_of(const RunningProcess& wanted, const fs::path& proc) {
   auto tops = processes_of(wanted, proc);
-  std::ranges::sort(tops);  // A shell that joined it is younger.
+  std::ranges::sort(tops);  // A shell that was opened beside the step has a higher number.
   for (const auto pid : std::vector(tops)) {
     const auto below = usage::process_tree(pid, proc);
     std::erase_if(tops, [&](pid_t other) {
@@ -53,6 +53,7 @@ std::vector<core::Descriptor> limit_groups_of(pid_t process, const fs::path& pro
                                               const fs::path& mounts) {
   std::vector<core::Descriptor> files;
   for (const auto& group : usage::group_memberships(proc / std::to_string(process) / "cgroup")) {
+    // LocalOrchestrator names the groups that it makes `pipe-...`.
     if (!group.path.filename().native().starts_with("pipe-")) continue;
     for (const std::string controller : {"", "memory", "cpu"}) {
       if (controller.empty() != group.is_unified() ||

@@ -1,5 +1,5 @@
 /// @file
-/// A running process of a step on this machine, as its kernel shows it.
+/// Finds the processes of a running step in /proc, so that a shell can be opened beside them.
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,12 @@ namespace pipeline::orchestrators::local {
 std::vector<pid_t> processes_of(const RunningProcess& wanted,
                                 const std::filesystem::path& proc = "/proc");
 
-/// Returns the first of them: the others are below it. Nothing if none runs.
+/// Returns the first of these processes, whose descendants the others are; nothing if none runs.
 std::optional<pid_t> first_process_of(const RunningProcess& wanted,
                                       const std::filesystem::path& proc = "/proc");
 
-/// Returns open files of the groups that hold its limits; a process joins by writing `0` to each.
+/// Returns the open `cgroup.procs` files of the control groups that limit the process. Another
+/// process joins the groups by writing `0` to each.
 std::vector<core::Descriptor> limit_groups_of(
     pid_t process, const std::filesystem::path& proc = "/proc",
     const std::filesystem::path& mounts = "/sys/fs/cgroup");

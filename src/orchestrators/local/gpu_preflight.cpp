@@ -7,8 +7,8 @@
 namespace pipeline::orchestrators::local {
 namespace {
 
-/// Returns whether another process of the node shows the same table, or has shown it before all
-/// began again.
+/// Returns whether the log has the table of this node's GPUs without this process: the node's first
+/// process writes it, and not again after a restart of all processes.
 bool is_shown_by_another(const Attempt& attempt) {
   return attempt.process &&
          (attempt.process->local_rank > 0 || attempt.process->addresses->restarts > 0);
@@ -27,7 +27,7 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
   smi.program = processes::find_program("nvidia-smi",
                                         path == environment.end() ? std::string() : path->second);
   if (smi.program.empty()) {
-    report.code = 127;
+    report.code = 127;  // As a shell reports a program that is not found.
     co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
   }
   async::Deadline deadline(co_await asio::this_coro::executor, attempt.io.cancel, preflight_timeout,

@@ -47,8 +47,8 @@ ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) 
   ControlGroups found;
   for (const auto& own : usage::group_memberships(proc)) {
     if (own.is_unified()) {
-      // A group with processes of its own cannot have groups with limits below it. A sibling is
-      // created, where the parent delegates the controllers.
+      // A group that contains processes cannot have groups with limits below it. So the new group
+      // is created beside or above this process's own, where the controllers are delegated.
       for (auto path = mounts / own.path; path.native().size() >= mounts.native().size();
            path = path.parent_path()) {
         auto handed_down = usage::kernel_text(path / "cgroup.subtree_control");
@@ -95,7 +95,8 @@ LimitGroup::LimitGroup(const ControlGroups& where, const std::string& name,
     if (cpus && !where.cpu.empty()) {
       constexpr int period = 100'000;  // Microseconds, the kernel's default.
       auto folder = make(where.cpu);
-      auto quota = std::to_string(std::max(1000L, std::lround(*cpus * period)));
+      constexpr long min_quota = 1000;  // Microseconds; the kernel refuses less.
+      auto quota = std::to_string(std::max(min_quota, std::lround(*cpus * period)));
       if (unified_)
         set(folder / "cpu.max", quota + " " + std::to_string(period));
       else
@@ -135,7 +136,7 @@ void LimitGroup::measure(core::Usage& usage) const {
 }
 
 std::optional<std::uint64_t> LimitGroup::kills() const {
-  // In version 2, a group without a limit of memory counts, too: its process is in it.
+  // In version 2, a group that limits only CPU time counts kills, too.
   if (unified_ && !folders_.empty())
     return usage::read_counter(folders_.front() / "memory.events", "oom_kill");
   if (memory_.empty()) return {};

@@ -66,8 +66,8 @@ class LimitGroup {
 /// group.
 class LimitGroups {
  public:
-  /// Returns the group of this name, and creates the group if nobody has it. The group is removed
-  /// when the last of the returned pointers is gone.
+  /// Returns the group of this name, and creates it unless another process of the node has it. The
+  /// group is removed when the last of the returned pointers is destroyed.
   std::shared_ptr<LimitGroup> take(const ControlGroups& where, const std::string& name,
                                    const ResourceSettings& resources);
 

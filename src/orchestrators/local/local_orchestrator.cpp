@@ -29,13 +29,15 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t process_output_tail = 8192;
 
-/// Kills processes outside of the attempt's process group, found by the attempt's variables.
+/// Kills the attempt's processes that have left its process group; finds them by the attempt's
+/// variables.
 void kill_strays(const Attempt& attempt) {
   RunningProcess of{attempt.run_id, attempt.step.name, attempt.number};
   if (attempt.process) of.rank = attempt.process->rank;
   for (const auto pid : processes_of(of)) kill(pid, SIGKILL);
 }
 
+/// Returns the options to execute the words in the folder and with the variables of the process.
 processes::ProcessOptions beside_of(pid_t process, std::vector<std::string> words) {
   processes::ProcessOptions beside;
   std::error_code error;
@@ -47,7 +49,7 @@ processes::ProcessOptions beside_of(pid_t process, std::vector<std::string> word
   return beside;
 }
 
-/// Below the state folder: the lock files of reapers, by run.
+/// The folder in the state folder with the lock files of process reapers, named by run.
 constexpr auto reapers_folder = "reapers";
 
 fs::path reaper_lock(const OrchestratorOptions& options) {
@@ -108,7 +110,7 @@ const fs::path& LocalOrchestrator::python_folder(const fs::path& python3) {
   const auto known = pythons_.find(python3);
   if (known != pythons_.end()) {
     if (access((known->second.path() / "python").c_str(), X_OK) == 0) return known->second.path();
-    pythons_.erase(known);  // Removed as an old temporary file.
+    pythons_.erase(known);  // Another program removed the folder as an old temporary file.
   }
   return pythons_.emplace(python3, processes::make_python_folder(python3)).first->second.path();
 }
@@ -119,8 +121,8 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt,
   auto variables = environments_.variables(attempt, workspace.layout(), workspace.temporary(), in);
   processes::show_gpus(attempt.gpus,
                        attempt.step.settings->resources.gpu_ids.value_or(GpuIds::uuid), variables);
-  // For a `pipe` that the step starts: the GPUs of this step form a machine of their own, on which
-  // all GPUs are free.
+  // A `pipe` that the step starts must treat the GPUs of this step as free, so it gets its own
+  // folder of GPU reservations.
   if (!attempt.gpus.empty())
     variables["PIPE_GPU_LOCKS"] = (workspace.temporary() / "pipe-gpus").string();
   return variables;
@@ -225,16 +227,17 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
                                                    });
   result.usage = end.usage;
   if (limits) limits->measure(result.usage);
-  // Processes that share the group are counted by the last one.
+  // The peak is that of all processes in the group, so only the last process to end reports it.
   if (limits.use_count() > 1) result.usage.peak_memory.reset();
   if (!end.start_error) result.began = end.began, result.ended = end.ended;
   if (end.pipe_held) kill_strays(attempt);
   const bool may_be_killed = !end.stopped && !end.start_error && (!end.exited || end.code != 0);
   const bool is_killed = may_be_killed && !end.exited && end.code == SIGKILL;
-  // The machine's count has kills of all kinds of processes; a group with limits has its own count.
+  // The machine's counter includes kills of foreign processes, so it counts only for a process that
+  // SIGKILL ended. A group with limits has its own counter.
   const bool counts = is_killed || kill_counter_ != usage::MemoryKills::of_machine;
-  if (may_be_killed && counts && !(limits && limits->counts_kills()) && kills.take())
-    result.usage.memory_kills = 1;
+  const bool group_counts = limits && limits->counts_kills();
+  if (may_be_killed && counts && !group_counts && kills.take()) result.usage.memory_kills = 1;
   if (end.exited && !end.start_error) result.exit_code = end.code;
   if (!end.exited && !end.start_error) result.signal = end.code;
   result.failure = processes::failure_of(
@@ -256,8 +259,7 @@ async::Task<std::optional<core::Activity>> LocalOrchestrator::activity_of(const 
   co_return usage::activity_of_processes(usage::process_tree(found->second));
 }
 
-/// A process that starts beside the step is not a part of it: it has the limits of its node, but
-/// is not measured.
+/// The joining process gets the limits of the step's node, but is not measured as a part of it.
 async::Task<std::optional<int>> LocalOrchestrator::join(RunningProcess process,
                                                         ShellRequest shell) {
   const auto first = first_process_of(process);
@@ -287,19 +289,21 @@ async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess pr
   co_return said;
 }
 
-/// The processes of a dead driver end with it, but not at once: its reaper kills them. A run that
-/// follows waits for that, so that no step runs twice at a time.
+/// The reaper of a dead driver kills the driver's processes, which may take a while. Waits for
+/// that, so that the next run does not run a step while its process is still alive.
 async::Task<> LocalOrchestrator::remove_orphans(
     const std::function<bool(const std::string&)>& is_alive) {
   processes::remove_old_temporary_folders();
   if (options_.state.empty()) co_return;
   std::vector<fs::path> locks;
   std::error_code none;
-  const auto own = reaper_lock(options_);  // A run is over, and its reaper is not, at its end.
+  // At the end of a run, the run is no longer alive, but its own reaper still is.
+  const auto own = reaper_lock(options_);
   for (const auto& entry : fs::directory_iterator(options_.state / reapers_folder, none))
     if (entry.path() != own && !is_alive(entry.path().filename().string()))
       locks.push_back(entry.path());
-  constexpr int max_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
+  // Ten seconds, at 2 ms a look; a process that cannot be killed is left.
+  constexpr int max_looks = 5000;
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (const auto& lock : locks)
     for (int looks = 0; looks < max_looks && !processes::ProcessReaper::has_ended(lock); ++looks) {

@@ -42,13 +42,15 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
   async::Task<> make_workspace(const Attempt& attempt,
                                std::optional<processes::Workspace>& workspace);
-  /// The process of the step's command, which may have no program.
+  /// Returns the options of the process that runs the step's command. The program is empty if it
+  /// was not found.
   processes::ProcessOptions process_of(const Attempt& attempt,
                                        const processes::Workspace& workspace,
                                        const processes::HostContext& in);
-  /// Returns the group that holds the attempt's limits, if it has any that can be held. Shared,
-  /// because the processes of a node have one.
+  /// Returns the control group with the attempt's limits; null if the step sets no limit that this
+  /// user's control groups can have. Shared, because the processes of a node are in one group.
   std::shared_ptr<LimitGroup> limits_of(const Attempt& attempt);
+  /// Returns the counter of memory kills as it was at most 20 ms ago.
   usage::MemoryKills kills_so_far();
   /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
@@ -62,17 +64,18 @@ class LocalOrchestrator : public Orchestrator {
   LimitGroups limits_;
   Capabilities capabilities_;
   processes::HostEnvironments environments_;
-  std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.
+  std::optional<asio::thread_pool> pool_;     ///< Copies large code; created when needed.
   std::optional<asio::thread_pool> sampler_;  ///< Reads the memory of the steps' processes.
   std::map<std::filesystem::path, processes::ShortFolder>
       pythons_;  ///< Keyed by the program that is `python`.
   processes::ShortFolders short_folders_;
   Sandboxes sandboxes_;
-  /// The count of the own control group: kills of other groups' processes do not count as a step's.
+  /// File that counts memory kills in this process's own control group, so that kills in other
+  /// groups are not attributed to a step.
   const std::filesystem::path kill_counter_ = usage::own_kill_counter();
-  std::optional<usage::MemoryKills> kills_;
-  std::chrono::steady_clock::time_point kills_read_;
-  std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
+  std::optional<usage::MemoryKills> kills_;           ///< The last reading of the counter.
+  std::chrono::steady_clock::time_point kills_read_;  ///< The time of that reading.
+  std::map<const Attempt*, pid_t> running_;           ///< The first process of each attempt.
 };
 
 }  // namespace pipeline::orchestrators::local

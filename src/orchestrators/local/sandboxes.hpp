@@ -16,7 +16,8 @@ struct ProcessOptions;
 
 namespace pipeline::orchestrators::local {
 
-/// Steps with the same programs, volumes and data share a sandbox; the rest is in the state folder.
+/// The sandboxes (Landlock, processes/sandbox.hpp) of steps. Steps that read the same programs,
+/// volumes and data share a sandbox; everything else that they read is in the state folder.
 class Sandboxes {
  public:
   /// @param root         the pipeline's folder
@@ -24,9 +25,9 @@ class Sandboxes {
   Sandboxes(std::filesystem::path root, std::filesystem::path state,
             std::filesystem::path environments);
 
-  /// Returns the sandbox for a process with these variables, which this object keeps; null where
-  /// the kernel has none, or the step may read everything.
-  /// @param programs those that the command names by their paths
+  /// Returns the sandbox for the process; this object keeps it. Null if the kernel does not have
+  /// Landlock, or if a volume is the whole file system.
+  /// @param programs the programs that the command names by their paths
   processes::Sandbox* of(const AttemptSpec& attempt, const processes::Workspace& workspace,
                          const std::vector<std::filesystem::path>& programs,
                          const processes::ProcessOptions& process);

@@ -23,7 +23,8 @@ Files files_of(const lockfile::LockedEnvironment& environment) {
   return files;
 }
 
-/// Empty for an environment that was not made from a lock, or is being made.
+/// Returns the recorded packages; none for an environment without a lock file, or one that is being
+/// made.
 lockfile::LockedEnvironment read_packages(const fs::path& environment) {
   lockfile::LockedEnvironment packages;
   const auto file = environment / packages_file;
@@ -54,9 +55,9 @@ std::string describe_new_environment(const fs::path& environments,
     std::size_t shared = 0;
     for (const auto& file : files) shared += wanted.contains(file);
     known.insert(files.begin(), files.end());
-    // An environment of which most would go is another one, say of another pipeline.
+    // An environment with mostly other packages is not compared; it may be another pipeline's.
     if (2 * shared < files.size()) continue;
-    // If two share as many packages, the one with fewer others is nearer.
+    // Of two that share the same number of packages, the one with fewer others is nearer.
     if (shared > most ||
         (shared == most && shared > 0 && other.packages.size() < nearest.packages.size())) {
       most = shared;

@@ -10,11 +10,11 @@ namespace pipeline::orchestrators::processes {
 /// Returns the folder with all virtual environments of the user.
 std::filesystem::path environments_folder();
 
-/// Returns the virtual environments in whose name no process of the user runs: steps have their
-/// folder in VIRTUAL_ENV.
+/// Returns the virtual environments whose folder is in VIRTUAL_ENV of no process of the user. Each
+/// step's process has the variable.
 std::vector<std::filesystem::path> unused_environments();
 
-/// Removes a virtual environment. Returns false if a process is making it.
+/// Removes a virtual environment. Returns false, and removes nothing, if a process is making it.
 bool remove_environment(const std::filesystem::path& folder);
 
 }  // namespace pipeline::orchestrators::processes

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "core/diagnostic.hpp"
@@ -43,8 +44,7 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
     return failure;
   }
   std::error_code error;
-  if (auto file = name.find('/') == name.npos ? code / name : fs::path(code / name);
-      fs::exists(file, error)) {
+  if (const auto file = code / name; fs::exists(file, error)) {
     if (name.find('/') != name.npos) {
       failure.message =
           "'" + name + "' cannot be executed: " +
@@ -84,7 +84,10 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
   if (end.start_error)
     return Failure{FailureKind::not_started,
                    "could not be started: " + std::string(strerror(end.start_error)),
-                   {},
+                   end.start_error == E2BIG
+                       ? std::vector<std::string>{"its command, parameters and variables are too "
+                                                  "long: pass a long value as a file, by `inputs:`"}
+                       : std::vector<std::string>(),
                    {}};
   if (end.exited && end.code == 0 && end.left == 0) return {};
   if (end.exited && end.code == 0)
@@ -107,7 +110,7 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
   }
   if (!end.exited) {
     Failure failure{FailureKind::signal, "was killed by " + signal_name(end.code), {}, {}};
-    if (auto why = what_crashed(end.code); !why.empty()) failure.hints.push_back(why);
+    if (auto why = crash_reason(end.code); !why.empty()) failure.hints.push_back(why);
     return failure;
   }
   Failure failure{

@@ -27,8 +27,9 @@ bool reads_text(const StepSpec& step) {
   return step.command.shell && step.command.interpreter.empty();
 }
 
-/// Equal keys mean equal host contexts: 10,000 steps with the same settings are looked at once.
-/// Cheaper to compose than the settings' JSON.
+/// Returns the step's key in `known_`. Steps with equal keys share a host context, so that 10,000
+/// steps with the same settings are looked at once. The text is cheaper to compose than the
+/// settings' JSON.
 std::string host_key(const StepSpec& step, const std::string& path,
                      const std::vector<std::string>& programs,
                      const std::vector<std::string>& notices) {
@@ -42,12 +43,15 @@ std::string host_key(const StepSpec& step, const std::string& path,
   add_all(programs);
   add_all(notices);
   if (reads_text(step)) key += '\2';
+  for (const auto* variables : {&settings.environment, &settings.runtime_environment}) {
+    for (const auto& [name, value] : *variables) add(name), add(value);
+    key += '\1';
+  }
   if (!VirtualEnvironments::wanted(settings)) return key;
   add_all(settings.requirements.items());
   add_all(settings.pyproject_export_command.items());
   for (const auto& [name, value] : settings.python_package_installer_args)
     add(name), add(value->dump());
-  for (const auto& [name, value] : settings.environment) add(name), add(value);
   add(settings.parent_image.value_or(""));
   add(settings.pyproject_path.value_or(""));
   add(settings.local_project_install_command.value_or(""));
@@ -60,6 +64,13 @@ std::string host_key(const StepSpec& step, const std::string& path,
       : *settings.python_package_installer == PackageInstaller::uv ? "uv"
                                                                    : "pip");
   return key;
+}
+
+/// Steps without such variables keep the keys that they had before these were covered.
+void add_variables(std::string_view kind, const StringMap& variables, core::Hasher& hasher) {
+  if (variables.empty()) return;
+  hasher.field(kind);
+  for (const auto& [name, value] : variables) hasher.field(name).field(value);
 }
 
 }  // namespace
@@ -100,6 +111,7 @@ HostContext& HostEnvironments::host(const StepSpec& step) {
   return entry->second;
 }
 
+/// Fills in the host context of a step.
 /// @param names the programs that the step's command names
 void HostEnvironments::look_at(HostContext& host, const StepSpec& step, const std::string& path,
                                const std::vector<std::string>& names) {
@@ -127,6 +139,9 @@ void HostEnvironments::look_at(HostContext& host, const StepSpec& step, const st
     hasher.field("shell").field(bash.file.empty() ? "sh" : "bash");
     host.fingerprint["programs"]["bash"] = bash.identity;
   }
+  // Those that images have are a part of the virtual environment, if there is one.
+  if (!has_environment) add_variables("variables", settings.environment, hasher);
+  add_variables("runtime variables", settings.runtime_environment, hasher);
   host.identity = hasher.finish().hex();
   auto& environment = host.environment;
   environment.id = host.identity;
@@ -245,7 +260,7 @@ StringMap HostEnvironments::variables(const AttemptSpec& attempt, const Layout& 
     variables["VIRTUAL_ENV"] = folder.string();
     path.insert(0, (folder / "bin").string() + ":");
   } else if (find_program("python", path).empty()) {
-    // Images have a `python`; Debian does not.
+    // Images of Python have a program `python`; Debian has only `python3`.
     if (auto python3 = find_program("python3", path); !python3.empty())
       path.insert(0, python_folder_(python3).string() + ":");
   }

@@ -1,6 +1,7 @@
 /// @file
 /// The environments of steps that are processes: the programs of a machine and the virtual
-/// environments that are made there. Nodes of a cluster that share its files have the same.
+/// environments that are made there. Nodes of a cluster that share the machine's files have the
+/// same environments.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +25,7 @@ namespace pipeline::orchestrators::processes {
 /// The environment that steps with the same programs and settings share.
 struct HostContext {
   Environment environment;
-  std::optional<EnvironmentPlan> plan;          ///< Of the virtual environment, if there is one.
+  std::optional<EnvironmentPlan> plan;          ///< Set if the step has a virtual environment.
   std::vector<std::filesystem::path> programs;  ///< Programs that the command names by their paths.
   std::string identity;                         ///< Digest over the programs.
   std::vector<std::string> notices;             ///< Notices about the settings.
@@ -33,7 +34,7 @@ struct HostContext {
 
 class HostEnvironments : public EnvironmentProvider {
  public:
-  /// Returns a folder for PATH in which `python` is the program.
+  /// Returns a folder for PATH in which `python` is the program `python3`.
   using PythonFolder = std::function<std::filesystem::path(const std::filesystem::path& python3)>;
 
   /// @param capabilities those of the orchestrator; they outlive this object
@@ -48,10 +49,12 @@ class HostEnvironments : public EnvironmentProvider {
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
 
+  /// Returns the environment that the step shares with equal ones; finds the programs on the first
+  /// call. Throws as VirtualEnvironments::plan() does.
   HostContext& host(const StepSpec& step);
   /// Throws EnvironmentError if the virtual environment has been removed since prepare().
   void require_ready(const HostContext& in) const;
-  /// Returns the variables of the attempt's process but those of its GPUs; PATH begins with the
+  /// Returns the variables of the attempt's process, except those of its GPUs; PATH begins with the
   /// virtual environment.
   /// @param temporary the value of TMPDIR
   StringMap variables(const AttemptSpec& attempt, const Layout& layout,

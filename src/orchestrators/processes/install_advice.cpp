@@ -19,8 +19,9 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> ph
                      [&](const char* phrase) { return text.find(phrase) != text.npos; });
 }
 
-/// For a package that no index has, by uv's and pip's words. std::regex calls itself for each
-/// character of a repetition, which therefore has an end.
+/// Returns a known package whose name is similar to one that no index has, according to the output
+/// of uv or pip. The repetitions of the regular expression are bounded, because std::regex recurses
+/// for each character of a repetition.
 std::optional<std::string> meant_package(const std::string& output) {
   static const std::regex unknown(
       "Because ([A-Za-z0-9_.-]{1,100}) was not found in the package registry|"

@@ -54,7 +54,7 @@ class Lines {
   std::string rest_;
 };
 
-/// The device of a file that may not exist yet.
+/// Returns the device of the file, or if that does not exist, of its nearest existing folder.
 dev_t device_of(fs::path path) {
   struct stat info {};
   while (stat(path.c_str(), &info) != 0 && path.has_relative_path()) path = path.parent_path();
@@ -72,7 +72,8 @@ bool has_clones(const fs::path& folder) {
   return from && to && ioctl(to.get(), FICLONE, from.get()) == 0;
 }
 
-/// Returns true for variables that say where packages come from, and run nothing.
+/// Returns true for variables that only name package indexes; other variables of installers may
+/// name programs that would be executed.
 bool is_of_index(const std::string& name) {
   return (name.starts_with("PIP_") || name.starts_with("UV_")) &&
          (name.find("INDEX") != name.npos || name.ends_with("FIND_LINKS"));
@@ -139,7 +140,7 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
          {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"})
       if (auto& value = variables_[name]; value.empty()) value = host.ca->string();
   choose_uv_cache();
-  // A project's own table for uv, such as its indexes.
+  // The pyproject.toml may have a table for uv, for example with package indexes.
   if (!plan_.asked.pyproject.empty() && !core::only_looks())
     core::write_file_atomically(work_.path() / project_file, plan_.asked.pyproject);
   for (const auto& [name, value] : plan_.asked.environment)
@@ -286,7 +287,8 @@ async::Task<fs::path> Installer::find_uv() {
   if (!is_unpacked) {  // Debian's Python may have no pip.
     const auto with_pip = folder.path() / "with-pip";
     Words environment{python, "-m", "venv", with_pip.string()};
-    unpack[8] = (with_pip / "bin/python").string();
+    constexpr std::size_t python_of_pip = 8;  // The `python` of `python -m pip` in `unpack`.
+    unpack[python_of_pip] = (with_pip / "bin/python").string();
     core::remove_tree(made);
     is_unpacked = co_await run(environment, root_) && co_await run(unpack, root_);
   }
@@ -326,7 +328,7 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
     co_return;
   }
   install.push_back("--no-deps");
-  // uv takes a project for unchanged while its pyproject.toml is.
+  // uv considers a project unchanged as long as its pyproject.toml is unchanged.
   for (const auto& package : plan_.locked->packages)
     if (package.origin == lockfile::PackageOrigin::path && package.sha256.empty())
       install.insert(install.end(), {"--refresh-package", package.name});
@@ -343,8 +345,8 @@ async::Task<> Installer::make_with_pip() {
   auto python = plan_.python.file.string(), own = (target_ / "bin/python").string();
   Words pip;
   if (plan_.project_command.empty()) {
-    // The machine's pip installs into the environment from outside, so that it needs no pip of its
-    // own, which takes seconds, and no python3-venv of Debian.
+    // The machine's pip installs into the environment from outside. The environment then needs
+    // neither a pip of its own, whose installation takes seconds, nor Debian's python3-venv.
     const Words make{python, "-m", "venv", "--without-pip", target_.string()},
         probe{python, "-m", "pip", "--python", own, "--version"};
     bool possible = co_await run(make, root_);
@@ -394,7 +396,8 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
   co_await require(install, root_, "pip could not install the packages");
 }
 
-/// pip asks the index even for what its own cache has.
+/// Installs locked packages with pip from pipe's own cache of packages, because pip contacts the
+/// index even for packages that are in pip's cache.
 async::Task<> Installer::install_kept_with_pip(std::vector<std::string> install,
                                                const fs::path& requirements) {
   const core::TemporaryFolder folder;

@@ -16,8 +16,8 @@ namespace pipeline::orchestrators::processes {
 
 struct InstallerFolders {
   std::filesystem::path target;     ///< The environment, which must not exist; unused by resolve().
-  std::filesystem::path cache;      ///< pipe's own: see cache_folder().
-  std::filesystem::path root;       ///< The pipeline's; relative requirements begin there.
+  std::filesystem::path cache;      ///< See cache_folder().
+  std::filesystem::path root;       ///< The pipeline's folder; relative requirements begin there.
   std::filesystem::path templates;  ///< Overrides the embedded templates; empty: none.
 };
 
@@ -25,18 +25,21 @@ class Installer {
  public:
   Installer(const EnvironmentPlan& plan, InstallerFolders folders, ProcessReaper& reaper,
             core::CancelSource& cancel, std::function<void(std::string)> on_line);
-  /// Throws BuildError with the last lines of the failed tool, or EnvironmentError when cancelled.
+  /// Makes the environment. Throws BuildError with the last lines of the failed tool, or
+  /// EnvironmentError when cancelled.
   async::Task<> install();
-  /// Returns the packages that the plan's requirements mean, without installing any. Throws
+  /// Returns the packages that the plan's requirements resolve to, without installing any. Throws
   /// BuildError, docker::CannotResolve, or EnvironmentError when cancelled.
   /// @param preferred, refresh see docker::Resolution
   async::Task<lockfile::LockedEnvironment> resolve(lockfile::LockedEnvironment preferred,
                                                    bool refresh);
 
  private:
-  /// Returns true for exit code 0. In place of the pipeline's folder, the working one is `work_`.
+  /// Runs a tool in `folder`, or in `work_` if that is the pipeline's folder. Returns true for exit
+  /// code 0.
   async::Task<bool> run(std::vector<std::string> command, const std::filesystem::path& folder);
   async::Task<ProcessEnd> run_reported(ProcessOptions options, OutputCallback output);
+  /// Runs a tool as run() does. Throws BuildError with the message `what` if it fails.
   async::Task<> require(std::vector<std::string> command, const std::filesystem::path& folder,
                         const std::string& what);
   async::Task<std::filesystem::path> find_uv();
@@ -49,7 +52,7 @@ class Installer {
   async::Task<> install_kept_with_pip(std::vector<std::string> install,
                                       const std::filesystem::path& requirements);
   /// Returns the plan's Python, or where it has no pip, the one of a virtual environment below
-  /// `folder`: Debian's python3-venv brings a pip to these only.
+  /// `folder`, because Debian's python3-venv installs pip only into virtual environments.
   async::Task<std::string> find_python_with_pip(const std::filesystem::path& folder);
   void choose_uv_cache();
   async::Task<> install_project();
@@ -57,7 +60,7 @@ class Installer {
 
   const EnvironmentPlan& plan_;
   const std::filesystem::path target_, cache_, root_, templates_;
-  const core::TemporaryFolder work_;  ///< Tools work in it; it has a link to the pipeline's folder.
+  const core::TemporaryFolder work_;  ///< The tools' working folder, with the link `root_link`.
   ProcessReaper& reaper_;
   core::CancelSource& cancel_;
   std::function<void(std::string)> on_line_;
@@ -66,8 +69,8 @@ class Installer {
   std::string last_command_;
 };
 
-/// Takes the lock on the file, released at destruction. Waits for other holders in this process or
-/// another; `on_wait` is called once before.
+/// Locks the file until the returned descriptor is closed. Waits for other holders in this process
+/// and in others, and calls `on_wait` once before it waits.
 async::Task<core::Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait,
                                         core::CancelSource& cancel);
 

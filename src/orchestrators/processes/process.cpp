@@ -28,16 +28,17 @@ namespace {
 
 using namespace asio::experimental::awaitable_operators;
 
-/// True also if the process is gone.
+/// Returns true for a zombie, and for a process that does not exist any more.
 bool is_zombie(pid_t pid) {
   const auto fields = core::process_fields(pid);
   return fields.starts_with('Z') || (kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 constexpr std::chrono::milliseconds first_pause{4}, max_pause{100};
-constexpr int cost_share = 600;  ///< Samples of memory take one of so many parts of a CPU at most.
+constexpr int cost_share = 600;  ///< Samples of memory take at most 1/600 of a CPU.
 
-/// Waits until the next sample of memory: at first little, for short steps.
+/// Returns the pause before the next sample of memory, which is short at first, for short steps.
+/// @param cost CPU time of the last sample
 std::chrono::nanoseconds sample_pause(std::chrono::nanoseconds age, std::chrono::nanoseconds cost) {
   using std::chrono::nanoseconds;
   return std::max(cost * cost_share, std::clamp<nanoseconds>(age / 4, first_pause, max_pause));
@@ -121,6 +122,8 @@ class Running {
 
   pid_t pid() const { return pid_; }
 
+  /// Passes on the output, stops the process if that is asked for, and returns once the process
+  /// and its descendants have ended.
   async::Task<ProcessEnd> end() {
     core::CancelSource::Listener listener(
         cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
@@ -150,6 +153,7 @@ class Running {
   }
 
  private:
+  /// Waits for the end of the process, and of those that were asked to end with it.
   async::Task<> ended() {
     if (exit_.is_open()) {
       co_await exit_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
@@ -232,12 +236,14 @@ class Running {
   /// a process has left the group and is alive.
   bool drain(asio::posix::stream_descriptor& pipe, Stream stream) {
     ReadState left = ReadState::more;
-    for (int rounds = 0; rounds < 256 && left == ReadState::more; ++rounds)
+    constexpr int max_rounds = 256;  // A process that is still alive could write without end.
+    for (int rounds = 0; rounds < max_rounds && left == ReadState::more; ++rounds)
       left = take(pipe, stream);
     return left == ReadState::closed;
   }
 
-  /// Ends when it is cancelled, without an exception, which would cost more than a short process.
+  /// Sends the signals when `cancel_` is stopped. Returns when this coroutine is cancelled; an
+  /// exception instead would cost more time than a short process takes.
   async::Task<> stopper() {
     co_await asio::this_coro::throw_if_cancelled(false);
     boost::system::error_code ignored;
@@ -265,14 +271,14 @@ class Running {
   ProcessReaper& reaper_;
   pid_t pid_ = 0;  ///< 0: not running.
   asio::posix::stream_descriptor reply_, out_, err_, exit_;
-  core::Descriptor room_for_exit_;  ///< Closed for the process's own, once that is known.
+  core::Descriptor room_for_exit_;  ///< Reserves a descriptor number for that of `exit_`.
   asio::steady_timer wake_;
   OutputCallback& output_;
   core::CancelSource& cancel_;
   std::chrono::milliseconds grace_;
   asio::thread_pool* measured_on_;
   std::uint64_t tree_peak_ = 0;  ///< Bytes.
-  std::vector<pid_t> stopping_;  ///< Those that were asked to end, until they are killed.
+  std::vector<pid_t> stopping_;  ///< Processes that got SIGTERM; empty again after SIGKILL.
   std::chrono::steady_clock::time_point deadline_{}, began_{}, ended_{};
   std::exception_ptr error_;
   bool stopped_ = false, ignored_ = false;

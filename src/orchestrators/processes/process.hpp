@@ -33,8 +33,8 @@ struct ProcessOptions {
   int sandbox = -1;    ///< Descriptor of the Sandbox that the process enters; -1: none.
   std::function<void(pid_t)> on_start = {};  ///< Receives the process once it runs.
   std::chrono::milliseconds grace{10'000};   ///< Time from SIGTERM to SIGKILL.
-  /// Where the memory of the process with its descendants is sampled; null: the peak is that of the
-  /// largest process.
+  /// The threads on which the memory of the process with its descendants is sampled; null: the
+  /// reported peak is that of the largest process.
   asio::thread_pool* measured_on = nullptr;
 };
 
@@ -56,8 +56,8 @@ using OutputCallback = std::function<void(Stream, std::string_view)>;
 /// Runs the process to its end; stdin is empty. A stop sends SIGTERM to the process and all its
 /// descendants, and waits for all of them; after `grace` it sends SIGKILL, StopLevel::immediate
 /// does so at once. When the process has ended without a stop, all its descendants are killed,
-/// whatever session, descriptors and environment they have. What it has asked a service to start is
-/// no descendant. An exception of `output` kills the group and is rethrown.
+/// whatever session, descriptors and environment they have. A process that a service starts on its
+/// behalf is not a descendant. An exception of `output` kills the group and is rethrown.
 async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
                                     core::CancelSource& cancel, OutputCallback output);
 

@@ -215,8 +215,9 @@ bool has_time(pid_t pid) {
   return step && step->reply >= 0;
 }
 
-/// Kills children that are no step's process, once. @return the number of remaining ones; those
-/// that cannot be killed are registered as children
+/// Sends SIGKILL once to each stray: a child that is not the first process of a step, and has no
+/// time left (has_time()). Returns the number of strays found. Those that cannot be killed are
+/// counted in `left` instead, and registered, so that they are skipped from then on.
 int kill_strays(int& left, rusage& usage) {
   char text[16384];
   const int file = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
@@ -251,7 +252,8 @@ int kill_strays(int& left, rusage& usage) {
   return found;
 }
 
-/// @param usage what they used is added to it @return the number of those that cannot be killed
+/// Kills strays until none is left, and adds their usage to `usage`. Returns the number of those
+/// that cannot be killed.
 int end_strays(rusage& usage) {
   int left = 0;
   for (int pass = 0, empty = 0; pass < max_passes && empty < 2; ++pass) {
@@ -260,21 +262,22 @@ int end_strays(rusage& usage) {
       continue;
     }
     empty = 0;
-    const timespec moment{0, pass == 0 ? 50'000 : 1'000'000};
+    const timespec moment{0, pass == 0 ? 50'000 : 1'000'000};  // Nanoseconds.
     nanosleep(&moment, nullptr);
   }
   return left;
 }
 
-/// A process has this one's memory from its fork until its exec, and the kernel counts that to its
-/// peak: what is not more says nothing of the step.
+/// Sets a peak of memory that is not above the reaper's own to 0 (unknown). From fork to exec
+/// a process has the reaper's memory, and the kernel counts that in the process's peak.
 void forget_inherited_peak(rusage& usage) {
   rusage own{};
   if (getrusage(RUSAGE_SELF, &own) == 0 && usage.ru_maxrss <= own.ru_maxrss) usage.ru_maxrss = 0;
 }
 
-/// Its first process has not been waited for, so neither its number nor its group's can have been
-/// reused. That process comes first: it may not have made its group yet, and has no other then.
+/// Kills the step's first process and its group. The process has not been waited for, so neither
+/// its number nor its group's can have been reused. The process itself is killed first, because it
+/// may not have made its group yet; it has no other processes then.
 void kill_step(pid_t pid) {
   kill(pid, SIGKILL);
   kill(-pid, SIGKILL);
@@ -300,6 +303,8 @@ void end_step(Child& child) {
   close(file);
 }
 
+/// Serves the requests from `socket` as the reaper; when the driver has closed it, kills all steps.
+/// @param lock descriptor of the lock file; -1: none
 [[noreturn]] void guard(int socket, int lock) {
   prctl(PR_SET_NAME, "pipe-guardian");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -356,8 +361,8 @@ void end_step(Child& child) {
 
 namespace {
 
-/// Locks the file for the reaper, which inherits it. Without the lock a run after this one would
-/// not wait for the reaper's end, so a failure is not worth an error.
+/// Locks the file for the reaper, which inherits the descriptor. A failure is not worth an error,
+/// because it only means that the next run does not wait for this reaper's end.
 core::Descriptor open_lock(const std::filesystem::path& file) {
   if (file.empty()) return core::Descriptor();
   core::make_folders(file.parent_path());

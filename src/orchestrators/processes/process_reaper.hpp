@@ -21,7 +21,7 @@ struct LaunchRequest {
   const std::vector<std::string>& arguments;
   const std::vector<std::string>& environment;  ///< `NAME=VALUE`.
   const std::filesystem::path& folder;
-  int out, err;
+  int out, err;  ///< Descriptors that become its standard output and error.
   const std::vector<int>& control_groups;
   const std::vector<int>& inherited;
   int sandbox;  ///< Descriptor of Sandbox; -1: none.
@@ -33,7 +33,7 @@ struct LaunchStart {
 };
 
 struct LaunchEnd {
-  int code = 0, status = 0;  ///< Same as in siginfo_t.
+  int code = 0, status = 0;  ///< si_code and si_status of siginfo_t.
   int left = 0;              ///< Number of its descendants that this user may not kill.
   /// Usage of the process and all descendants that were waited for. The memory is that of the
   /// largest process; CPU times are sums.
@@ -42,9 +42,9 @@ struct LaunchEnd {
 
 /// A child process that is the parent of all steps' processes. Their orphaned descendants are
 /// reparented to it (PR_SET_CHILD_SUBREAPER), even those with a session of their own, closed
-/// descriptors and a cleared environment. The first process of a step is such a subreaper itself,
-/// so a process that is reparented to the reaper comes from a step whose first process has ended,
-/// and is killed, unless that step has not been finished yet.
+/// descriptors and a cleared environment. The first process of a step is such a subreaper itself.
+/// So a process that is reparented to the reaper comes from a step whose first process has ended.
+/// It is killed once finish() was called for that step.
 /// When the driver ends for any reason, everything is killed.
 class ProcessReaper {
  public:
@@ -59,12 +59,12 @@ class ProcessReaper {
   /// cannot be started. @return a pipe that becomes readable for read_start() once the program is
   /// running or could not be started, and for read_end() after finish()
   core::Descriptor launch(const LaunchRequest& request);
-  /// Waits for the result of launch(). Nothing if the reaper has died.
+  /// Waits for the result of launch(); returns nothing if the reaper has died.
   static std::optional<LaunchStart> read_start(int reply);
   /// Requests the end of this process, its group and all its descendants. Until the result is sent,
   /// the process number is not reused.
   void finish(pid_t pid);
-  /// Waits for the result of finish(). Nothing if the reaper has died.
+  /// Waits for the result of finish(); returns nothing if the reaper has died.
   static std::optional<LaunchEnd> read_end(int reply);
 
   /// Returns true, and removes the lock file, if the reaper that had it locked has ended.

@@ -35,6 +35,7 @@ std::string first_line(const fs::path& file) {
   return text.substr(0, text.find('\n'));
 }
 
+/// Returns the file's size and time of change.
 std::string stamp(const fs::path& file) {
   struct stat info;
   if (stat(file.c_str(), &info) != 0) return "none";
@@ -89,7 +90,7 @@ std::vector<std::string> programs_of(const Command& command) {
   std::string line;
   for (const auto& part : parts)
     line += std::holds_alternative<std::string>(part) ? std::get<std::string>(part) : "\x01";
-  bool first = true;
+  bool first = true;  // The current word is the first of a simple command.
   std::string word;
   auto end_of_word = [&] {
     if (word.empty()) return;

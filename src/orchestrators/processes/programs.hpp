@@ -13,8 +13,9 @@
 
 namespace pipeline::orchestrators::processes {
 
-/// Returns the programs that the command executes by name: its first word, or those of the simple
-/// commands in a shell line, if they are literal.
+/// Returns the names of the programs that the command executes: its first word, or the first words
+/// of the simple commands in a shell line. Commands of the shell itself, relative paths, and words
+/// with placeholders or expansions are left out.
 std::vector<std::string> programs_of(const Command& command);
 
 /// A program found on PATH.
@@ -25,14 +26,14 @@ struct FoundProgram {
   std::string version;  ///< Version of Python, as far as files show it: `3.11`, `3.11.7`, or empty.
 };
 
-/// Looks each name up once.
+/// Finds programs on PATH, and looks each name up only once.
 class Programs {
  public:
   /// @param root the folder in which pyenv looks for `.python-version`
   Programs(std::string path, std::filesystem::path root)
       : path_(std::move(path)), root_(std::move(root)) {}
   const std::string& path() const { return path_; }
-  /// `python` means `python3` if only that exists.
+  /// Returns the program of this name; for `python`, `python3` if only that exists.
   const FoundProgram& find(const std::string& name);
 
  private:

@@ -7,7 +7,7 @@
 namespace pipeline::orchestrators::processes {
 namespace {
 
-/// As templates/lock/resolve.py has it, without what is slow to import.
+/// Prints the facts that templates/lock/resolve.py finds, without its imports, which are slow.
 constexpr auto facts_script = R"(import os, sys
 kind = {'cpython': 'cp', 'pypy': 'pp'}.get(sys.implementation.name, sys.implementation.name)
 machine = os.uname().machine

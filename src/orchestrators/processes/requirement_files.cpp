@@ -16,13 +16,15 @@ namespace fs = std::filesystem;
 
 constexpr auto requirements_file = "requirements.txt", constraints_file = "constraints.txt";
 
+/// Returns the path relative to the folder that uv and pip work in, which has the link `root_link`
+/// to the pipeline's folder. Paths that leave the pipeline's folder become absolute.
 fs::path seen_from_work(const fs::path& path, const fs::path& root) {
   if (path.is_absolute()) return path;
   const auto normal = path.lexically_normal();
   return *normal.begin() == ".." ? (root / path).lexically_normal() : "." / (root_link / normal);
 }
 
-/// Returns the line of a requirements file, or the option, with its path as tools see it.
+/// Returns a line of a requirements file, or an option, with its path relative to that folder.
 std::string seen_from_work(const std::string& line, const fs::path& root) {
   constexpr std::array path_options{
       "--find-links ",  "--override=",    "--overrides=",       "--constraint=",

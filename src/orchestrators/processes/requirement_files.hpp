@@ -12,16 +12,19 @@ namespace pipeline::orchestrators::processes {
 
 constexpr auto project_file = "pyproject.toml";
 
-/// The link to the pipeline's folder in the folder that tools work in. They see no other name of
-/// it there, so that none of its files is a module or a configuration to them.
+/// Name of the link to the pipeline's folder, in the folder that uv and pip work in. They do not
+/// work in the pipeline's folder itself, because they could take its files for Python modules or
+/// for their configuration.
 constexpr auto root_link = "root";
 
-/// Returns the options of the user's for the tool, their paths as it sees them.
+/// Returns the user's options for uv or pip, with paths relative to the folder that it works in.
+/// @param root the pipeline's folder
 std::vector<std::string> arguments_of(const EnvironmentPlan& plan,
                                       const std::filesystem::path& root);
 
-/// Writes what is asked for into files, and returns those. The folder is one that only this user
-/// can read: there may be credentials in requirements.
+/// Writes the requirements, the pyproject.toml and the constraints to files in `folder`. Returns
+/// the files that name packages to install. Only this user may be able to read the folder, because
+/// requirements can contain credentials.
 std::vector<std::filesystem::path> write_requirements(
     const std::filesystem::path& folder, const python_packages::PythonRequirements& asked,
     const std::filesystem::path& root);
@@ -30,18 +33,18 @@ std::vector<std::filesystem::path> write_requirements(
 void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& plan,
                      const std::filesystem::path& folder);
 
-/// Writes and returns the requirements files of an installation. Where one package has a hash, pip
-/// wants all to have one: those without are in a file of their own.
+/// Writes and returns the requirements files of an installation. Packages without a hash are in
+/// a file of their own, because pip demands hashes of all packages of a file if one has a hash.
 std::vector<std::filesystem::path> requirement_files(const EnvironmentPlan& plan,
                                                      const std::filesystem::path& folder,
                                                      const std::filesystem::path& root);
 
-/// Returns why it is not known which packages these are before a run, which may start programs of
-/// the pipeline's and build packages; empty if it is known.
+/// Returns why a command that only looks (`pipe plan`) cannot find out the packages: to do that,
+/// programs of the pipeline would be started, or packages built. Empty if it can.
 std::string unknown_to_look(const python_packages::PythonRequirements& asked);
 
-/// Moves addresses of indexes that have a login from the arguments of an installer to its
-/// variables: other users of the machine read command lines.
+/// Moves index addresses that contain a login from the arguments of an installer to its variables,
+/// because other users of the machine can read command lines.
 void move_logins(std::vector<std::string>& arguments, StringMap& variables);
 
 }  // namespace pipeline::orchestrators::processes

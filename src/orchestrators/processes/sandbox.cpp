@@ -54,7 +54,7 @@ Sandbox::Sandbox(const fs::path& hidden, const fs::path& home) {
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(home, none)) {
     const auto name = entry.path().filename().string();
-    // R keeps its libraries in a folder that is not hidden.
+    // R keeps its libraries in ~/R, whose name does not begin with a dot.
     if (name.starts_with('.') || name == "R") allow_except(entry.path(), pipeline);
   }
 }
@@ -68,7 +68,8 @@ void Sandbox::add_rule(const fs::path& path, std::uint64_t rights) {
   syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-/// Allows what is in the folder now, if the hidden folder is in it.
+/// Allows the folder. If the hidden folder is in it, allows instead the folder's other entries,
+/// without those that are made later.
 void Sandbox::allow_except(const fs::path& path, const fs::path& hidden) {
   const auto real = real_path(path);
   if (hidden.empty() || !is_in(hidden, real)) return allow(real);

@@ -10,11 +10,11 @@
 
 namespace pipeline::orchestrators::processes {
 
-/// Files that processes may read: those of the system and the user's configuration and caches, and
-/// those that are allowed besides. Everything else, such as the pipeline's folder and other files
-/// of the user's, can be written but not read, so that no step depends on what its key does not
-/// cover. A process that enters the sandbox stays in it, with all its descendants; it gains no
-/// rights by programs with the setuid bit, unless the driver is root.
+/// The files that a step's processes may read: those of the system, the user's configuration and
+/// caches, and those that allow() adds. All other files, such as the pipeline's folder and other
+/// files of the user, can be written but not read, so that no step depends on a file that its key
+/// does not cover. A process that enters the sandbox stays in it, with all its descendants. Unless
+/// the driver is root, programs with the setuid bit give these processes no rights.
 class Sandbox {
  public:
   /// Returns true if the kernel has a Landlock that can permit renames and links from one folder to
@@ -25,10 +25,10 @@ class Sandbox {
   /// @param home   the user's home folder; empty: none
   Sandbox(const std::filesystem::path& hidden, const std::filesystem::path& home);
 
-  /// Makes the file or folder readable, with everything in it. Does nothing if there is none.
+  /// Makes the file or folder readable, with everything in it. Does nothing if it does not exist.
   void allow(const std::filesystem::path& path);
 
-  /// The descriptor with which a process enters.
+  /// Returns the descriptor for enter(); this object owns it.
   int descriptor() const { return rules_.get(); }
 
   /// Restricts this process. Safe between fork and exec. @return 0, or errno
@@ -40,9 +40,9 @@ class Sandbox {
   core::Descriptor rules_;
 };
 
-/// Returns the folders that the programs in these folders need: of `X/bin` the whole of `X`, as
-/// the libraries of a program are there, but nothing that has the pipeline's folder or the home
-/// folder in it.
+/// Returns the folders that programs in the folders of `path` read. For `X/bin` that is the whole
+/// of `X`, which has the programs' libraries, but only `X/bin` if `X` contains the pipeline's
+/// folder or the home folder.
 /// @param path a list in PATH's format
 std::vector<std::filesystem::path> program_folders(std::string_view path,
                                                    const std::filesystem::path& pipeline,

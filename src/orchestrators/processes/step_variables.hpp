@@ -1,5 +1,5 @@
 /// @file
-/// The environment variables that a process of a step has from its caller and its settings.
+/// The environment variables that a step's process gets from the user and from its settings.
 #pragma once
 
 #include <string>

@@ -15,7 +15,8 @@
 namespace pipeline::orchestrators::processes {
 namespace {
 
-/// Ctrl-C is for the process on the terminal while this object lives.
+/// Lets this process ignore Ctrl-C while this object lives: it is meant for the process that is run
+/// on the terminal.
 class IgnoredInterrupts {
  public:
   IgnoredInterrupts() {

@@ -54,8 +54,9 @@ const FoundProgram& python_for(const StepSpec& step, Programs& programs,
   return python;
 }
 
-/// Returns the Python that a command may ask for its version: if it only looks, none of the
-/// project, but the one that a virtual environment there is of. Empty: none.
+/// Returns the program that may be executed to learn about a Python. A command that only looks
+/// (`pipe plan`) must not execute files of the project; for a virtual environment in the project,
+/// returns the Python that it was made from. Empty if there is none outside of the project.
 fs::path program_to_look_at(const fs::path& python) {
   if (!core::only_looks() || !core::is_in_project(python)) return python;
   std::error_code error;
@@ -73,13 +74,14 @@ void add_files(core::Hasher& hasher, const std::vector<file_tree::ContextFile>& 
   }
 }
 
-/// Packages that are locked are known, whatever was asked for and wherever they came from.
+/// Adds the locked packages. They determine the environment, so the requirements and the indexes
+/// are left out.
 void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root,
                 const fs::path& state) {
   hasher.field("locked").field(lockfile::digest(*plan.locked)).field(plan.asked.installer);
   for (const auto& option : plan.asked.arguments)
     if (!python_packages::is_index_option(option)) hasher.field("option").field(option);
-  // A folder has no hash in the lock, nor has a file in a lock of an earlier version.
+  // A lock file has no hash of a folder; one of an earlier version has no hash of a local file.
   for (const auto& package : plan.locked->packages) {
     if (package.origin != lockfile::PackageOrigin::path || !package.sha256.empty()) continue;
     const auto source = root / package.url;
@@ -94,12 +96,12 @@ void add_asked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path
   const auto& asked = plan.asked;
   hasher.field(asked.installer);
   for (const auto& line : docker::locked_lines(asked, root)) hasher.field(line);
-  // Addresses with a login differ in their lines without it.
+  // locked_lines() has addresses without their login; here, the login counts.
   for (const auto& line : asked.requirements) hasher.field("requirement").field(line);
   for (const auto& option : asked.arguments) hasher.field("option").field(option);
 }
 
-/// Files that requirements name can change while the requirements stay the same.
+/// Returns true if requirements name files, which can change while the requirements do not.
 bool names_files(const std::vector<std::string>& requirements, const fs::path& root) {
   return std::ranges::any_of(requirements, [&](const std::string& line) {
     std::error_code error;
@@ -350,7 +352,8 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
     });
     co_await installer.install();
     if (plan.locked) write_packages(target, *plan.locked);
-    core::sync_file_system(target);  // `.complete` says so of its files after a power failure, too.
+    // After a power failure, `.complete` must not exist without the complete files.
+    core::sync_file_system(target);
     core::write_file_atomically(target / ".complete", plan.summary() + "\n");
   } catch (const core::BuildError& failed) {
     error = std::current_exception();

@@ -60,20 +60,22 @@ class VirtualEnvironments {
                       std::filesystem::path template_dir);
   ~VirtualEnvironments();
 
+  /// Returns true if the settings ask for Python packages.
   static bool wanted(const DockerSettings& settings);
-  /// No side effects. Throws EnvironmentError if there is no Python or a file is missing, and
-  /// InputError: see LockFile::find().
+  /// Returns the plan for the step's environment, without side effects. Throws EnvironmentError if
+  /// there is no Python or a file is missing, and InputError as LockFile::find() does.
   EnvironmentPlan plan(const StepSpec& step, Programs& programs);
-  /// Looks the packages of an unresolved plan up again.
+  /// Looks the packages of an unresolved plan up in the lock file again.
   void look_up(EnvironmentPlan& plan) const;
-  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once.
-  /// Where they cannot be locked, the plan is then one without a request.
+  /// Resolves the plan's requirements and writes the lock file. Equal requirements are resolved
+  /// once. If they cannot be locked, removes the plan's request instead.
   async::Task<> resolve(EnvironmentPlan& plan, const std::string& step, EventSink& events,
                         core::CancelSource& cancel);
+  /// Returns the environment's folder, which may not exist.
   std::filesystem::path folder(const std::string& digest) const {
     return cache_ / "environments" / digest;
   }
-  /// False for an empty digest.
+  /// Returns true if the environment exists and is complete; false for an empty digest.
   bool ready(const std::string& digest) const;
   /// Describes an environment that is not ready, compared with this machine's most similar one.
   std::string reason_to_make(const EnvironmentPlan& plan) const;
@@ -103,11 +105,11 @@ class VirtualEnvironments {
   std::filesystem::path root_, state_, cache_, template_dir_;
   lockfile::LockFile* lock_;
   std::map<std::string, PythonFacts> facts_;      ///< Keyed by FoundProgram::identity.
-  async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
+  async::SingleFlight<std::string> resolutions_;  ///< Why a request cannot be locked, or empty.
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
 
-/// Returns all variables of the user, for tools that work for the user, not for steps.
+/// Returns all environment variables of the user, for installers; steps get only some of them.
 StringMap caller_variables();
 
 }  // namespace pipeline::orchestrators::processes

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_temporary_path = 70;
 constexpr std::string_view temporary_prefix = "pipe-local-";
 
-/// Copying a larger file takes too long for the protection that it gives: the step sees the
-/// artifact itself, as with its inputs.
+/// Files above this size are not copied, because that takes too long. The step sees the shared,
+/// read-only file itself, as it does its inputs.
 constexpr off_t max_copied_bytes = 16 << 20;
 
 /// Creates the hard link `to` of a large file; returns false for a small file, or if the file
@@ -74,7 +74,7 @@ void copy_file(const fs::path& from, const fs::path& to, mode_t mode) {
   fchmod(target.get(), mode);
 }
 
-/// Returns false if it exists already.
+/// Creates a folder. Returns false if it exists already.
 bool make_folder(const fs::path& path, mode_t mode) {
   if (mkdir(path.c_str(), mode) == 0) return true;
   if (errno != EEXIST) throw core::system_error("cannot make the folder " + path.string(), errno);
@@ -198,7 +198,8 @@ void remove_old_temporary_folders() {
     pid_t pid = 0;
     auto digits = std::string_view(name).substr(temporary_prefix.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    // Another process may have got the driver's number, but no other process has its lock.
+    // A living driver locks its folder, but only after the folder was created, so a new folder of
+    // a living process is left alone. Later, only the lock counts: numbers of processes are reused.
     const bool may_be_new = time(nullptr) - info.st_mtime < 60;
     if (pid <= 0 || (may_be_new && (kill(pid, 0) == 0 || errno != ESRCH))) continue;
     const core::Descriptor folder(

@@ -13,7 +13,8 @@
 
 namespace pipeline::orchestrators::processes {
 
-/// A folder with a short path, in the system's folder for temporary files.
+/// A folder with a short path, in the system's folder for temporary files. Its users create
+/// sockets, whose paths have at most 107 bytes (unix(7)).
 class ShortFolder {
  public:
   ShortFolder();
@@ -29,7 +30,9 @@ class ShortFolder {
 /// A pool of ShortFolders; empty ones are reused.
 class ShortFolders {
  public:
+  /// Returns an empty folder.
   ShortFolder take();
+  /// Empties a folder, and keeps it for take().
   void give_back(ShortFolder folder);
 
  private:
@@ -37,13 +40,13 @@ class ShortFolders {
   std::vector<ShortFolder> spare_;
 };
 
-/// Created below the attempt's scratch folder: `code`, a private, read-only copy, so that no step
-/// can change what others share, except that files above 16 MiB are links where the file system
-/// cannot share blocks; `inputs`, links to the artifacts; and `tmp`. Existing folders of these
-/// names without files are reused.
+/// The folders of an attempt's process, below its scratch folder: `code`, a private, read-only copy
+/// of the step's code; `inputs`, with links to the artifacts; and `tmp`. The code is copied so that
+/// no step can change the code of others; files above 16 MiB are links if the file system cannot
+/// share blocks between copies. Existing folders of these names without files are reused.
 class Workspace {
  public:
-  /// Returns the names of the folders that it creates.
+  /// Returns the names of the folders that a workspace creates.
   static const std::vector<std::string>& folders();
   Workspace(const AttemptSpec& attempt, ShortFolders& short_folders);
   ~Workspace();

@@ -10,10 +10,10 @@
 namespace pipeline::orchestrators::processes {
 namespace {
 
-constexpr std::uint64_t least = 10'000'000;
+constexpr std::uint64_t least = 10'000'000;  ///< Bytes between two reports.
 constexpr std::string_view key = "wchar: ";
 
-/// Returns nothing for a process that has ended.
+/// Returns the bytes that the process has written; nothing if it has ended.
 std::optional<std::uint64_t> written_by(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/io");
   for (std::string line; std::getline(file, line);) {

@@ -1,6 +1,6 @@
 /// @file
-/// How much a process has written: what is seen of a download of an installer that says nothing
-/// before its end.
+/// Reports how many bytes a process has written. This shows the progress of a download by an
+/// installer that prints nothing before its end.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@
 
 namespace pipeline::orchestrators::processes {
 
-/// Reports `1.2 GiB written` at most once a second, and only if it is 10 MB more than before. Ends
-/// with the process, or once it is stopped.
+/// Calls `on_line` with `1.2 GiB written` at most once a second, and only if that is at least 10 MB
+/// more than the last time. Returns when the process has ended, or `over` is stopped.
 async::Task<> report_written_bytes(pid_t process, std::function<void(std::string)> on_line,
                                    core::CancelSource& over);
 

@@ -17,7 +17,8 @@ using Factory = std::unique_ptr<Orchestrator>(asio::io_context& loop, Orchestrat
 /// Returns the functions that create orchestrators, by name.
 const std::map<std::string, Factory*>& factories();
 
-/// Throws InputError, with the known names and a similar one, for an unknown name.
+/// Creates the orchestrator; passes on only the connection fields that it has. Throws InputError,
+/// with the known names and a similar one, for an unknown name.
 std::unique_ptr<Orchestrator> make_orchestrator(const std::string& name, asio::io_context& loop,
                                                 OrchestratorOptions options);
 

@@ -20,14 +20,14 @@ namespace fs = std::filesystem;
 constexpr std::string_view name_option = "--job-name=", comment_option = "--comment=",
                            output_option = "--output=";
 
-/// Returns the value of the option; empty if it is not there.
+/// Returns the value of the option with this beginning, such as `--output=`; empty without it.
 std::string value_of(const std::vector<std::string>& options, std::string_view beginning) {
   for (const auto& option : options)
     if (option.starts_with(beginning)) return option.substr(beginning.size());
   return {};
 }
 
-/// Returns true for what the allocation has decided, and for what srun does not know.
+/// Returns true for an option that the allocation has decided, or that srun does not have.
 bool is_of_the_job(const std::string& option) {
   static constexpr std::string_view names[] = {
       "--parsable", "--array",   "--no-requeue",  "--partition", "--account",   "--qos",
@@ -60,7 +60,7 @@ std::vector<StepProcess> step_processes(const fs::path& proc) {
     std::string text;
     try {
       text = core::read_if_file(folder / "cmdline");
-    } catch (const core::EnvironmentError&) {  // It has just ended.
+    } catch (const core::EnvironmentError&) {  // The process has just ended.
       continue;
     }
     std::vector<std::string> words;
@@ -99,7 +99,7 @@ async::Task<std::string> AllocationClient::submit(std::vector<std::string> optio
   co_return parse_job_id(co_await output_of(std::move(command)));
 }
 
-/// Slurm lists only those steps that have begun.
+/// Returns the job steps that have begun. Slurm does not list those that wait for room.
 async::Task<std::vector<QueuedJob>> AllocationClient::steps() {
   std::vector<std::string> command{"squeue",        "--noheader", "--steps",
                                    "--job=" + job_, "--format",   "%i|RUNNING||%N|%j"};
@@ -132,7 +132,7 @@ async::Task<std::vector<QueuedJob>> AllocationClient::jobs_of_user() { co_return
 
 async::Task<> AllocationClient::cancel_all(std::vector<std::string> ids,
                                            std::vector<std::string> options) {
-  std::erase_if(options, [](const auto& option) {  // There is no batch script.
+  std::erase_if(options, [](const auto& option) {  // A job step has no batch script to signal.
     return option == "--batch" || option == "--full";
   });
   const auto begun = co_await steps();

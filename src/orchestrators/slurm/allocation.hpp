@@ -1,5 +1,6 @@
 /// @file
-/// Steps of the Slurm job that this process runs in: `within: allocation` of a profile.
+/// Runs steps as job steps (srun) of the Slurm job that this process runs in: `within: allocation`
+/// of a profile.
 #pragma once
 
 #include <filesystem>
@@ -13,26 +14,27 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// Returns srun with those of sbatch's options that it has, and that an allocation has not decided.
+/// Returns `srun` and those of sbatch's options that srun has and the allocation has not decided.
 /// Pure.
 std::vector<std::string> srun_words(const std::vector<std::string>& options);
-/// Returns the command that starts a step of this job with sbatch's options and script. Pure.
+/// Returns the command that starts a job step with sbatch's options and script. Pure.
 std::vector<std::string> srun_command(const std::vector<std::string>& options,
                                       const std::string& script);
 
-/// An srun of `pipe`, which waits until the allocation has room for its step, and then for its end.
+/// A process of srun that `pipe` has started. It waits until the allocation has room for its job
+/// step, and then for the step's end.
 struct StepProcess {
-  std::string id;             ///< The number of srun's process, which stands for a job's number.
-  std::string name, comment;  ///< Those of its options.
+  std::string id;             ///< The process's number, which is used like a job's number.
+  std::string name, comment;  ///< Its options --job-name and --comment.
 };
 
-/// Returns the sruns among the processes of this machine.
+/// Returns the processes of srun on this machine that `pipe` has started.
 /// @param proc replaced in tests
 std::vector<StepProcess> step_processes(const std::filesystem::path& proc = "/proc");
 
-/// Starts steps of the job that this process is in, where the others submit jobs. They are known by
-/// the processes of their sruns, which outlive a driver that is killed; a later driver joins them
-/// on the same node.
+/// Starts job steps of the job that this process is in, in place of jobs. They are found by their
+/// processes of srun, which outlive a driver that is killed, so that a later driver on the same
+/// node can join them.
 class AllocationClient : public Client {
  public:
   /// Throws EnvironmentError outside of a job.
@@ -45,7 +47,7 @@ class AllocationClient : public Client {
   async::Task<std::vector<QueuedJob>> jobs_named(std::string name) override;
   async::Task<std::vector<QueuedJob>> jobs_of_user() override;
   async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options) override;
-  /// An allocation has no arrays.
+  /// Returns that there are no arrays: srun has none.
   async::Task<ArrayLimits> limits() override;
 
  private:
@@ -53,8 +55,8 @@ class AllocationClient : public Client {
   std::string job_;
 };
 
-/// Returns what submits steps: as jobs, or within this process's job. Throws InputError for values
-/// of the profile that exclude each other.
+/// Returns the client that the profile asks for: one that submits jobs, or an AllocationClient.
+/// Throws InputError for values of the profile that exclude each other.
 std::unique_ptr<Client> client_of(const StringMap& connection);
 
 }  // namespace pipeline::orchestrators::slurm

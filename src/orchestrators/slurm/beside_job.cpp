@@ -16,9 +16,10 @@ async::Task<std::vector<std::string>> command_beside(Client& client, fs::path ag
   const auto job = recorded_job(of_job);
   const auto paths = process.rank ? node_paths(of_job, process.node) : of_job;
   std::vector<std::string> command;
-  if (job.id.empty() || fs::exists(paths.begun()) == fs::exists(paths.ended())) co_return command;
+  const bool is_running = fs::exists(paths.begun()) && !fs::exists(paths.ended());
+  if (job.id.empty() || !is_running) co_return command;
   if (fs::exists(paths.container_process())) co_return command;
-  // The task of an array has a number of its own, which srun wants.
+  // srun wants the number of a job, and not `4711_3`: each task of an array has such a number.
   std::vector<std::string> question{"squeue", "--noheader", "--states=RUNNING", "--jobs=" + job.id,
                                     "--format=%A"};
   const auto answer = co_await client.output_of(std::move(question));

@@ -1,5 +1,5 @@
 /// @file
-/// A command beside the step of a running job.
+/// Runs commands beside the step of a running job.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace pipeline::orchestrators::slurm {
 
 /// Returns the command of Slurm that runs the shell's words in the step's job, with its variables
-/// and in its folder; none if the job does not run, or its step runs in a container.
+/// and in its folder. Returns no words if the job does not run, or its step runs in a container.
 /// @param agent  the agent as a file that the nodes see
 /// @param folder of the run's jobs
 async::Task<std::vector<std::string>> command_beside(Client& client, std::filesystem::path agent,

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* queue_format = "%i|%T|%r|%N|%j";
-/// Jobs are stopped together: the first one waits for the others.
+/// How long the first cancellation waits for others, because jobs are often stopped together.
 constexpr auto time_to_gather_stops = 20ms;
 
 constexpr std::size_t full_command_size = 60'000;  // ssh gives it to a shell as one argument.
@@ -105,7 +105,7 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   ++calls_;
   co_await login_.connect();
   net::ProgramCall program;
-  program.variables = {"SLURM_BITSTR_LEN=0"};  // squeue leaves out no task of an array.
+  program.variables = {"SLURM_BITSTR_LEN=0"};  // Otherwise squeue shortens lists of tasks.
   if (login_.is_remote()) command.insert(command.begin(), {"env", program.variables.front()});
   program.command = login_.words(command);
   program.input = std::move(input);

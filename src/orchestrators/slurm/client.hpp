@@ -18,7 +18,7 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// A command of Slurm's has failed.
+/// Thrown if a command of Slurm has failed.
 class SlurmError : public core::EnvironmentError {
  public:
   /// @param may_have_worked the controller could have received the request
@@ -37,20 +37,21 @@ class SlurmError : public core::EnvironmentError {
 std::string parse_job_id(std::string_view output);
 /// The cluster's limits of arrays.
 struct ArrayLimits {
-  unsigned max_array_size = 0;  ///< Numbers of tasks are below it; 0: there are no arrays.
-  unsigned max_jobs = 0;        ///< Of all users at a time.
+  unsigned max_array_size = 0;  ///< Numbers of tasks are below this; 0: there are no arrays.
+  unsigned max_jobs = 0;        ///< Maximum number of jobs of all users at a time.
 };
 /// Returns the limits in the output of `scontrol show config`.
 ArrayLimits parse_limits(std::string_view output);
 /// Returns when a job would start by the output of `sbatch --test-only` with times as seconds since
 /// 1970; nothing if that is not in it.
 std::optional<std::chrono::sys_seconds> parse_expected_start(std::string_view output);
-/// Returns true if a command that printed this may have worked, or would work later.
+/// Returns true if a failed command that printed these errors may have had an effect, or may
+/// succeed later: the controller's answer was lost, or the controller is overloaded.
 bool is_lost_answer(std::string_view errors);
-/// Returns true if sbatch that printed this would refuse the same words at any time.
+/// Returns true if these errors of sbatch mean that it would refuse the same options at any time.
 bool is_wrong_word(std::string_view errors);
 
-/// Runs at most a few commands at a time, out of regard for the controller.
+/// Runs Slurm's commands, only a few at a time, so that the controller is not overloaded.
 class Client {
  public:
   /// @param host see LoginNode
@@ -60,12 +61,12 @@ class Client {
   Client& operator=(const Client&) = delete;
   const LoginNode& login() const { return login_; }
   static constexpr std::chrono::seconds command_timeout{60};
-  /// For what a person waits for, and is not needed.
+  /// Timeout of a command whose answer is optional, while a person waits for it.
   static constexpr std::chrono::seconds short_timeout{5};
-  /// @return the job's number. Throws SlurmError
+  /// Submits a job by sbatch. Returns the job's number. Throws SlurmError.
   virtual async::Task<std::string> submit(std::vector<std::string> options, std::string script);
-  /// Returns why Slurm would refuse each job with these options, in its words: an account, a
-  /// feature, a reservation that there is not. Empty if it would not, or is not able to say.
+  /// Returns in Slurm's words why it would refuse any job with these options, for example because
+  /// an account or a reservation does not exist. Empty if it would not, or cannot say.
   virtual async::Task<std::string> refusal(std::vector<std::string> options);
   /// Returns how long a job with these options would wait now, in Slurm's estimate; nothing if it
   /// cannot say. Throws SlurmError if it does not answer within seconds.
@@ -73,20 +74,20 @@ class Client {
       std::vector<std::string> options);
   /// Returns all jobs of this user that Slurm still knows, ended ones included.
   virtual async::Task<std::vector<QueuedJob>> jobs();
-  /// Returns likewise the jobs of this name.
+  /// Returns the jobs of this name that Slurm still knows, ended ones included.
   virtual async::Task<std::vector<QueuedJob>> jobs_named(std::string name);
   /// Returns the jobs of this user that have not ended, with comments.
   virtual async::Task<std::vector<QueuedJob>> jobs_of_user();
   /// Runs scancel once for this job and all those that are cancelled with these options at the same
-  /// time. A job that has ended is no error.
+  /// time. A job that has ended already is not an error.
   async::Task<> cancel(std::string id, std::vector<std::string> options);
-  /// Likewise for several jobs.
+  /// Runs scancel with these options for several jobs.
   virtual async::Task<> cancel_all(std::vector<std::string> ids, std::vector<std::string> options);
-  /// Returns the cluster's limits; no arrays if it does not tell.
+  /// Returns the cluster's limits; without arrays if Slurm does not show them.
   virtual async::Task<ArrayLimits> limits();
-  /// Returns why a node is drained; empty if it is not, or if Slurm does not tell.
+  /// Returns why a node is drained; empty if it is not, or if Slurm does not show a reason.
   async::Task<std::string> node_reason(std::string node);
-  /// Returns the output of another command. Throws SlurmError
+  /// Runs any other command. Returns its output. Throws SlurmError.
   async::Task<std::string> output_of(std::vector<std::string> command,
                                      std::chrono::seconds timeout = command_timeout);
   /// Returns how many commands were run.
@@ -103,10 +104,11 @@ class Client {
 
   static constexpr unsigned max_calls = 4;
   LoginNode login_;
-  std::string user_;  ///< The option of squeue that names the user over there.
+  std::string user_;  ///< squeue's option for the user's jobs, with the name on the login node.
   async::Semaphore free_{max_calls};
   unsigned long calls_ = 0;
-  /// Keyed by scancel's options. Those who wait hold their cancellation; here is the open one.
+  /// The cancellations that still accept jobs, keyed by scancel's options. Shared with the callers
+  /// that wait for them.
   std::map<std::vector<std::string>, std::shared_ptr<Cancellation>> cancellations_;
 };
 

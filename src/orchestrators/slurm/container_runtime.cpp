@@ -50,27 +50,28 @@ std::string binds_text(const ContainerStart& start, const char* option, const ch
   return text;
 }
 
-/// See apptainer-exec(1). The job's script has removed the variables that the step does not get, so
-/// the others pass. Its own /dev has the devices of `--nv`. The time zone is the image's.
+/// See apptainer-exec(1). Apptainer passes on all variables, but the job's script has removed those
+/// that the step does not get. The container's own /dev has the devices of `--nv`. The time zone is
+/// the image's, not the node's.
 std::string apptainer_words(const ContainerStart& start) {
   return std::string(" exec --contain --ipc --no-home --no-mount /etc/localtime") +
          (start.has_gpus ? " --nv" : "") + " --bind \"$temporary/tmp:/tmp\"" +
          binds_text(start, "--bind ", ":ro", "");
 }
 
-/// They precede those of the cluster's enroot.conf. A login shell would read the image's profile,
-/// and in a namespace of its own a step could not be signalled by its process number.
+/// Variables that override the cluster's enroot.conf. A login shell would read the image's profile.
+/// In a process namespace of its own, a step could not be signalled by its process number.
 constexpr const char* enroot_variables =
     "env ENROOT_RUNTIME_PATH=\"$temporary/enroot\" ENROOT_DATA_PATH=\"$temporary/enroot\" "
     "ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no ENROOT_REMAP_ROOT=no ENROOT_ROOTFS_WRITABLE=no "
     "ENROOT_UNSHARE_PID=no ";
 
-/// Options for the variables by which Slurm says what a job has, with a space before each.
+/// Shell code that prints ` --env NAME` for each variable by which Slurm describes a job.
 constexpr const char* variables_of_job =
     " $(env | sed -n 's/^\\(\\(SLURM\\|CUDA\\|PIPE_NODE\\)[A-Z_0-9]*\\)=.*/--env \\1/p')";
 
-/// See enroot's doc/cmd/start.md and doc/image-format.md. It passes only the variables that are
-/// named, and its hook for NVIDIA's libraries and devices reads NVIDIA_VISIBLE_DEVICES.
+/// See enroot's doc/cmd/start.md and doc/image-format.md. Enroot passes on only the variables that
+/// are named, and its hook for NVIDIA's libraries and devices reads NVIDIA_VISIBLE_DEVICES.
 std::string enroot_words(const ContainerStart& start) {
   return " start --env NVIDIA_VISIBLE_DEVICES=" + std::string(start.has_gpus ? "all" : "void") +
          (start.has_gpus ? " --env NVIDIA_DRIVER_CAPABILITIES=compute,utility" : "") +
@@ -79,15 +80,16 @@ std::string enroot_words(const ContainerStart& start) {
                     fstab_field);
 }
 
-/// See ch-run(1). It passes all variables, and has neither read-only mounts nor NVIDIA's libraries.
+/// See ch-run(1). Charliecloud passes on all variables, and has neither read-only mounts nor
+/// NVIDIA's libraries.
 std::string charliecloud_words(const ContainerStart& start) {
   return " --mount=\"$temporary/image\" --bind=\"$temporary/tmp:/tmp\"" +
          binds_text(start, "--bind=", "", "");
 }
 
-/// See podman-run(1), in_podman(). The step's user is 0 in the container, who is the job's user on
-/// the node and has no capability, so /etc/subuid need not have a line. The container has no cgroup
-/// of its own, so it is in the job's; Podman wants a process namespace for that.
+/// See podman-run(1) and in_podman(). The step's user in the container is 0, which is the job's
+/// user on the node, without capabilities; so /etc/subuid needs no line for the user. The container
+/// stays in the job's cgroup; without a cgroup of its own, Podman demands a process namespace.
 std::string podman_words(const ContainerStart& start) {
   return " " + core::shell_quote(start.image) +
          " --rm --conmon-pidfile=\"$temporary/podman/conmon\" --pidfile=\"$temporary/podman/agent\""

@@ -9,7 +9,8 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// A file or folder of the node in the container. Charliecloud mounts all of them writable.
+/// A file or folder of the node that the container has at `target`. Charliecloud ignores
+/// `is_read_only`.
 struct Bind {
   std::string source, target;
   bool is_read_only = false;
@@ -19,19 +20,20 @@ struct ContainerStart {
   std::string runtime;  ///< `any`, a name of container_runtimes(), or the path of a program.
   std::string image;    ///< The SquashFS file.
   std::vector<Bind> binds;
-  std::vector<std::string> command;  ///< In the container.
+  std::vector<std::string> command;  ///< The command that runs in the container.
   bool has_gpus = false;
 };
 
-/// Returns the values of the profile's `container_runtime`, besides paths.
+/// Returns the values that the profile's `container_runtime` can have, besides paths of programs.
 const std::vector<std::string>& container_runtimes();
 
-/// Throws InputError for a text that names no runtime.
+/// Throws InputError for a text that does not name a runtime.
 void check_container_runtime(const std::string& runtime);
 
-/// Returns commands that make the positional parameters those that run the container. The shell's
-/// `temporary` is a folder with the folders `tmp` and `image`. Where the node has no runtime, they
-/// say so and run the function `without_container`.
+/// Returns shell commands that set the positional parameters ("$@") to the command that runs the
+/// container. They read the shell's variable `temporary`, which must name a folder with the folders
+/// `tmp` and `image`. On a node without the runtime, they print that, and call the shell's function
+/// `without_container`.
 /// Throws EnvironmentError for a path that no runtime can mount.
 std::string container_commands(const ContainerStart& start);
 

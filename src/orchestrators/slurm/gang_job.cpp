@@ -12,7 +12,7 @@
 namespace pipeline::orchestrators::slurm {
 namespace {
 
-/// No name of a job has it.
+/// Separates a job's name from a node's number. No job's name contains it, see job_name().
 constexpr const char* node_separator = "+";
 
 }  // namespace
@@ -36,7 +36,7 @@ std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& att
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                         const AttemptSpec& attempt, const std::vector<std::string>& step) {
   const auto nodes = std::to_string(attempt.process->nodes);
-  // srun of 22.05 and newer does not look at sbatch's number.
+  // srun of Slurm 22.05 and newer ignores the number of CPUs that sbatch got.
   const auto cpus = cpus_option(attempt.step.settings->resources);
   const auto in_quotes = [](const std::filesystem::path& path) {
     return core::shell_quote(path.string());
@@ -46,8 +46,9 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                          ? core::joined(step, " ", core::shell_quote)
                          : "srun --nodes=" + nodes + " --ntasks=" + nodes + " --ntasks-per-node=1" +
                                (cpus ? " " + *cpus : "") + " --mpi=none --input=none --export=ALL";
-  // The agents of other nodes find that of node 0 at the first address that answers. A batch script
-  // runs there; in an allocation node 0 says where it is.
+  // The agents of other nodes connect to that of node 0 at the first address that answers. A batch
+  // script runs on node 0. In an allocation, node 0 writes its addresses to a file, for which the
+  // other nodes wait up to a minute.
   const std::string find_addresses =
       is_within
           ? "if [ \"$SLURM_NODEID\" = 0 ]; then\n"
@@ -73,7 +74,7 @@ std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
     return beginning + "export PIPE_SLURM_ID=$$\nexec " + tasks + " " +
            in_quotes(job.folder / "addresses") + "\n";
   return beginning +
-         // The tasks get it as well, and end by it.
+         // The tasks get the signal as well, and end by themselves.
          "trap : TERM\n" + tasks +
          " &\n"
          "srun=$!\n"

@@ -1,5 +1,6 @@
 /// @file
-/// The one job of all nodes of a step with nodes.
+/// The job of a gang, that is, of all processes of an attempt of a step with nodes: one job for all
+/// nodes, in which srun starts a task on each.
 #pragma once
 
 #include <exception>
@@ -17,33 +18,33 @@ namespace pipeline::orchestrators::slurm {
 
 struct JobPlace;
 
-/// Shared by the runs of an attempt's nodes. Each has files of its own, which srun's task on its
-/// node reads; that of node 0 looks for the job of a dead driver, or submits one once all have
-/// their files.
+/// The state that the run_job() calls for an attempt's nodes share. Each call writes the files that
+/// srun's task on its node reads. The call for node 0 finds the job that a dead driver has
+/// submitted, or else submits one once all calls have written their files.
 struct GangJob {
   explicit GangJob(const asio::any_io_executor& executor)
       : is_known(executor), are_ready(executor), is_submitted(executor) {}
-  async::Gate is_known;      ///< Whether a dead driver's job is there: `job` has its number.
-  async::Gate are_ready;     ///< All runs have their files.
+  async::Gate is_known;      ///< A dead driver's job was looked for; `job` has its number, if any.
+  async::Gate are_ready;     ///< All calls have written their files.
   async::Gate is_submitted;  ///< `job` has its number, unless the job was refused or stopped.
-  unsigned ready = 0;
+  unsigned ready = 0;        ///< Number of calls that have written their files.
   SubmittedJob job;
   std::optional<Failure> refused;
-  bool has_error = false;  ///< A run has ended with an exception.
+  bool has_error = false;  ///< A call has ended with an exception.
 
-  /// Lets none wait for a run that has ended with an exception.
+  /// Opens all gates after an exception, so that no call waits for the one that has failed.
   void fail();
 };
 
-/// Returns the files of a node's processes beside those of the job.
+/// Returns the paths of a node's files, which lie beside those of the job.
 JobPaths node_paths(const JobPaths& job, unsigned node);
 
-/// Returns srun and its options for a step of an allocation; nothing for a job of its own.
+/// Returns srun and its options for a job step of an allocation; no words for a job of its own.
 std::vector<std::string> gang_step(const JobPlace& place, const AttemptSpec& attempt);
 
-/// Returns the script of the job, in which srun starts the script of each node on it. Node 0 is
-/// the one on which the job's script runs, but for a step of an allocation.
-/// @param step of gang_step()
+/// Returns the job's script, in which srun starts on each node that node's script. Node 0 is the
+/// one on which the job's script runs, except in an allocation.
+/// @param step the words of gang_step()
 std::string gang_script(const JobPaths& job, const std::filesystem::path& agent,
                         const AttemptSpec& attempt, const std::vector<std::string>& step);
 
@@ -53,8 +54,8 @@ std::string name_of(const AttemptSpec& attempt);
 /// Lets the agents of the nodes find the addresses when they meet (agent/ranks.hpp).
 void connect_gang(const AttemptSpec& attempt, NodeAddresses& addresses);
 
-/// Adds what the agent of a node takes for itself, for an attempt with `nodes`. Slurm's
-/// CUDA_VISIBLE_DEVICES stands: of it the agent gives each process a part.
+/// For an attempt with nodes, adds the variables that only a node's agent reads. Removes
+/// CUDA_VISIBLE_DEVICES, so that Slurm's value remains; the agent gives each process a part of it.
 void add_gang_variables(const AttemptSpec& attempt, StringMap& variables);
 
 /// Returns the names of jobs whose nodes have files in the folder of a run.

@@ -28,10 +28,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// How fingerprints of images begin that were pulled, see ImageFiles::matches().
+/// The beginning of fingerprints of images that were pulled without an engine.
 constexpr std::string_view without_engine = "pulled ";
 
-/// An image has no mount point of pipe's, and a read-only one can be given none.
+/// Adds pipe's mount point to a container, because none can be added to the SquashFS file later.
 async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& container,
                               core::CancelSource& cancel) {
   const std::function<net::BodySource()> tar = [] {
@@ -95,10 +95,12 @@ async::Task<Environment> ImageFiles::environment(const StepSpec& step) {
 }
 
 std::optional<ImageFiles::Unbuilt> ImageFiles::find_unbuilt(const StepSpec& step) const {
-  auto parent = pulled_.find(step);
+  const auto own = without_program(step);
+  auto plan = pulled_.plan(own);
+  auto parent = pulled_.find(own, plan);
   if (!parent) return std::nullopt;
   Unbuilt image{std::move(*parent), {}, {}};
-  image.packages = packages_.plan(without_program(step), image.parent.parent);
+  image.packages = packages_.plan(own, std::move(plan), image.parent.parent);
   image.file = image.parent.file;
   if (image.packages.adds_files() && image.packages.is_known())
     image.file = squashfs_file(
@@ -145,14 +147,14 @@ async::Task<> ImageFiles::look_for_file(Environment& environment, fs::path file)
 async::Task<bool> ImageFiles::matches(std::string fingerprint) {
   const bool on_engine = co_await has_engine();
   const bool is_pulled = fingerprint.starts_with(without_engine);
-  if (on_engine == is_pulled) co_return false;  // Nothing is known of the image here.
+  if (on_engine == is_pulled) co_return false;  // The image is looked up in another way now.
   if (is_pulled) co_return PulledImages::matches(fingerprint.substr(without_engine.size()));
   co_return co_await images_.matches(std::move(fingerprint));
 }
 
 async::Task<std::string> ImageFiles::packages(const StepSpec& step) {
   const bool on_engine = co_await has_engine();
-  if (!on_engine) co_return std::string();  // It has no packages of the step's.
+  if (!on_engine) co_return std::string();  // Environment::resolves is not set without an engine.
   const auto own = without_program(step);
   co_return co_await images_.packages(own);
 }
@@ -196,7 +198,7 @@ async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& ev
 
 async::Task<ImageFiles::Unbuilt> ImageFiles::pull_parent(const StepSpec& step, EventSink& events,
                                                          core::CancelSource& cancel) {
-  auto found = pulled_.find(step);
+  auto found = pulled_.find(step, pulled_.plan(step));
   const bool is_newer_wanted =
       step.settings->docker.build_config.build_options.pull.value_or(false);
   if (!found || is_newer_wanted) found = co_await pulled_.ask(step, cancel);
@@ -281,7 +283,11 @@ async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnost
     find_unbuilt(step);
   } catch (const core::EnvironmentError& error) {
     diagnostic.message += error.what();
-    if (!error.advice().empty()) diagnostic.suggestion = error.advice().front();
+    diagnostic.notes = error.advice();
+    if (!diagnostic.notes.empty()) {
+      diagnostic.suggestion = diagnostic.notes.front();
+      diagnostic.notes.erase(diagnostic.notes.begin());
+    }
     found.push_back(diagnostic);
   }
 }
@@ -339,8 +345,8 @@ async::Task<std::string> ImageFiles::make(Known known, std::string step, std::st
   co_return known.file.string();
 }
 
-/// Programs of Debian 12 write equal files for equal images: their times are those of the image, as
-/// SOURCE_DATE_EPOCH says of what the engine has added.
+/// Makes the SquashFS file. mksquashfs of Debian 12 makes equal files of equal images: by
+/// SOURCE_DATE_EPOCH, files that the engine has added get the image's time.
 async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& write,
                                       core::CancelSource& cancel) {
   const core::TemporaryFolder folder(known.file.parent_path());

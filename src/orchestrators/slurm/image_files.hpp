@@ -1,7 +1,7 @@
 /// @file
-/// The images of steps as SquashFS files in the user's cache folder, which nodes share: made on an
-/// engine as for containers, or pulled from a registry where none answers, so with the same
-/// identity, and from there without root.
+/// The images of steps as SquashFS files in the user's cache folder, which the nodes share. An
+/// engine builds the images as for containers; if no engine answers, they are pulled from
+/// a registry, and packages are added without root. Both ways give the same identity.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ bool names_image(const StepSpec& step);
 
 class ImageFiles : public EnvironmentProvider {
  public:
-  /// @param reaper of the processes that it starts; outlives this object
+  /// @param reaper  starts the processes that make files; outlives this object
   /// @param runtime the profile's `container_runtime`
   ImageFiles(asio::io_context& loop, processes::ProcessReaper& reaper,
              const OrchestratorOptions& options, const std::string& runtime);
@@ -49,14 +49,14 @@ class ImageFiles : public EnvironmentProvider {
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
 
-  /// Adds why the step cannot run in an image here.
+  /// Adds diagnostics if the step cannot run in an image here.
   async::Task<> check(const StepSpec& step, std::vector<core::Diagnostic>& found);
 
   /// Returns the file of a prepared step; throws EnvironmentError if it no longer exists.
   async::Task<ImageFile> file_of(const StepSpec& step);
 
  private:
-  /// What is known of an image.
+  /// The facts about an image that are looked up once.
   struct Known {
     std::filesystem::path file;
     StringMap variables;
@@ -66,12 +66,12 @@ class ImageFiles : public EnvironmentProvider {
   struct Unbuilt {
     PulledImage parent;
     PackagePlan packages;
-    std::filesystem::path file;  ///< That of the parent, or of the packages on it.
+    std::filesystem::path file;  ///< The SquashFS file: the parent's, or one with packages added.
   };
-  /// Writes the files of an image as a tar, or into the folder `root` beside the tar.
+  /// Writes the files of an image as the tar at this path, or into the folder `root` beside it.
   using FilesWriter = std::function<async::Task<>(const std::filesystem::path&)>;
 
-  /// Asks once.
+  /// Returns true if an engine answers; asks it once.
   async::Task<bool> has_engine();
   /// Returns nothing if the step's parent image has to be pulled first.
   std::optional<Unbuilt> find_unbuilt(const StepSpec& step) const;
@@ -86,7 +86,7 @@ class ImageFiles : public EnvironmentProvider {
   async::Task<Environment> prepare_pulled(const StepSpec& step, EventSink& events,
                                           core::CancelSource& cancel);
   async::Task<> look_for_file(Environment& environment, std::filesystem::path file);
-  /// Of an image of the engine.
+  /// Returns the facts about an image of the engine.
   async::Task<Known> look_up(std::string image);
   async::Task<std::string> make(Known known, std::string step, std::string reason,
                                 const FilesWriter& write, EventSink& events,
@@ -99,8 +99,8 @@ class ImageFiles : public EnvironmentProvider {
 
   docker::EngineApi engine_;
   containers::StepImages images_;
-  PulledImages pulled_;             ///< Where no engine answers.
-  ImagePackages packages_;          ///< Likewise.
+  PulledImages pulled_;             ///< Used if no engine answers.
+  ImagePackages packages_;          ///< Used if no engine answers.
   std::optional<bool> has_engine_;  ///< Set by has_engine().
   std::set<std::string> reported_;  ///< Notices, each shown once.
   processes::ProcessReaper& reaper_;

@@ -14,10 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Folders of pipe's in the container, besides those of its layout.
+/// Paths of pipe in the container, besides those of container_layout().
 constexpr const char *job_folder = "/pipe/job", *events_folder = "/pipe/events",
                      *agent_file = "/pipe/agent";
-/// Variables that the runtimes add. Those of Apptainer's prompt are for shells.
+/// Variables that the runtimes add, and that are unset before the step's command starts.
 constexpr const char* runtime_variables =
     "CH_RUNNING HOSTNAME PROMPT_COMMAND PS1 USER_PATH container"
     " APPTAINER_APPNAME APPTAINER_BIND APPTAINER_COMMAND APPTAINER_CONTAINER"
@@ -30,8 +30,8 @@ std::string quoted_words(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the script that the container's `sh` reads. A stop signals the agent itself, by its
-/// process number: a runtime that got the signal would end the container at once.
+/// Returns the script that the container's `sh` executes. It records the agent's process number, so
+/// that a stop can signal the agent: a runtime that got the signal would end the container at once.
 std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, const Layout& layout) {
   const std::string job = job_folder;
   auto text = std::string("unset ") + runtime_variables + "\n. " + job +
@@ -50,7 +50,8 @@ std::string start_script(const AttemptSpec& attempt, const JobPaths& paths, cons
     const auto words = agent_words(attempt, agent_file);
     command.insert(command.begin(), words.begin(), words.end());
   }
-  // In a process namespace of the container's, its number says nothing outside: see in_podman().
+  // Number 1 is one of the container's own process namespace, and useless outside; in_podman()
+  // finds the number on the node.
   return text + "[ $$ = 1 ] || echo $$ >" + job + "/process\nexec " + agent_file + " --status " +
          core::shell_quote(ended) + quoted_words(stall_options(attempt)) + " " + job + "/stop" +
          quoted_words(command) + "\n";
@@ -66,8 +67,8 @@ std::vector<std::string> words_of_program(const AttemptSpec& attempt, const Imag
   return docker::program_words(*attempt.step.program->program, variables);
 }
 
-/// Makes the folder that stands at /pipe, with a mount point for each bind below it: what has no
-/// mount point in an image can be mounted only in a folder that has one.
+/// Makes the folder that is mounted at /pipe, with a mount point for each bind below it. Binds need
+/// mount points, and images have none for them.
 void make_mount_points(const fs::path& folder, const std::vector<Bind>& binds) {
   for (const auto& bind : binds) {
     const auto point = folder / bind.target.substr(containers::container_folder.size() + 1);
@@ -84,7 +85,7 @@ void make_mount_points(const fs::path& folder, const std::vector<Bind>& binds) {
 
 StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image) {
   auto variables = variables_of(attempt, containers::container_layout());
-  // Of the node, where the scratch folder is the cluster's.
+  // The node's own disk; the scratch folder is on the shared file system.
   if (!attempt.step.settings->docker.environment.contains("TMPDIR"))
     variables.try_emplace("TMPDIR", "/tmp");
   containers::add_defaults(variables, attempt, 0);

@@ -13,16 +13,16 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// A job's part that does not differ between attempts.
+/// The settings of jobs in images that are the same for all attempts.
 struct ImagePlace {
-  std::string runtime;  ///< See ContainerStart::runtime.
-  std::filesystem::path agent;
+  std::string runtime;          ///< See ContainerStart::runtime.
+  std::filesystem::path agent;  ///< The agent's program, on the nodes.
 };
 
 /// Returns the variables of the attempt's command: those of the image, and the step's.
 StringMap image_variables(const AttemptSpec& attempt, const ImageFile& image);
 
-/// Writes the files into the job's folder.
+/// Writes the files into the job's folder. Returns the container that the job has to start.
 /// @param code the attempt's own copy of its code
 ContainerStart write_image_job(const AttemptSpec& attempt, const ImageFile& image,
                                const ImagePlace& place, const JobPaths& paths,

@@ -27,13 +27,8 @@ using nlohmann::json;
 
 constexpr std::size_t max_printed = 4 << 20;
 
-/// Returns the user that installs leave an image with; empty for root, as in an engine's build.
-std::string user_of(const json& image) {
-  const auto user = image.value(json::json_pointer("/Config/User"), std::string());
-  return user == "root" || user == "0" ? std::string() : user;
-}
-
-/// Folders of a build's own, which are not in the image here.
+/// Moves the folders that a build has beside /pipe into /pipe, the only folder that the container
+/// has besides the image and /tmp.
 std::string with_own_folders(std::string script) {
   script = core::replaced(std::move(script), "/pipe-tools", "/pipe/tools");
   return core::replaced(std::move(script), "/pipe-built", "/pipe/built");
@@ -62,7 +57,7 @@ void write_files(const fs::path& folder, const std::vector<ContextFile>& files) 
   }
 }
 
-/// Returns the script that runs another one with these variables alone.
+/// Returns the script that runs `command`, a script and its arguments, with only these variables.
 std::string start_script(StringMap variables, const std::string& command) {
   variables.try_emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   variables.try_emplace("HOME", "/root");
@@ -71,7 +66,8 @@ std::string start_script(StringMap variables, const std::string& command) {
   return text + " /bin/sh " + command + "\n";
 }
 
-/// Returns the commands that make the stages of the build's Dockerfile which are thrown away.
+/// Returns the commands of those stages of a build that do not end up in the image: fetching the
+/// installer, and building packages from sources.
 std::string preparing_commands(const docker::ImagePlan& plan, bool has_sources) {
   const auto& installer = plan.python.installer;
   auto text = "set -eu\n/bin/sh /pipe/fetch/fetch.sh " + installer + " required\n";
@@ -92,7 +88,7 @@ std::string installing_commands(const docker::ImagePlan& plan) {
   return text;
 }
 
-/// Returns the files of the build's context where its scripts look for them.
+/// Returns the files of the build's context, at the paths where its scripts look for them.
 std::vector<ContextFile> build_files(const docker::ImagePlan& plan) {
   std::vector<ContextFile> files;
   for (const auto* list : {&plan.context, &plan.host_only})
@@ -106,11 +102,11 @@ std::vector<ContextFile> build_files(const docker::ImagePlan& plan) {
 
 }  // namespace
 
-/// Scripts in a container of an image.
+/// Scripts to run in a container of an image, and their output.
 struct ImagePackages::Work {
   fs::path folder;  ///< See unpacked_image_script().
   fs::path image;
-  std::vector<ContextFile> files;  ///< Of /pipe.
+  std::vector<ContextFile> files;  ///< Files below /pipe.
   std::vector<ImageScript> scripts;
   std::function<void(std::string_view)> on_line;
   std::string printed;  ///< The first 4 MiB.
@@ -138,10 +134,11 @@ bool ImagePackages::has_requirements(const StepSpec& step) const {
   return !docker::plan_image(step, options_).python.empty();
 }
 
-PackagePlan ImagePackages::plan(const StepSpec& step, const json& parent) const {
+PackagePlan ImagePackages::plan(const StepSpec& step, docker::ImagePlan plan,
+                                const json& parent) const {
   const auto identity = docker::image_identity(parent);
   PackagePlan result;
-  result.plan = docker::plan_image(step, options_);
+  result.plan = std::move(plan);
   docker::Locked locked;
   if (result.adds_files()) {
     const auto& python = result.plan.python;
@@ -164,14 +161,14 @@ PackagePlan ImagePackages::plan(const StepSpec& step, const json& parent) const 
                        ": they are resolved first";
       return result;
     }
-    result.plan = docker::plan_image(step, options_, user_of(parent), locked.get());
+    result.plan = docker::plan_image(step, options_, docker::user_of(parent), locked.get());
   }
-  const auto& plan = result.plan;
-  result.digest = plan.build ? docker::plan_digest(plan, {identity}) : identity;
-  result.reference = plan.build ? plan.repository + ":env-" + result.digest.substr(0, 16)
-                     : docker::has_archived_parent(plan)
-                         ? docker::archived_reference(plan, identity)
-                         : plan.parent_image;
+  const auto& known = result.plan;
+  result.digest = known.build ? docker::plan_digest(known, {identity}) : identity;
+  result.reference = known.build ? known.repository + ":env-" + result.digest.substr(0, 16)
+                     : docker::has_archived_parent(known)
+                         ? docker::archived_reference(known, identity)
+                         : known.parent_image;
   return result;
 }
 
@@ -233,7 +230,7 @@ async::Task<> ImagePackages::install(const PackagePlan& plan, StringMap variable
                                 "the installer failed", work.printed);
 }
 
-/// Returns true if all scripts have succeeded.
+/// Runs the scripts, and returns true if all of them have succeeded.
 async::Task<bool> ImagePackages::run(Work& work, core::CancelSource& cancel) {
   const auto runtimes = building_runtimes(runtime_);
   const core::EnvironmentError no_runtime(

@@ -1,7 +1,7 @@
 /// @file
-/// Python packages of steps on parent images that were pulled without an engine. They are resolved
-/// and installed by the scripts of an engine's build, in a container of the profile's runtime on
-/// this machine, so with the same lock file, and the key that the step has with an engine.
+/// Python packages of steps on parent images that were pulled without an engine. The scripts of an
+/// engine's build resolve and install them, in a container of the profile's runtime on this
+/// machine. So the lock file and the step's key are those that it has with an engine.
 #pragma once
 
 #include <filesystem>
@@ -22,10 +22,10 @@ namespace pipeline::orchestrators::slurm {
 /// The image of a step, on top of a parent image.
 struct PackagePlan {
   docker::ImagePlan plan;
-  std::string digest;                     ///< As docker::ImageStatus::digest.
-  std::string reference;                  ///< As docker::ImageStatus::reference.
-  std::string unknown;                    ///< Why its requirements are not known yet, or resolved.
-  std::vector<std::string> requirements;  ///< As asked for, if a lock file chooses versions.
+  std::string digest;                     ///< See docker::ImageStatus::digest.
+  std::string reference;                  ///< See docker::ImageStatus::reference.
+  std::string unknown;                    ///< Why the packages are not known yet; empty: known.
+  std::vector<std::string> requirements;  ///< As the step asks, if a lock file chooses versions.
   bool adds_files() const { return !plan.python.empty(); }
   bool is_known() const { return unknown.empty(); }
 };
@@ -38,8 +38,12 @@ class ImagePackages {
   /// Returns true if the step asks for Python packages.
   bool has_requirements(const StepSpec& step) const;
 
-  /// Throws EnvironmentError for requirements that cannot be locked.
-  PackagePlan plan(const StepSpec& step, const nlohmann::json& parent) const;
+  /// Returns the image of the step on its parent image. Throws EnvironmentError for requirements
+  /// that cannot be locked.
+  /// @param plan   the image's plan, see PulledImages::plan()
+  /// @param parent the parent image, see oci::describe()
+  PackagePlan plan(const StepSpec& step, docker::ImagePlan plan,
+                   const nlohmann::json& parent) const;
 
   /// Resolves the requirements of a plan, and writes the lock file. Throws BuildError.
   async::Task<> resolve(const StepSpec& step, PackagePlan plan, nlohmann::json parent,

@@ -1,5 +1,5 @@
 /// @file
-/// The files of a job that have a step's variables and secrets.
+/// Writes the files of a job that contain a step's variables and secrets.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,15 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// Makes a folder for secrets: only their user reads it.
+/// Makes a folder for secrets, which only this user can read.
 void make_private_folder(const std::filesystem::path& folder);
 
 /// Writes the variables of the step, some of which are secrets.
 void write_variables(JobPlace& place, const Attempt& attempt, const processes::Workspace& workspace,
                      const std::filesystem::path& file);
 
-/// Writes what the job needs to run the attempt in its image.
+/// Writes the files that the job needs to run the attempt in its image. Returns the container that
+/// the job has to start.
 async::Task<ContainerStart> write_container(JobPlace& place, const Attempt& attempt,
                                             const JobPaths& paths,
                                             const processes::Workspace& workspace);

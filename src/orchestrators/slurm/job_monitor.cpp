@@ -14,20 +14,20 @@ using namespace std::chrono_literals;
 
 constexpr auto event_pause = 100ms;
 constexpr const char* cancelled = "CANCELLED";
-/// Between two questions to Slurm: at first, and when nothing changes for long.
+/// Pause between two questions to Slurm: after a change, and when nothing has changed for long.
 constexpr std::chrono::milliseconds min_pause = 2s, max_pause = 30s;
 constexpr auto pause_when_expected = 500ms;
 /// squeue may not list a job at once that sbatch has just returned.
 constexpr auto time_to_be_listed = 5s;
 
-/// A network file system may show an old list of a folder for a minute, unless this machine changes
-/// the folder.
+/// Changes the folder, because a network file system may otherwise show an old list of its files
+/// for a minute.
 void refresh_folder(const std::filesystem::path& folder) {
   const auto file = folder / ".refresh";
   try {
     core::write_file_atomically(file, "");
     core::remove_tree(file);
-  } catch (const core::EnvironmentError&) {  // A full disk: the folder is as old as it is.
+  } catch (const core::EnvironmentError&) {  // The disk may be full; the list may be old then.
   }
 }
 
@@ -40,22 +40,29 @@ JobMonitor::JobMonitor(Client& client, std::filesystem::path events,
       executor_(executor),
       has_work_(executor),
       wants_news_(executor),
+      has_settled_(executor),
       pause_(min_pause) {}
 
 async::Task<> JobMonitor::settle() {
   if (!entries_.empty()) co_return;
+  if (is_over_) {  // Another caller ends them.
+    co_await has_settled_.wait();
+    co_return;
+  }
   is_over_ = true;
+  has_settled_.close();
   has_work_.tell();
   wants_news_.tell();
   const auto looking = std::exchange(looking_, nullptr), asking = std::exchange(asking_, nullptr);
   if (looking) co_await looking->join();
   if (asking) co_await asking->join();
   is_over_ = false;
-  if (!entries_.empty()) start();  // Of a job that was submitted meanwhile.
+  has_settled_.open();
+  if (!entries_.empty()) start();  // A job was submitted meanwhile.
 }
 
 void JobMonitor::start() {
-  if (looking_ || is_over_) return;  // settle() starts them once those of before have ended.
+  if (looking_ || is_over_) return;  // settle() calls this again once the former tasks have ended.
   answered_ = Clock::now();
   looking_ = std::make_unique<async::JoinableTask>(executor_, look_for_events());
   asking_ = std::make_unique<async::JoinableTask>(executor_, ask());

@@ -1,6 +1,6 @@
 /// @file
-/// What is known of all jobs of a run: one question to Slurm for all of them, and one look into the
-/// folder in which their nodes write what has happened.
+/// Watches all jobs of a run together: asks Slurm once for all of them, and looks into the one
+/// folder in which their nodes write files for begins and ends.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "async/change.hpp"
+#include "async/gate.hpp"
 #include "async/joinable_task.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/job_states.hpp"
@@ -25,26 +26,28 @@ class JobMonitor {
   struct Entry {
     SubmittedJob job;
     bool has_begun = false, has_ended = false;
-    std::string state, reason, node;  ///< In squeue's last answer that has the job.
+    std::string state, reason, node;  ///< From squeue's last answer that has the job.
     bool is_gone = false;             ///< The last answer does not have the job.
     Clock::time_point submitted{}, changed{};
-    Clock::time_point asked{};  ///< When squeue was asked that has answered last.
+    Clock::time_point asked{};  ///< When the last question that squeue has answered was asked.
     std::function<void()> on_change;
   };
 
   /// @param events folder of the run's events; it exists
   JobMonitor(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
-  /// Ends what runs in the background, unless there are jobs. Awaited before the destruction.
+  /// Ends the tasks in the background, unless jobs are watched. Must be awaited before this object
+  /// is destroyed. Another call while one waits returns at the same end.
   async::Task<> settle();
   /// Returns true if nothing runs in the background.
   bool is_settled() const { return !looking_; }
 
   /// Begins to watch a job. @param name the job's name
   Entry& watch(const std::string& name, const SubmittedJob& job, std::function<void()> on_change);
+  /// Stops watching a job.
   void forget(const std::string& name);
-  /// Something is expected: Slurm is asked soon.
+  /// Lets Slurm be asked soon, because a job is expected to change.
   void expect_news();
-  /// Returns what next_action() needs, but for the level of a stop.
+  /// Returns the view of a job for next_action(), without JobView::wanted.
   JobView view(const Entry& entry) const;
   /// Returns true if the job's number is still this job's, as far as Slurm's last answer tells.
   bool knows(const Entry& entry) const;
@@ -63,6 +66,7 @@ class JobMonitor {
   asio::any_io_executor executor_;
   std::map<std::string, Entry> entries_;  ///< Keyed by the job's name.
   async::Change has_work_, wants_news_;
+  async::Gate has_settled_;                                ///< Closed while settle() waits.
   std::unique_ptr<async::JoinableTask> looking_, asking_;  ///< Null: nothing is watched.
   bool is_over_ = false;
   Clock::time_point answered_ = Clock::now(), asked_ = answered_;
@@ -70,7 +74,8 @@ class JobMonitor {
   std::string error_;
 };
 
-/// Returns true if the job waits, by an answer to a question after this moment.
+/// Returns true if squeue, asked after the moment `ended`, has answered that the job waits: Slurm
+/// has queued it again.
 bool waits_again(const JobMonitor::Entry& entry, JobMonitor::Clock::time_point ended);
 
 }  // namespace pipeline::orchestrators::slurm

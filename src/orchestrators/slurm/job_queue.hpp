@@ -1,5 +1,5 @@
 /// @file
-/// The jobs that squeue prints, and the words by which scancel knows them. Pure.
+/// The jobs that squeue prints, and the words by which scancel accepts them. Pure.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// A line of squeue's.
+/// A line of squeue.
 struct QueuedJob {
   std::string id;  ///< `4711`, a task `4711_3`, or the tasks of an array that wait: `4711_[3-7,9]`.
   std::string state, reason, node, name;
@@ -27,7 +27,7 @@ std::string_view array_of(std::string_view id);
 /// some thousand characters.
 std::vector<std::string> shortened(const std::vector<std::string>& ids);
 
-/// Finds jobs in an answer of squeue's.
+/// Finds jobs in an answer of squeue.
 class JobQueue {
  public:
   explicit JobQueue(std::vector<QueuedJob> jobs);

@@ -22,15 +22,15 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::ptrdiff_t max_details = 10;  // Lines of what Slurm has written for the job.
+constexpr std::ptrdiff_t max_details = 10;  // Lines of Slurm's own output for the job.
 constexpr std::size_t output_tail = 8192, largest_status = 1 << 20;
 constexpr auto grace = 10s;        // From SIGTERM to SIGKILL.
 constexpr auto time_to_kill = 5s;  // For an agent that was told to kill its step.
 constexpr auto min_look_pause = 50ms, max_look_pause = 1000ms;  // At the log of a running step.
 constexpr auto max_look_pause_before_begin = 10s;
-constexpr auto time_to_explain = 15s;  // For Slurm to say why a step was killed.
-constexpr auto search_timeout = 10min;
-constexpr auto time_to_note = 30s;  // Until the log says that Slurm does not answer.
+constexpr auto time_to_explain = 15s;   // For Slurm to report why a step was killed.
+constexpr auto search_timeout = 10min;  // For a dead driver's job, if Slurm does not answer.
+constexpr auto time_to_note = 30s;      // Until the log reports that Slurm does not answer.
 constexpr const char* no_answer = "Slurm does not answer: ";
 /// Exit codes of an agent that starts the processes of a node.
 constexpr int meeting_failed = 125, not_executable = 126, not_executed = 127;
@@ -87,10 +87,10 @@ class JobRun {
   JobPlace& place_;
   const Attempt& attempt_;
   AgentReport& report_;
-  const JobPaths job_paths_;  ///< Those of the whole job, of a step with nodes.
-  const JobPaths paths_;
-  GangJob* const gang_;   ///< Null: the job is this attempt's alone.
-  const bool is_within_;  ///< The job is a step of the job that this program is in.
+  const JobPaths job_paths_;  ///< Files of the whole job.
+  const JobPaths paths_;      ///< For a step with nodes, files of this node; else `job_paths_`.
+  GangJob* const gang_;       ///< Null for a step without nodes.
+  const bool is_within_;      ///< The job is a job step of an allocation (AllocationClient).
   async::Change changed_;
   JobLog log_;
   core::TailBuffer last_output_{output_tail};
@@ -98,7 +98,7 @@ class JobRun {
   SubmittedJob job_;
   std::string node_, noted_;
   std::optional<JobStatus> status_;
-  JobView last_;  ///< When the watch ended.
+  JobView last_;  ///< The job when watch() ended.
   bool was_killed_ = false, has_begun_ = false;
   enum class Sent { nothing, cancel, term, stop_file, kill } sent_ = Sent::nothing;
   Clock::time_point stopping_{}, stopped_at_once_{};
@@ -107,7 +107,7 @@ class JobRun {
   bool is_requeued_ = false;
 };
 
-/// Finds the job of a dead driver. Without one, the files in the attempt's folders are useless.
+/// Returns true, and sets `job_`, if a dead driver has submitted a job for this attempt.
 async::Task<bool> JobRun::adopt() {
   job_ = recorded_job(job_paths_);
   const auto began = Clock::now();
@@ -127,7 +127,7 @@ async::Task<bool> JobRun::adopt() {
 
 /// Writes the files of this attempt, or of its node, and returns the script.
 async::Task<std::string> JobRun::write_files() {
-  if (attempt_.joins) {  // What a dead driver has left of it is useless.
+  if (attempt_.joins) {  // A dead driver has left files, but no job that would use them.
     for (const auto& folder : {attempt_.outputs, attempt_.scratch}) {
       core::remove_tree(folder);
       core::make_folders(folder);
@@ -149,7 +149,8 @@ async::Task<std::string> JobRun::write_files() {
                        command);
 }
 
-/// Submits the job of all nodes, or takes that of a dead driver. The run of node 0 does it.
+/// Submits the job of all nodes, or adopts that of a dead driver. Node 0's JobRun does that; the
+/// others only write their files, and wait.
 async::Task<> JobRun::submit_gang() {
   const bool leads = attempt_.process->node == 0;
   if (leads) {
@@ -218,7 +219,7 @@ void JobRun::begin() {
                            : std::chrono::duration_cast<std::chrono::milliseconds>(since));
 }
 
-/// Says once for each reason why the job waits.
+/// Writes to the log why the job waits, once for each reason.
 void JobRun::note_wait() {
   const auto& monitor = place_.monitor;
   const auto* state = find_state(entry_->state);
@@ -238,9 +239,9 @@ void JobRun::note(std::string text) {
   attempt_.io.log.write(Stream::err, "[slurm] " + noted_ + "\n");
 }
 
-/// Sends what is wanted to the job as it is now: a job that has not begun is cancelled, and the
-/// agent of another one stops the step, at once if it finds the file `stop`. Where that does not
-/// help, Slurm kills all.
+/// Passes the wanted stop on to the job. A job that has not begun is cancelled. Otherwise the agent
+/// gets a signal and stops the step, at once if the file `stop` exists. If that does not help,
+/// Slurm kills all processes of the job. Called again until the job has ended.
 async::Task<> JobRun::stop() {
   auto level = wanted();
   if (level == core::StopLevel::none) co_return;
@@ -251,7 +252,7 @@ async::Task<> JobRun::stop() {
     was_killed_ = true;
   }
   auto wish = level == core::StopLevel::graceful ? Sent::term : Sent::stop_file;
-  // A signal to a script that is not there is lost.
+  // A signal to a script that has not begun would be lost.
   if (!entry_->has_begun && !fs::exists(paths_.begun())) {
     const bool begins_soon =
         gang_ && level == core::StopLevel::graceful && fs::exists(job_paths_.begun());
@@ -261,7 +262,8 @@ async::Task<> JobRun::stop() {
     wish = Sent::kill;
   if (wish <= sent_) co_return;
   if (wish == Sent::stop_file) core::write_file_atomically(paths_.folder / "stop", "");
-  // All processes get the signal, one after the other, and those agents obey that have this file.
+  // All processes of the job get the signal, one after the other. Only agents act on it, and only
+  // those whose folder has this file.
   const bool is_for_agents = gang_ || is_within_;
   if (is_for_agents && wish != Sent::cancel)
     core::write_file_atomically(paths_.folder / "stop.soon", "");
@@ -277,7 +279,7 @@ async::Task<> JobRun::stop() {
     co_await place_.client.cancel(job_.id, std::move(options));
     sent_ = wish;
     if (wish == Sent::stop_file) stopped_at_once_ = now;
-  } catch (const SlurmError&) {  // Is tried again until the job has ended.
+  } catch (const SlurmError&) {  // The next call tries again.
   }
 }
 
@@ -297,7 +299,7 @@ async::Task<> JobRun::watch() {
     co_await stop();
     const bool is_stopping = wanted() != core::StopLevel::none;
     if (is_stopping) place_.monitor.expect_news();
-    // Thousands that wait for their end would hold each other up.
+    // The pause grows without output, because thousands of attempts would slow each other down.
     look = has_output ? std::chrono::milliseconds(min_look_pause)
                       : std::min<std::chrono::milliseconds>(
                             look * 3 / 2, has_begun_ || is_stopping ? max_look_pause
@@ -306,7 +308,7 @@ async::Task<> JobRun::watch() {
   }
 }
 
-/// A step that was killed may have been killed by Slurm, which says so soon.
+/// Waits for the job's state in Slurm if Slurm may have killed the step.
 async::Task<> JobRun::explain_end(JobStatus status) {
   if (!may_be_slurms(status) || wanted() != core::StopLevel::none) co_return;
   const auto until = Clock::now() + time_to_explain;
@@ -378,6 +380,7 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
   return failure;
 }
 
+/// Returns the failure of the ended job, if it failed, and sets the result's exit code and signal.
 std::optional<Failure> JobRun::judge(AttemptResult& result) {
   if (wanted() != core::StopLevel::none && (sent_ != Sent::nothing || !status_))
     return was_killed_ ? had_to_be_killed() : was_stopped();
@@ -391,7 +394,7 @@ std::optional<Failure> JobRun::judge(AttemptResult& result) {
   return failure;
 }
 
-/// Returns the end of what the job itself has written.
+/// Returns the last lines of Slurm's own output for the job.
 std::vector<std::string> JobRun::last_lines() const {
   const auto text = core::read_if_file(slurm_output(job_paths_));
   auto lines = core::lines_of(text);
@@ -424,17 +427,17 @@ async::Task<AttemptResult> JobRun::run() {
       result.began = *ended_ - status_->running;
     }
     result.usage = status_->usage;
-    const auto status = *status_;
-    co_await explain_end(status);
+    co_await explain_end(*status_);
   }
   try {  // The next attempt is another job.
     if (is_requeued_) co_await place_.client.cancel(job_.id, std::vector<std::string>());
-  } catch (const SlurmError&) {  // It ends as soon as it begins, because its folder is gone.
+  } catch (const SlurmError&) {  // The old job ends when it begins, because its folder is removed.
   }
   result.node = !node_.empty() ? node_ : entry_->node;
   if (last_.state == "CANCELLED" && wanted() == core::StopLevel::none)
     last_.node_reason = co_await place_.client.node_reason(last_.node);
   result.failure = judge(result);
+  result.was_preempted = was_preempted(last_);
   co_return result;
 }
 

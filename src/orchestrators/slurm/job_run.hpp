@@ -19,7 +19,7 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// What the jobs of a run share.
+/// The objects and settings that the jobs of a run share.
 struct JobPlace {
   Client& client;
   JobMonitor& monitor;
@@ -27,20 +27,20 @@ struct JobPlace {
   processes::HostEnvironments& environments;
   processes::ShortFolders& short_folders;
   Removals& removals;
-  std::filesystem::path agent;
-  std::filesystem::path folder;  ///< Of the run's jobs.
+  std::filesystem::path agent;   ///< The agent's program, on the nodes.
+  std::filesystem::path folder;  ///< Folder of the files of the run's jobs.
   std::string owner;
   StringMap connection;
   std::vector<std::string> gres_types;
   ImageFiles* images = nullptr;               ///< Null: no step runs in an image.
   std::string container_runtime;              ///< See ContainerStart::runtime.
-  std::map<std::string, GangJob> gangs = {};  ///< Of running attempts with nodes, by their jobs.
-  unsigned uses = 0;                          ///< See Use.
+  std::map<std::string, GangJob> gangs = {};  ///< Jobs of steps with nodes, keyed by name.
+  unsigned uses = 0;                          ///< Number of objects Use.
 
   bool runs_in_image(const StepSpec& step) const { return images && names_image(step); }
 };
 
-/// While it exists, its place does.
+/// Counts the coroutines that use a JobPlace, which is destroyed only when there are none.
 class Use {
  public:
   explicit Use(JobPlace& place) : place_(place) { ++place_.uses; }
@@ -56,7 +56,7 @@ class Use {
 JobPaths paths_of(const std::filesystem::path& folder, const std::string& name);
 
 /// Runs the attempt to its end, or joins the job that a dead driver has submitted for it.
-/// @param report kept up to date with what the agent says of the step
+/// @param report kept up to date with the agent's reports
 async::Task<AttemptResult> run_job(JobPlace& place, const Attempt& attempt, AgentReport& report);
 
 /// Runs the attempt's shell as a job of its own, with the streams of this process.
@@ -66,7 +66,7 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);
 int run_on_streams(const LoginNode& login, const std::vector<std::string>& command,
                    bool has_terminal);
 
-/// Ends all jobs that were submitted for these files, and returns when none runs.
+/// Cancels all jobs that were submitted for these files, and returns when none of them runs.
 async::Task<> end_jobs_of(Client& client, JobPaths paths);
 
 /// Removes the files of a job.

@@ -12,10 +12,11 @@ namespace pipeline::orchestrators::slurm {
 namespace {
 
 constexpr Bytes mebibyte = Bytes{1} << 20;
-/// Slurm's limit of a job, beyond the step's timeout, so that the step's own limit comes first.
+/// Slurm's time limit is longer than the step's timeout by this time, so that the timeout, which
+/// stops the step gracefully, comes first.
 constexpr std::chrono::minutes time_to_begin_and_end{2};
 
-/// PATH is the step's then.
+/// Names rm by its path, because PATH is the step's when it runs.
 constexpr const char* removal = "/bin/rm -rf \"$temporary\"\n";
 
 std::string quoted(const std::filesystem::path& path) { return core::shell_quote(path.string()); }
@@ -26,7 +27,8 @@ std::string words_text(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the commands that unset the shell's variables but those whose names match `kept`.
+/// Returns the commands that unset the shell's exported variables, except those whose names match
+/// `kept` and not `removed`; both are patterns of `case`.
 std::string unset_variables(const std::string& kept, const std::string& removed) {
   return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
          "  case $name in\n"
@@ -46,7 +48,7 @@ constexpr const char* script_beginning =
     "temporary=$PIPE_TEMPORARY\n"
     "unset PIPE_TEMPORARY PIPE_PATH\n";
 
-/// Returns the commands that make the shell's variables, folder and temporary folder the step's.
+/// Returns the commands that set the step's variables, working folder and TMPDIR in the shell.
 std::string preparation(const std::filesystem::path& variables, const std::string& folder) {
   return "cd " + core::shell_quote(folder) +
          " || exit 1\n"
@@ -101,7 +103,7 @@ std::vector<std::string> chosen_options(const SlurmSettings& step, StringMap con
   for (const auto& [name, value] : own)
     if (value) connection[name] = *value;
   for (const auto* own_field : {"host", "container_runtime", "within"})
-    connection.erase(own_field);  // They are no options of sbatch.
+    connection.erase(own_field);  // These fields are not options of sbatch.
   std::vector<std::string> options;
   for (const auto& [name, value] : connection) options.push_back("--" + name + "=" + value);
   for (const auto& option : step.extra_args.items()) options.push_back(option);
@@ -154,10 +156,10 @@ std::vector<std::string> job_options(const AttemptSpec& attempt, const std::stri
                                      const StringMap& connection,
                                      const std::vector<std::string>& gres_types) {
   std::vector<std::string> options{"--comment=" + job_comment(owner, attempt.run_id),
-                                   // The step's own retries begin anew, with their own folders.
+                                   // A retry of the step is another attempt, with new folders.
                                    "--no-requeue",
-                                   // All of sbatch's few: NIL and NONE of sbatch make each node
-                                   // run a login shell of the user for each job.
+                                   // sbatch_command() leaves few variables. With NIL or NONE, each
+                                   // node would run a login shell of the user for each job.
                                    "--export=ALL"};
   const auto nodes = std::to_string(attempt.process ? attempt.process->nodes : 1);
   options.insert(options.end(), {"--nodes=" + nodes, "--ntasks=" + nodes});
@@ -219,7 +221,7 @@ std::string batch_script(const std::filesystem::path& agent, const JobPaths& pat
 std::string container_script(const JobPaths& paths, const ContainerStart& start) {
   const auto ended = quoted(paths.ended()), process = quoted(paths.container_process());
   return std::string(script_beginning) +
-         // Says that the step has not been started, whatever the reason.
+         // Records that the step has not been started, for any reason.
          "without_container() {\n"
          "  [ -e " +
          ended + " ] || { echo '{\"no_container\":true}' >" + ended + ".none && mv " + ended +
@@ -231,7 +233,8 @@ std::string container_script(const JobPaths& paths, const ContainerStart& start)
          process +
          " 2>/dev/null || echo \"$container\")\"' TERM\n"
          "while kill -0 \"$container\" 2>/dev/null; do wait \"$container\"; done\n"
-         // The driver that has read the end removes the job's folder first, and then the end.
+         // A driver that has read the record of the end removes the job's folder before the record.
+         // So without the folder, a missing record does not mean that the step was not started.
          "[ -e " +
          ended + " ] || [ ! -d " + quoted(paths.folder) + " ] || without_container\n" + removal;
 }

@@ -32,7 +32,7 @@ int run_on_streams(const LoginNode& login, const std::vector<std::string>& comma
   processes::ProcessOptions process;
   process.arguments = login.words(command, has_terminal);
   process.environment = processes::caller_variables();
-  // In an allocation, srun would use a part of that.
+  // With the variables of an allocation, srun would start a job step there, and not a job.
   std::erase_if(process.environment, [](const auto& variable) {
     return variable.first.starts_with("SLURM_") && variable.first != "SLURM_CONF";
   });

@@ -14,6 +14,7 @@ constexpr std::string_view shared_paths_hint =
 constexpr std::string_view retry_hint =
     "a step is retried as often as `retry.max_infrastructure_retries` says";
 
+constexpr std::string_view preempted = "PREEMPTED";
 constexpr auto environment = FailureKind::environment;
 constexpr auto infrastructure = FailureKind::infrastructure;
 
@@ -73,7 +74,7 @@ constexpr JobState all_states[] = {
      .message = "was lost with its node",
      .hint = retry_hint,
      .explains = true},
-    {.name = "PREEMPTED",
+    {.name = preempted,
      .phase = ended,
      .kind = infrastructure,
      .message = "was preempted by a job of higher priority",
@@ -140,6 +141,8 @@ JobAction next_action(const JobView& view) {
   const auto max_silence = view.has_begun ? max_silence_after_begin : max_silence_before_begin;
   return view.without_answer >= max_silence ? JobAction::give_up : JobAction::wait;
 }
+
+bool was_preempted(const JobView& view) { return !view.is_gone && view.state == preempted; }
 
 Failure failure_of_job(const JobView& view, const std::string& job) {
   const auto* state = view.is_gone ? nullptr : find_state(view.state);

@@ -56,6 +56,9 @@ enum class JobAction {
 /// Decides whether to go on watching the job. Pure.
 JobAction next_action(const JobView& view);
 
+/// Returns true if Slurm has given the job's place to another job.
+bool was_preempted(const JobView& view);
+
 /// Returns the failure of a step whose end the agent has not recorded.
 Failure failure_of_job(const JobView& view, const std::string& job);
 

@@ -19,7 +19,7 @@ constexpr std::size_t max_frame = 1 << 16, read_size = 1 << 16;
 constexpr std::uint64_t max_code = 255, max_signal = 64, max_errno = 4095;
 
 std::optional<int> small_number(const json& object, const char* name, std::uint64_t max) {
-  const auto number = kubernetes_api::reported_count(object, name);
+  const auto number = agent::reported_count(object, name);
   return number && *number <= max ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
@@ -43,8 +43,8 @@ std::optional<JobStatus> parse_status(std::string_view text) {
     return std::nullopt;
   const auto usage = read.find("usage");
   if (usage == read.end() || !usage->is_object()) return status;
-  status.running = kubernetes_api::read_reported_usage(*usage, status.usage)
-                       .value_or(std::chrono::milliseconds{});
+  status.running =
+      agent::read_reported_usage(*usage, status.usage).value_or(std::chrono::milliseconds{});
   return status;
 }
 
@@ -66,7 +66,7 @@ bool JobLog::read() {
 
 void JobLog::take_line(std::string_view line) {
   if (is_broken_) return;
-  const auto frame = kubernetes_api::frame_of(line);
+  const auto frame = agent::frame_of(line);
   if (!frame || frame->text.size() > max_frame) {
     is_broken_ = true;  // The step has written to its agent's file.
   } else if (frame->kind == '.') {
@@ -74,8 +74,8 @@ void JobLog::take_line(std::string_view line) {
   } else if (frame->kind == 'w') {
     report_.waits = frame->text;
   } else if (frame->kind != 'u') {
-    report_ = {.progressed = std::chrono::steady_clock::now() - kubernetes_api::age_of(*frame)};
-    kubernetes_api::pass_output(*frame, on_bytes_);
+    report_ = {.progressed = std::chrono::steady_clock::now() - agent::age_of(*frame)};
+    agent::pass_output(*frame, on_bytes_);
   }
 }
 

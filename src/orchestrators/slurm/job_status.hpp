@@ -25,10 +25,10 @@ struct JobStatus {
   std::chrono::milliseconds running{};
 };
 
-/// Returns true for the end of a step that Slurm may have caused.
+/// Returns true if Slurm may have caused this end of a step, so that the job's state matters, too.
 bool may_be_slurms(const JobStatus& status);
 
-/// Returns nothing for a text that is not a status.
+/// Returns the status in the file of JobPaths::ended(); nothing for a text that is not a status.
 std::optional<JobStatus> parse_status(std::string_view text);
 
 /// Reads the frames of an agent (agent/frames.hpp) from a file that grows.
@@ -37,11 +37,12 @@ class JobLog {
   using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
   JobLog(std::filesystem::path file, OnBytes on_bytes)
       : file_(std::move(file)), on_bytes_(std::move(on_bytes)) {}
-  /// Reports what has been added. Returns true if there was something.
+  /// Passes on the output that was added to the file since the last call. Returns true if something
+  /// was added.
   bool read();
   /// Returns true if the agent has marked the end of the output.
   bool ended() const { return ended_; }
-  /// Returns what the agent has said of the step. Its waits are cleared by output or progress.
+  /// Returns the agent's report. AgentReport::waits is cleared by output and by progress.
   const AgentReport& report() const { return report_; }
 
  private:

@@ -71,10 +71,10 @@ async::Task<> LoginNode::connect() {
   if (!nothing) co_return;
   const auto executor = co_await asio::this_coro::executor;
   net::ChildCall call{ssh({"-M", "-N", "-T"}), {}, nothing.get(), nothing.get(), nothing.get()};
-  call.own_session = true;  // The cluster is still needed after a Ctrl-C.
+  call.own_session = true;  // Ctrl-C must not end ssh: jobs are still to be cancelled.
   try {
     connection_.emplace(executor, call);
-  } catch (const core::EnvironmentError&) {  // The command itself will say it.
+  } catch (const core::EnvironmentError&) {  // The command that follows fails with the reason.
     co_return;
   }
   const auto socket = folder_->path() / "connection";

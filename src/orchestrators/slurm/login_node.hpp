@@ -18,7 +18,7 @@ class LoginNode {
  public:
   /// @param url `ssh://[USER@]HOST[:PORT]`; empty: this machine. Throws InputError
   explicit LoginNode(const std::string& url);
-  ~LoginNode();  ///< Ends the connection.
+  ~LoginNode();  ///< Closes the connection of connect().
   LoginNode(const LoginNode&) = delete;
   LoginNode& operator=(const LoginNode&) = delete;
 
@@ -28,8 +28,8 @@ class LoginNode {
   /// program as it is, whatever shell the user has there.
   std::vector<std::string> words(const std::vector<std::string>& command,
                                  bool has_terminal = false) const;
-  /// Opens the connection that all commands share, if it can be had; without it each command has
-  /// one of its own.
+  /// Opens the connection that all commands share. Without it, or if it fails, each command opens
+  /// a connection of its own.
   async::Task<> connect();
 
  private:
@@ -37,7 +37,7 @@ class LoginNode {
 
   std::string url_;
   docker::SshTarget target_;
-  std::optional<core::TemporaryFolder> folder_;  ///< Of the connection's socket.
+  std::optional<core::TemporaryFolder> folder_;  ///< Has the connection's socket.
   std::optional<net::Child> connection_;
   std::chrono::steady_clock::time_point tried_{};
 };

@@ -2,12 +2,12 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// Podman's state is the job's own: a home folder may be on a file system that it cannot use, and
-/// nothing of it must stay. Storage is `vfs` because no image is stored. `podman unshare` makes the
-/// namespace in which a user may mount; it stays until its process (pause.pid) ends. The overlay
-/// above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
-/// An image is unpacked again each fortnight, because machines remove old files from /var/tmp, and
-/// earlier ones go unless a job has them.
+/// Podman's state is in the job's folder: a home folder may be on a file system that Podman cannot
+/// use, and no state must stay. Storage is `vfs` because no image is stored. `podman unshare` makes
+/// the namespace in which a user may mount; it stays until its process (pause.pid) ends. The
+/// overlay above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
+/// An image is unpacked again every two weeks (1,209,600 s), because machines remove old files from
+/// /var/tmp. Earlier copies are removed unless a job uses them.
 const char* const podman_function = R"sh(pass_on() {
   kill "-$1" "$(cat "$own/agent" 2>/dev/null || cat "$own/process")" 2>/dev/null
 }

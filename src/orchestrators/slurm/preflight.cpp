@@ -110,7 +110,7 @@ void check_resources(const Partition& partition, const StepSpec& step,
   check_gpus(partition, step, found);
 }
 
-/// Slurm lets a job wait for ever whose limit is above its partition's.
+/// Reports a time limit above the partition's, with which Slurm would let the job wait for ever.
 void check_time(const Partition& partition, const StepSpec& step,
                 std::vector<core::Diagnostic>& found) {
   const auto limit = time_limit(step);

@@ -19,13 +19,13 @@ namespace pipeline::orchestrators::slurm {
 struct Partition {
   std::string name;
   bool is_up = true;
-  unsigned max_cpus = 0;                ///< Of its largest node.
-  Bytes max_memory = 0;                 ///< Likewise.
+  unsigned max_cpus = 0;                ///< Maximum of a node.
+  Bytes max_memory = 0;                 ///< Maximum of a node.
   std::vector<std::string> gres_types;  ///< Types of GPUs; an empty text for GPUs without a type.
-  unsigned max_gpus = 0;                ///< Of its largest node.
+  unsigned max_gpus = 0;                ///< Maximum of a node.
   bool is_default = false;
-  unsigned nodes = 0;
-  std::optional<std::chrono::minutes> max_time = {};  ///< Nothing: jobs may run for ever.
+  unsigned nodes = 0;                                 ///< Number of its nodes.
+  std::optional<std::chrono::minutes> max_time = {};  ///< Unset: jobs may run for ever.
 };
 
 /// The format of sinfo that parse_partitions() reads.
@@ -37,19 +37,19 @@ std::vector<Partition> parse_partitions(std::string_view output);
 /// Returns all types of GPUs.
 std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions);
 
-/// Throws InputError if the cluster has no partition of that name, or it takes no jobs.
+/// Throws InputError if the cluster has no partition of that name, or if that accepts no jobs.
 /// @param name several are separated by commas
 void check_partition(const std::vector<Partition>& partitions, const std::string& name);
 
-/// Returns a diagnostic at each step whose partition there is not, or whose partition's nodes
-/// cannot run it.
-/// @param connection fields of the profile, with sbatch's names: for steps without words of their
-/// own
+/// Returns a diagnostic for each step whose partition does not exist, or has no nodes that can run
+/// it.
+/// @param connection fields of the profile, with sbatch's names, for steps that do not set their
+/// own values
 std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
                                           const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps);
 
-/// What a user may name.
+/// The accounts and QOS (qualities of service) that the user may use.
 struct Associations {
   std::vector<std::string> accounts, qos;
 };
@@ -57,10 +57,10 @@ struct Associations {
 /// Reads the output of `sacctmgr --parsable2 show associations format=account,qos`.
 Associations parse_associations(std::string_view output);
 
-/// Returns true if sbatch that printed this would refuse the account or the QOS.
+/// Returns true if sbatch has refused the account or the QOS with this text.
 bool names_association(std::string_view refusal);
 
-/// Adds to the diagnostic what the user may name in place of the account or the QOS among these
+/// Adds to the diagnostic which accounts or QOS the user may use in place of the one among these
 /// options of sbatch.
 void explain_association(const Associations& known, const std::vector<std::string>& options,
                          core::Diagnostic& diagnostic);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns a name that differs after each change of a file.
+/// Returns a name that changes with each change of a file.
 std::string program_folder_name(const std::vector<docker::ContextFile>& files) {
   constexpr std::size_t digits = 16;
   core::Hasher hasher;
@@ -43,7 +43,7 @@ fs::path program_folder(const fs::path& run_folder, const Program& program) {
   if (fs::is_directory(folder, error)) return folder;
   core::make_folders(programs);
   const core::TemporaryFolder made(programs);
-  // The paths begin with those of folders: `pipe/program`.
+  // program_files() lists folders before their files, the first of which is `pipe/program`.
   for (const auto& file : files) {
     const auto path = made.path() / file.path;
     if (file.kind == docker::ContextFile::Kind::directory) {

@@ -1,6 +1,6 @@
 /// @file
-/// The files of a C++ program whose functions are steps, where nodes mount them in containers: no
-/// image is made for a program.
+/// The files of a C++ program whose functions are steps. Nodes mount them into containers, because
+/// no image is made for the program.
 #pragma once
 
 #include <filesystem>
@@ -9,15 +9,15 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// Where containers have the program, as images of docker::ProgramImages have it.
+/// The folder of the program in containers, the same as in images of docker::ProgramImages.
 inline constexpr const char* program_target = "/pipe/program";
 
 /// Name of the folder of program_folder() in a run's folder.
 inline constexpr const char* programs_folder = "programs";
 
-/// Returns a folder with the program's files, in the run's folder. They are copied unless they are
-/// there, so that a program that is built again later changes no job of this run. Throws
-/// EnvironmentError if one of them is missing.
+/// Returns a folder in the run's folder with copies of the program's files. The first call makes
+/// the copies, so that a later build of the program changes no job of this run. Throws
+/// EnvironmentError if a file is missing.
 std::filesystem::path program_folder(const std::filesystem::path& run_folder,
                                      const Program& program);
 

@@ -36,7 +36,7 @@ std::string parent_of(const StepSpec& step) {
   return step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
 }
 
-/// What an image is recorded under.
+/// Returns the key under which the step's parent image is recorded.
 std::string key_of(const StepSpec& step) {
   return parent_of(step) + " " + step.settings->docker.platform.value_or("");
 }
@@ -58,10 +58,14 @@ std::vector<std::string> built_settings(const StepSpec& step, const docker::Imag
   return names;
 }
 
-core::EnvironmentError needs_engine(const std::string& what) {
+/// @param settings that only an engine carries out
+core::EnvironmentError needs_engine(const std::string& why, const std::string& settings) {
   return core::EnvironmentError(
-      "its image is made on a Docker Engine, because of " + what + ", and none answers",
-      {"name a `parent_image` that has all of it, which `pipe` pulls without an engine",
+      "its image cannot be made without a Docker Engine, and none answers: " + why + settings,
+      {"build it once where an engine is (`pipe build PIPELINE`, `docker save -o FILE IMAGE`), and "
+       "name the archive here: `parent_image: docker-archive:FILE`, without " +
+           settings + "; docs/slurm.md has an example",
+       "a `parent_image` of a registry that has all of it takes no engine: `pipe` pulls it",
        "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
        "this one is enough, too",
        "without `container_runtime` in the profile, it runs in a virtual environment, which takes "
@@ -90,20 +94,22 @@ PulledImages::PulledImages(asio::io_context& loop, processes::ProcessReaper& rea
                .state = options.state},
       client_(loop) {}
 
-docker::ImagePlan PulledImages::plan_of(const StepSpec& step) const {
+docker::ImagePlan PulledImages::plan(const StepSpec& step) const {
   const auto& settings = step.settings->docker;
   if (settings.replicate_local_python_environment.value_or(false))
-    throw needs_engine("`docker.replicate_local_python_environment`");
+    throw needs_engine("only an engine carries out ",
+                       "`docker.replicate_local_python_environment`");
   auto plan = docker::plan_image(step, options_);
   const auto built = built_settings(step, plan);
   if (!built.empty())
-    throw needs_engine(
-        core::joined(built, ", ", [](const std::string& name) { return "`" + name + "`"; }));
+    throw needs_engine("root is needed for ", core::joined(built, ", ", [](const auto& name) {
+                         return "`" + name + "`";
+                       }));
   return plan;
 }
 
-std::optional<PulledImage> PulledImages::find(const StepSpec& step) const {
-  const auto plan = plan_of(step);
+std::optional<PulledImage> PulledImages::find(const StepSpec& step,
+                                              const docker::ImagePlan& plan) const {
   if (docker::has_archived_parent(plan)) {
     const auto& parent = plan.parent_image;
     return image_of(step, parent, archived_image(parent, plan.platform).description);
@@ -128,7 +134,8 @@ bool PulledImages::matches(const std::string& fingerprint) {
 }
 
 async::Task<PulledImage> PulledImages::ask(const StepSpec& step, core::CancelSource& cancel) {
-  if (docker::has_archived_parent(plan_of(step))) co_return *find(step);
+  const auto plan = this->plan(step);
+  if (docker::has_archived_parent(plan)) co_return *find(step, plan);
   const auto parent = parent_of(step);
   const auto image =
       co_await client_.find(parent, step.settings->docker.platform.value_or(""), cancel);

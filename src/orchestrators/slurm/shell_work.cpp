@@ -20,7 +20,7 @@ async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
   result.is_missing = program.empty();
   if (result.is_missing) co_return result;
   for (auto& [name, value] : work.variables) process.environment[name] = value;
-  // No file of it grows beyond 256 GiB.
+  // No file grows beyond 256 GiB; `ulimit -f` counts blocks of 512 bytes.
   process.arguments = {
       "sh", "-c",
       "ulimit -f 536870912; exec " + core::shell_quote(program.string()) + " " + work.arguments};

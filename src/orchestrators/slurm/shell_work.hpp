@@ -1,5 +1,5 @@
 /// @file
-/// Programs that make files of images, run by `sh`.
+/// Runs programs that make files of images, by `sh`.
 #pragma once
 
 #include <filesystem>
@@ -13,21 +13,21 @@
 namespace pipeline::orchestrators::slurm {
 
 struct ShellWork {
-  std::string program;  ///< Looked for on PATH; `command` begins with it.
-  std::string arguments;
-  StringMap variables;  ///< Besides the caller's.
-  std::filesystem::path folder;
-  std::function<void(std::string_view)> on_output = {};  ///< Receives what it says.
+  std::string program;           ///< Name of a program on PATH.
+  std::string arguments;         ///< Its arguments in the shell's syntax.
+  StringMap variables;           ///< Added to the variables of this process.
+  std::filesystem::path folder;  ///< Its working folder.
+  std::function<void(std::string_view)> on_output = {};  ///< Receives stdout and stderr.
 };
 
 struct WorkEnd {
   bool is_missing = false;  ///< The program is not on PATH.
   bool succeeded = false;
   int code = 0;      ///< Exit code, or the signal's number.
-  std::string said;  ///< `: ` and its last lines; empty if it said nothing.
+  std::string said;  ///< For messages: `: ` and the last lines of output; empty without output.
 };
 
-/// Throws EnvironmentError when it is stopped.
+/// Runs the program to its end. Throws EnvironmentError when it is stopped.
 async::Task<WorkEnd> run_work(ShellWork work, processes::ProcessReaper& reaper,
                               core::CancelSource& cancel);
 

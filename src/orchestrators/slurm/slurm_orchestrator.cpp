@@ -42,7 +42,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t digest_length = 16;
-/// Fingerprints of images begin with it; others are JSON.
+/// The beginning of fingerprints of steps in images; other fingerprints are JSON.
 constexpr std::string_view of_image = "image ";
 
 Capabilities capabilities_of_slurm() {
@@ -53,7 +53,7 @@ Capabilities capabilities_of_slurm() {
   capabilities.gpus_of_this_machine = capabilities.on_this_machine = false;
   capabilities.outlives_driver = capabilities.reports_begin = capabilities.shells = true;
   capabilities.infrastructure_retries = 3;
-  capabilities.open_files = 1;  // Its log: all else is opened for a moment.
+  capabilities.open_files = 1;  // The step's log; other files are open only for a moment.
   return capabilities;
 }
 
@@ -69,7 +69,7 @@ void write_program(const fs::path& file, std::string_view content) {
   fs::rename(fresh, file);
 }
 
-/// Returns the settings of an image's step that no runtime honours, one sentence each.
+/// Returns a sentence on each setting that has no effect on a step in an image.
 std::vector<std::string> notices_of_image(const StepSpec& step) {
   const auto& docker = step.settings->docker;
   std::vector<std::string> notices;
@@ -208,7 +208,7 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
   async::Task<> remove_image_files(
-      const std::function<bool(const fs::path&, Bytes)>& goes) override {
+      const std::function<bool(const fs::path&, Bytes)>& is_to_go) override {
     const auto files = squashfs_files();
     if (files.empty()) co_return;
     const auto jobs = co_await client_.jobs_of_user();
@@ -217,7 +217,7 @@ class SlurmOrchestrator : public Orchestrator {
     for (const auto& file : files) {
       std::error_code error;
       const auto bytes = fs::file_size(file, error);
-      if (goes(file, error ? 0 : bytes)) remove_squashfs(file);
+      if (is_to_go(file, error ? 0 : bytes)) remove_squashfs(file);
     }
   }
 
@@ -227,7 +227,7 @@ class SlurmOrchestrator : public Orchestrator {
       const Use use(place.place);
       co_await place.monitor.settle();
     }
-    // A run is recorded as ended after this; a later command looks only into folders of others.
+    // Folders are removed now: afterwards the run is recorded as ended, and is not looked at again.
     for (auto each = places_.begin(); each != places_.end();) {
       const auto& place = each->second.place;
       const bool is_over = place.uses == 0 && place.gangs.empty() && place.monitor.is_settled() &&
@@ -248,7 +248,7 @@ class SlurmOrchestrator : public Orchestrator {
       remove_files(paths);
   }
 
-  /// Looks for jobs only where runs of this state folder have left some.
+  /// Asks Slurm for jobs only if runs of this state folder have left folders.
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     std::vector<fs::path> dead;
     for (const auto& folder : core::entries_of(jobs_folder()))
@@ -266,7 +266,8 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
  private:
-  /// A step of an allocation is no job, and has no number of one.
+  /// Returns the command that runs the shell beside the process; no words in an allocation, where
+  /// a job step does not have the job's number that srun needs.
   async::Task<std::vector<std::string>> beside(RunningProcess process, ShellRequest shell) {
     if (is_within_) co_return std::vector<std::string>();
     auto folder = folder_of(process.run_id);
@@ -276,7 +277,7 @@ class SlurmOrchestrator : public Orchestrator {
 
   bool runs_in_image(const StepSpec& step) const { return !runtime_.empty() && names_image(step); }
 
-  /// Connects to an engine for steps that run in images alone.
+  /// Creates ImageFiles on the first use, because it connects to an engine.
   ImageFiles& images() {
     if (!images_) images_.emplace(loop_, reaper_, options_, runtime_);
     return *images_;
@@ -298,7 +299,7 @@ class SlurmOrchestrator : public Orchestrator {
     for (auto& notice : notices_of_image(step)) environment.notices.push_back(std::move(notice));
   }
 
-  /// Asks Slurm once for each set of words that steps and profile have chosen.
+  /// Reports steps whose options Slurm refuses; asks once for each combination of options.
   async::Task<> check_words(const std::vector<const StepSpec*>& steps,
                             std::vector<core::Diagnostic>& found) {
     std::map<std::vector<std::string>, std::string> refusals;
@@ -344,7 +345,7 @@ class SlurmOrchestrator : public Orchestrator {
     partitions_ = parse_partitions(output);
   }
 
-  /// Returns the accounts and QOS of the user; none where Slurm does not tell.
+  /// Returns the accounts and QOS of the user; none if Slurm does not list them.
   async::Task<Associations> ask_for_associations() {
     Associations found;
     try {
@@ -356,7 +357,7 @@ class SlurmOrchestrator : public Orchestrator {
       command.emplace_back("format=account,qos");
       const auto output = co_await client_.output_of(std::move(command));
       found = parse_associations(output);
-    } catch (const core::EnvironmentError&) {  // slurmdbd is not there: Slurm's words have to do.
+    } catch (const core::EnvironmentError&) {  // Without slurmdbd, there is no list.
     }
     co_return found;
   }
@@ -393,7 +394,7 @@ class SlurmOrchestrator : public Orchestrator {
 
   /// Returns the agent as a file beside the runs' other files, where nodes find it.
   fs::path agent() {
-    const auto program = kubernetes_api::agent_program();
+    const auto program = agent::agent_program();
     const auto file =
         jobs_folder() / ("agent-" + core::sha256(program).hex().substr(0, digest_length));
     write_program(file, program);
@@ -458,19 +459,20 @@ class SlurmOrchestrator : public Orchestrator {
   asio::io_context& loop_;
   OrchestratorOptions options_;
   const Capabilities capabilities_ = capabilities_of_slurm();
-  processes::ProcessReaper reaper_;  ///< Of installers, which run on this machine.
+  processes::ProcessReaper reaper_;  ///< Starts installers, which run on this machine.
   processes::HostEnvironments environments_;
-  const std::string runtime_;         ///< Of containers; empty: no step runs in one.
+  const std::string runtime_;         ///< The container runtime; empty: no step runs in an image.
   std::optional<ImageFiles> images_;  ///< Set by images().
   processes::ShortFolders short_folders_;
-  /// Steps run in the job that this process is in.
+  /// Steps run in the job that this process is in (AllocationClient).
   const bool is_within_ = !connection_field(options_.connection, "within").empty();
   const std::unique_ptr<Client> owned_client_ = client_of(options_.connection);
   Client& client_ = *owned_client_;
   Removals removals_;
   AgentReports reports_;
   std::map<std::string, RunPlace> places_;  ///< Keyed by run; there is one, except in tests.
-  /// Of dead drivers, keyed by run: read once, because thousands of attempts may be discarded.
+  /// Names of jobs of steps with nodes that dead drivers have left, keyed by run. Read once,
+  /// because thousands of attempts may be discarded.
   std::map<std::string, std::set<std::string>> left_gangs_;
   std::vector<Partition> partitions_;
   ArrayLimits limits_;

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view suffix = ".sqsh", image_suffix = ".image";
 
 fs::path record_of(const fs::path& file) { return file.string() + ".digest"; }
-/// Returns how the names of an image's records end.
+/// Returns the suffix of the names of records under this key.
 std::string end_of_record(std::string_view key) {
   constexpr std::size_t digits = 16;
   return "." + core::sha256(key).hex().substr(0, digits) + std::string(image_suffix);
@@ -38,7 +38,7 @@ std::string end_of_record(std::string_view key) {
 
 fs::path lock_of(const fs::path& file) { return file.string() + ".lock"; }
 
-/// Returns `SIZE TIME`, which differs after each change; empty if there is no file.
+/// Returns `SIZE TIME`, which changes with the file; empty if there is no file.
 std::string version_of(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return {};
@@ -55,7 +55,7 @@ void write_record(const fs::path& file, const std::string& digest, const std::st
 fs::path squashfs_folder() { return cache_folder() / "squashfs"; }
 
 fs::path squashfs_file(const std::string& identity) {
-  // Makes `pipe`'s files of the same image differ where they are made in another way.
+  // To be counted up when files are made in another way, so that older ones are not used.
   constexpr const char* format = "1";
   constexpr std::size_t identity_length = 32;
   return squashfs_folder() /

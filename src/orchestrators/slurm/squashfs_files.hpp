@@ -14,9 +14,11 @@
 
 namespace pipeline::orchestrators::slurm {
 
+/// Returns the folder of these files.
 std::filesystem::path squashfs_folder();
 
-/// Returns where the file of an image is. @param identity see docker::image_identity()
+/// Returns the path of an image's file, which may not exist.
+/// @param identity see docker::image_identity()
 std::filesystem::path squashfs_file(const std::string& identity);
 
 /// Returns the variables of an image that an engine describes.
@@ -35,7 +37,7 @@ std::string recorded_image(std::string_view key);
 bool is_whole_squashfs(const std::filesystem::path& file);
 
 /// Records the digest of a file that was made.
-/// @param name where the file is going to be
+/// @param name the path to which the file is going to be renamed
 void record_content(const std::filesystem::path& made, const std::filesystem::path& name);
 
 /// Returns true if the file's content has the recorded digest. Reads all of the file once after

@@ -17,10 +17,11 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// How long a job waits for others: as long as more of them come.
+/// A batch is closed when no job has joined it for `time_to_gather`, or after max_gathering_time.
 constexpr auto time_to_gather = 20ms, max_gathering_time = 500ms;
 constexpr auto submission_timeout = 10min;
-/// An array has to fit into the controller as a whole, beside the jobs of others.
+/// An array has at most a quarter of the jobs that the controller takes, because it is accepted
+/// only as a whole, beside the jobs of other users.
 constexpr unsigned max_share = 4;
 
 ArrayPaths array_paths(const JobPaths& paths, const std::string& array) {
@@ -28,7 +29,7 @@ ArrayPaths array_paths(const JobPaths& paths, const std::string& array) {
 }
 
 struct Task {
-  std::string array, number;  ///< Empty for a job alone.
+  std::string array, number;  ///< Empty for a single job.
 };
 
 Task task_of(const JobPaths& paths) {
@@ -72,7 +73,8 @@ async::Task<std::vector<QueuedJob>> jobs_of(Client& client, JobPaths paths) {
   co_return found;
 }
 
-/// There are two if an answer of sbatch was lost and the job was listed late: the later one goes.
+/// If an answer of sbatch was lost and the job was listed late, there may be two jobs: cancels the
+/// later one.
 async::Task<std::string> find_submitted(Client& client, JobPaths paths) {
   const auto jobs = co_await jobs_of(client, paths);
   const QueuedJob* found = nullptr;
@@ -93,10 +95,10 @@ struct Submitter::Batch {
   bool is_stopped() const {
     return std::ranges::all_of(members, [](const auto* member) { return member->is_stopped(); });
   }
-  std::vector<const Submission*> members;  ///< They wait for `done`.
+  std::vector<const Submission*> members;  ///< Their submit() calls wait for `done`.
   std::string name;                        ///< The array's, or that of the only job.
   std::string id;                          ///< Empty: nothing was submitted.
-  /// How the numbers of the jobs that were submitted go on behind `id`.
+  /// For each submitted job, the rest of its number behind `id`: `_3`, or an empty text.
   std::map<const Submission*, std::string> tasks;
   async::Gate done;
   std::exception_ptr error;
@@ -170,7 +172,7 @@ async::Task<> Submitter::send(Batch& batch) {
       core::write_file_atomically(first.paths.id(), batch.id + "\n", core::Durability::power);
     co_return;
   }
-  // A later driver that submits the same jobs has found no array of this name.
+  // The name is unique: a later driver submits these jobs again only if no array has this name.
   batch.name = first.paths.name + "-and-" + std::to_string(members.size() - 1) + "-more";
   const auto paths = array_paths(first.paths, batch.name);
   core::make_folders(paths.folder);

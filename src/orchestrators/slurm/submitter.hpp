@@ -1,5 +1,5 @@
 /// @file
-/// Submits jobs: those that are ready at the same time and ask for the same go to Slurm as one
+/// Submits jobs. Jobs that are ready at the same time and have equal options are submitted as one
 /// array.
 #pragma once
 
@@ -19,10 +19,10 @@ namespace pipeline::orchestrators::slurm {
 
 /// A job that is ready to be submitted.
 struct Submission {
-  JobPaths paths;  ///< Its folder exists.
+  JobPaths paths;  ///< JobPaths::folder exists.
   std::vector<std::string> options;
   std::string script;                ///< See job_script().
-  std::function<bool()> is_stopped;  ///< The job is not wanted any more.
+  std::function<bool()> is_stopped;  ///< Returns true once the job is not wanted any more.
   /// Called with the reason once Slurm has refused the job for a while; perhaps several times.
   std::function<void(const std::string&)> on_delay;
 };
@@ -30,10 +30,10 @@ struct Submission {
 /// A job as Slurm knows it.
 struct SubmittedJob {
   std::string id;    ///< `4711`, or `4711_3` for a task of an array. Empty: there is no job.
-  std::string name;  ///< Its own, or its array's.
+  std::string name;  ///< The name of the job, or of its array.
 };
 
-/// Returns a job's name and number in its files; without a number for one that may not have been
+/// Returns a job's name and number from its files; without a number if it may not have been
 /// submitted.
 SubmittedJob recorded_job(const JobPaths& paths);
 
@@ -43,7 +43,7 @@ async::Task<std::vector<QueuedJob>> jobs_of(Client& client, JobPaths paths);
 /// Returns the number of the job that was submitted for these files; empty if there is none.
 async::Task<std::string> find_submitted(Client& client, JobPaths paths);
 
-/// Returns the file in which Slurm's own output of the job is.
+/// Returns the file with Slurm's own output of the job.
 std::filesystem::path slurm_output(const JobPaths& paths);
 
 class Submitter {
@@ -55,13 +55,13 @@ class Submitter {
             const ArrayLimits& limits,
             std::chrono::milliseconds patience = std::chrono::seconds(30));
 
-  /// Returns the job, which its files name from then on; without a number if it was stopped before.
-  /// A submission whose answer was lost is looked for by its name before it is repeated. Throws
-  /// SlurmError
+  /// Submits a job, and records its number in its files. Returns the job, without a number if it
+  /// was stopped before. If Slurm's answer is lost, looks for the job by its name before it is
+  /// submitted again. Throws SlurmError.
   async::Task<SubmittedJob> submit(Submission submission);
 
  private:
-  /// Jobs that one sbatch submits. It is held by those who wait for it.
+  /// Jobs that one sbatch submits. The callers that wait for it share it.
   struct Batch;
 
   async::Task<> gather(Batch& batch);
@@ -75,7 +75,8 @@ class Submitter {
   std::size_t max_tasks_;
   std::chrono::milliseconds patience_;
   async::Semaphore free_{max_sending};
-  std::map<std::vector<std::string>, std::shared_ptr<Batch>> open_;  ///< Keyed by their options.
+  /// The batches that still accept jobs, keyed by the jobs' options.
+  std::map<std::vector<std::string>, std::shared_ptr<Batch>> open_;
 };
 
 }  // namespace pipeline::orchestrators::slurm

@@ -5,8 +5,8 @@
 namespace pipeline::orchestrators::slurm {
 namespace {
 
-/// Devices are the runtime's, and a user without root cannot make them. What a user cannot read is
-/// packed as an empty file. See apptainer-exec(1), ch-run(1).
+/// The image's devices are left out: a user without root cannot make them, and the runtime has its
+/// own. See apptainer-exec(1), ch-run(1).
 constexpr const char* unpacking = R"sh(folder=$PWD
 mkdir -p pipe tmp
 unsquashfs -no-progress -quiet -excludes -d root "$image" 'dev/*' >/dev/null || exit 1
@@ -41,6 +41,8 @@ run() {
 touch begun
 )sh";
 
+/// Changed files get the time 1980-01-01. All files are made readable, because mksquashfs would
+/// pack a file that its user cannot read as an empty one.
 constexpr const char* tidying = R"sh(find root -newer begun -exec touch -h -d @315532800 {} + &&
   find root ! -type l ! -perm -u+r -exec chmod u+r {} +
 )sh";

@@ -11,17 +11,18 @@ namespace pipeline::orchestrators::slurm {
 /// A script for `/bin/sh` in the container, below its folder /pipe.
 struct ImageScript {
   std::string name;
-  bool is_writable = false;  ///< What it changes in the image stays.
+  bool is_writable = false;  ///< The script's changes to the image are kept.
 };
 
-/// Returns the names of programs among which a runtime is, in the order of preference. Empty for a
-/// runtime that cannot change an image.
+/// Returns the programs that can be the runtime, in the order of preference. Empty for a runtime
+/// that cannot change an image.
 /// @param wanted the profile's `container_runtime`
 std::vector<std::string> building_runtimes(const std::string& wanted);
 
-/// Returns a script whose working folder has the folders `pipe` and `tmp`, which the container has
-/// as /pipe and /tmp. It unpacks the image into the folder `root`, and gives what the scripts have
-/// changed there times that are the same whenever they run. Ends with 3 if there is no runtime.
+/// Returns a shell script that unpacks the image into the folder `root`, and runs the scripts in
+/// it. The working folder must have the folders `pipe` and `tmp`, which the container has as /pipe
+/// and /tmp. Files that the scripts change get fixed times, so that equal work makes equal files.
+/// The exit code is no_runtime_code if there is no runtime.
 /// @param image the SquashFS file
 std::string unpacked_image_script(const std::string& image,
                                   const std::vector<std::string>& runtimes,

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t max_questions = 8;
-constexpr auto shortest_wait = 1min;  // A shorter one is no news.
+constexpr auto shortest_wait = 1min;  // Shorter waits are not reported.
 
 std::vector<std::string> options_of(const StepSpec& step, const StringMap& connection,
                                     const std::vector<std::string>& gres_types) {
@@ -55,7 +55,7 @@ async::Task<std::vector<std::string>> forecast_waits(Client& client, const Strin
         known.emplace(std::move(options), texts[i]);
       }
     }
-  } catch (const core::EnvironmentError&) {  // A plan does not need it.
+  } catch (const core::EnvironmentError&) {  // The plan is printed without the forecast.
   }
   co_return texts;
 }

@@ -10,8 +10,8 @@
 
 namespace pipeline::orchestrators::slurm {
 
-/// Returns a text for each of the steps whose wait is known: Slurm is asked once for each
-/// combination of options, about few of them, and no more once it has been silent for seconds.
+/// Returns a text for each of the steps whose wait is known. Asks Slurm once for each combination
+/// of options, for a few combinations at most, and stops after a question without an answer.
 async::Task<std::vector<std::string>> forecast_waits(Client& client, const StringMap& connection,
                                                      std::vector<const StepSpec*> steps);
 

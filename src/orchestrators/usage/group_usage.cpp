@@ -21,7 +21,7 @@ core::Descriptor open_to_read(const fs::path& file) {
   return core::Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-/// Reads an open kernel file from its beginning; empty if its group is gone.
+/// Reads an open kernel file from its beginning; returns an empty text if its group is gone.
 std::string text_again(const core::Descriptor& file) {
   char buffer[4096];
   const auto count = file ? ::pread(file.get(), buffer, sizeof buffer, 0) : 0;
@@ -183,7 +183,7 @@ void GroupUsage::note(const char* memory_file) {
 void GroupUsage::sample() { note(memory_in_use(folders_)); }
 
 core::Usage GroupUsage::read() {
-  // Kernels before 5.19 have no peak with version 2.
+  // With version 2, kernels before 5.19 do not have memory.peak.
   const char* peak = folders_.unified ? "memory.peak" : "memory.max_usage_in_bytes";
   const bool has_peak =
       !folders_.memory.empty() && ::access((folders_.memory / peak).c_str(), R_OK) == 0;

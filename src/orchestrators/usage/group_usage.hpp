@@ -14,12 +14,12 @@
 
 namespace pipeline::orchestrators::usage {
 
-/// The folders of one group. With version 2 they are one folder; with version 1 each controller has
-/// its own, which is empty if the controller is missing.
+/// The folders of one group. With version 2, all paths name one folder; with version 1, each
+/// controller has its own folder, and the path is empty if the controller is missing.
 struct GroupFolders {
-  bool unified = false;
-  std::filesystem::path memory, cpu, blocks;
-  std::filesystem::path all_blocks;  ///< With version 1, the folder of all groups' disks.
+  bool unified = false;                       ///< Version 2.
+  std::filesystem::path memory, cpu, blocks;  ///< `blocks`: reads and writes of disks.
+  std::filesystem::path all_blocks;  ///< With version 1, the folder of the controller's root group.
   bool exists() const { return !memory.empty() || !cpu.empty(); }
 };
 
@@ -28,16 +28,17 @@ struct GroupFolders {
 GroupFolders find_container_group(const std::string& container,
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");
 
-/// Returns the group's processes as seen from here.
+/// Returns the group's processes, by their numbers on this machine.
 std::vector<pid_t> processes_in(const GroupFolders& group);
 
-/// Returns the group's first process as seen from here: the one with number 1 in its namespace, or
-/// else the oldest; 0 if the group is empty.
+/// Returns the group's first process, by its number on this machine: the process that has number 1
+/// in its namespace, or else the first that the kernel lists; 0 if the group is empty.
 pid_t first_process(const GroupFolders& group);
 
 class GroupUsage {
  public:
-  /// Opens the group's files of CPU time: reading them again costs microseconds.
+  /// Opens the group's files of CPU time and keeps them open, so that sample_cpu() takes only
+  /// microseconds.
   explicit GroupUsage(GroupFolders folders);
   const GroupFolders& folders() const { return folders_; }
   /// Reads the CPU time until now.
@@ -45,8 +46,8 @@ class GroupUsage {
   /// Reads the usage until now, and the memory that cannot be reclaimed: the kernel records only
   /// the peak of all memory, which includes files that it caches for the group.
   void sample();
-  /// Returns the usage until now; a value that cannot be read, because the group is gone, is that
-  /// of the last sample, or unset.
+  /// Returns the usage until now. A value that cannot be read, because the group is gone, is that
+  /// of the last sample; without a sample, it is unset.
   core::Usage read();
 
  private:

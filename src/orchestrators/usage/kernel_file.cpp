@@ -12,7 +12,7 @@ namespace pipeline::orchestrators::usage {
 
 namespace {
 
-/// Maximum size of a program's arguments and variables together (execve(2)).
+/// Maximum size in bytes of a program's arguments and variables together (execve(2)).
 constexpr std::size_t max_variables_size = 6 << 20;
 
 std::string beginning_of(const std::filesystem::path& file, std::size_t enough) {

@@ -13,19 +13,21 @@ namespace pipeline::orchestrators::usage {
 std::string kernel_text(const std::filesystem::path& file);
 
 /// Returns the variables that a process was started with, a zero byte after each; empty if this
-/// user may not read them. A process can make any part of its memory its variables (prctl(2),
-/// PR_SET_MM), so that no more is read than the kernel passes to a new program.
+/// user may not read them. Reads at most as much as the kernel passes to a new program, because
+/// a process can declare any part of its memory to be its variables (prctl(2), PR_SET_MM).
 std::string process_variables(const std::filesystem::path& process);
 
-/// One line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).
+/// A line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).
 struct GroupMembership {
   std::string controllers;     ///< Separated by commas; empty in the hierarchy of version 2.
   std::filesystem::path path;  ///< Below the hierarchy's mount, without the first slash.
 
   bool is_unified() const { return controllers.empty(); }
+  /// Returns true for the hierarchy of this controller in version 1.
   bool has(std::string_view controller) const;
 };
 
+/// Reads a file such as /proc/self/cgroup.
 std::vector<GroupMembership> group_memberships(const std::filesystem::path& file);
 
 }  // namespace pipeline::orchestrators::usage

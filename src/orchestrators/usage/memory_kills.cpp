@@ -24,7 +24,8 @@ std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
 std::filesystem::path own_kill_counter(const std::filesystem::path& proc,
                                        const std::filesystem::path& mounts) {
   std::vector<std::filesystem::path> candidates;
-  // In a container, the path may be the host's, while the mount shows only the own group.
+  // In a container, the path may be that on the host, while the mount shows only the container's
+  // own group.
   for (const auto& own : group_memberships(proc))
     if (own.is_unified())
       candidates.push_back(mounts / own.path / "memory.events.local");

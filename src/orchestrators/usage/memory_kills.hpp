@@ -11,14 +11,15 @@
 
 namespace pipeline::orchestrators::usage {
 
-/// Created before an attempt's process starts, and queried when SIGKILL has ended it without a
-/// known cause. A count is that of many processes, so each kill is attributed to one attempt only;
-/// an attempt with better evidence of a kill takes it, too. A Docker Engine under load misses the
-/// event, because its shim drops it once the control group is gone; `State.OOMKilled` then stays
-/// false.
+/// Created before an attempt's process starts, and queried when SIGKILL has ended the process
+/// without a known cause. The kernel counts the kills of many processes, so each kill is attributed
+/// to one attempt only. An attempt that knows of its kill from elsewhere calls take(), too, so that
+/// no other attempt does. A loaded Docker Engine misses kills, because its shim drops the event
+/// once the control group is gone; `State.OOMKilled` then stays false.
 class MemoryKills {
  public:
-  /// The part of the kernel's count that attempts of this process have taken. Tests use their own.
+  /// The last of the kernel's counts that an attempt of this process has taken. Tests pass their
+  /// own.
   using Account = std::atomic<std::uint64_t>;
   /// Counts all of the machine's kills, those of other users and of containers included.
   static constexpr const char* of_machine = "/proc/vmstat";
@@ -39,7 +40,8 @@ class MemoryKills {
   std::optional<std::uint64_t> before_;
 };
 
-/// Returns the number after `name` in a kernel file with lines `NAME NUMBER`.
+/// Returns the number after `name` in a kernel file with lines `NAME NUMBER`; nothing if the file
+/// or the line is missing.
 std::optional<std::uint64_t> read_counter(const std::filesystem::path& file, std::string_view name);
 
 /// Returns the file that counts the kills in this process's own control group, those in groups

@@ -11,12 +11,12 @@
 namespace pipeline::orchestrators::usage {
 namespace {
 
-/// Returns utime, stime, cutime and cstime, which are fields 14 to 17 of proc_pid_stat(5).
+/// Returns the sum of utime, stime, cutime and cstime, fields 14 to 17 of proc_pid_stat(5).
 std::uint64_t ticks_in(const std::string& stat) {
   const auto name_end = stat.rfind(") ");
   if (name_end == stat.npos) return 0;
   std::istringstream fields(stat.substr(name_end + 2));
-  constexpr int before = 11;  // From the state on.
+  constexpr int before = 11;  // Fields 3 to 13; the name, field 2, may contain blanks.
   std::string word;
   for (int i = 0; i < before; ++i) fields >> word;
   std::uint64_t sum = 0, ticks = 0;

@@ -11,8 +11,8 @@
 
 namespace pipeline::orchestrators::usage {
 
-/// Returns the sum over the processes and their children that have ended. What this user may not
-/// see counts as nothing.
+/// Returns the sum over the processes and their children that have ended. A process whose files in
+/// `proc` this user may not read counts as nothing.
 core::Activity activity_of_processes(const std::vector<pid_t>& pids,
                                      const std::filesystem::path& proc = "/proc");
 

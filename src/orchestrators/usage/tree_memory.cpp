@@ -20,12 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reading shares of pages takes at most one part in so many of a CPU's time.
+/// Reading shares of pages takes at most 1/300 of a CPU's time.
 constexpr int shares_cost_share = 300;
-/// Longest pause between two looks; it doubles with each look that has found no more.
+/// Longest pause between two readings of shares, unless their cost asks for a longer one. The pause
+/// doubles with each reading that does not raise the peak.
 constexpr std::chrono::seconds quiet_pause{2};
 constexpr int max_doublings = 8;
-/// The first worker is often seen before the others begin; a look at it alone would delay theirs.
+/// Delay of a reading while the tree changes. The first worker is often seen before the others
+/// start, and reading its shares alone would delay the reading that includes them.
 constexpr std::chrono::milliseconds patience_with_changes{200};
 constexpr std::size_t largest_tree = 4096, full_text_size = 1 << 16;
 
@@ -53,7 +55,8 @@ void each_number(std::string_view text, Use use) {
   }
 }
 
-/// @return false if the kernel keeps no such lists
+/// Appends the children of a process to the tree. Returns false if the kernel does not show lists
+/// of children.
 bool append_children(pid_t parent, const fs::path& proc, std::vector<pid_t>& tree) {
   std::error_code gone;
   bool has_list = false;
@@ -70,7 +73,8 @@ bool append_children(pid_t parent, const fs::path& proc, std::vector<pid_t>& tre
   return has_list;
 }
 
-/// Returns the bytes in a line such as `Pss_Anon:  12 kB`; nothing without that line.
+/// Returns the number of bytes in the line with `word`, such as `Pss_Anon:  12 kB`; nothing if
+/// there is no such line.
 std::optional<std::uint64_t> kibibytes_at(const std::optional<std::string>& text,
                                           std::string_view word) {
   const auto line = text ? text->find(word) : std::string::npos;
@@ -101,8 +105,9 @@ std::vector<pid_t> descendants_of(pid_t root, const fs::path& proc) {
 
 ProcessMemory resident_memory_of(pid_t process, const fs::path& proc) {
   const auto text = opened_text(proc / std::to_string(process) / "statm");
-  std::array<std::uint64_t, 3>
-      pages{};  // Pages that it could have, that it has, and that are not its own.
+  // Numbers of pages: of its address space, in memory, and the part of these that are shared memory
+  // or mapped files (proc_pid_statm(5)).
+  std::array<std::uint64_t, 3> pages{};
   std::size_t field = 0;
   each_number(text.value_or(""), [&](std::uint64_t number) {
     if (field < pages.size()) pages[field++] = number;
@@ -116,7 +121,7 @@ ProcessMemory shared_out_memory_of(pid_t process, const fs::path& proc) {
   const auto text = opened_text(folder / "smaps_rollup");
   const auto data = kibibytes_at(text, "\nPss_Anon:"), shared = kibibytes_at(text, "\nPss_Shmem:");
   if (!data || !shared) return resident_memory_of(process, proc);
-  // Read at the same moment as the shares, because a process can grow meanwhile.
+  // From the same text as the shares, because the process can grow between two readings.
   const auto held = kibibytes_at(text, "\nAnonymous:");
   const auto files = kibibytes_at(opened_text(folder / "status"), "\nRssFile:");
   return {.data = *data,
@@ -159,7 +164,7 @@ std::chrono::nanoseconds TreeMemory::sample() {
     }
   const auto cost = cpu_time_of_thread() - start;
   const bool has_changed = tree != std::exchange(last_, tree);
-  if (resident <= peak_) return cost;  // Without the shared part, the sum is even less.
+  if (resident <= peak_) return cost;  // The tree uses no more than that; some pages count twice.
   const auto patience = has_changed ? patience_with_changes : std::chrono::milliseconds(0);
   if (std::chrono::steady_clock::now() >= next_shares_ + patience)
     read_shares(std::move(tree));

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const std::string long_text(100, 'x');  // Not within the object itself.
+const std::string long_text(100, 'x');  // Too long to be stored within the object itself.
 
 class Tasks : public testing::Test {
  protected:
@@ -55,17 +55,17 @@ TEST_F(Tasks, cleanup_runs_after_the_work_and_its_result_is_returned) {
   EXPECT_EQ(steps, (std::vector<std::string>{"work", "cleanup"}));
 }
 
-TEST_F(Tasks, cleanup_runs_after_failed_work_whose_error_is_thrown) {
+TEST_F(Tasks, cleanup_runs_after_failed_work_and_the_works_error_is_thrown) {
   EXPECT_EQ(error_of(cleaned(true, false)), "work failed");
   EXPECT_EQ(error_of(cleaned(true, true)), "work failed");
   EXPECT_EQ(steps, (std::vector<std::string>{"work", "cleanup", "work", "cleanup"}));
 }
 
-TEST_F(Tasks, failed_cleanup_is_thrown_after_good_work) {
+TEST_F(Tasks, error_of_cleanup_is_thrown_after_good_work) {
   EXPECT_EQ(error_of(cleaned(false, true)), "cleanup failed");
 }
 
-TEST_F(Tasks, cleanup_of_work_without_result) {
+TEST_F(Tasks, cleanup_runs_after_work_without_a_result) {
   const auto both = [this]() -> Task<> {
     co_await finally(clean(false), [&] { return clean(false); });
   };
@@ -73,18 +73,18 @@ TEST_F(Tasks, cleanup_of_work_without_result) {
   EXPECT_EQ(steps.size(), 2U);
 }
 
-TEST_F(Tasks, change_that_nobody_waited_for_is_not_missed_and_counts_once) {
+TEST_F(Tasks, changes_that_nobody_waited_for_wake_the_next_waiter_once) {
   using Clock = std::chrono::steady_clock;
   Change change(loop.get_executor());
   change.tell();
   change.tell();
   const auto limit = Clock::now() + milliseconds(50);
-  await(loop, change.wait());  // Without the change before, for ever.
+  await(loop, change.wait());  // Would wait for ever if the change before were forgotten.
   await(loop, change.wait(limit));
   EXPECT_GE(Clock::now(), limit);
 }
 
-TEST_F(Tasks, change_wakes_who_waits) {
+TEST_F(Tasks, change_wakes_the_waiter) {
   Change change(loop.get_executor());
   const auto both = [&]() -> Task<> {
     asio::post(loop, [&] { change.tell(); });
@@ -93,7 +93,7 @@ TEST_F(Tasks, change_wakes_who_waits) {
   await(loop, both());
 }
 
-TEST_F(Tasks, timeout_calls_its_function_once_a_start) {
+TEST_F(Tasks, timeout_calls_its_function_once_for_each_start) {
   int calls = 0;
   Timeout timeout(loop.get_executor(), [&] { ++calls; });
   timeout.start(milliseconds(1));
@@ -163,7 +163,7 @@ TEST_F(Tasks, single_flight_computes_a_value_once) {
   EXPECT_EQ(steps.size(), 1U);
 }
 
-TEST_F(Tasks, single_flight_forgets_a_failure_that_may_pass) {
+TEST_F(Tasks, single_flight_tries_again_after_a_failure) {
   SingleFlight<std::string> texts(loop);
   const auto ask = [&](bool fails) -> Task<std::string> {
     co_return co_await texts.get(

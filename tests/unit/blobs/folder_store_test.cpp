@@ -43,7 +43,7 @@ class ASharedFolder : public testing::Test {
   FolderStore store{path};
 };
 
-TEST_F(ASharedFolder, is_named_by_its_url_or_path) {
+TEST_F(ASharedFolder, can_be_named_by_its_url_or_by_its_path) {
   EXPECT_EQ(read_address("file:///mnt/x/", "/base"), "file:///mnt/x");
   EXPECT_EQ(read_address("/mnt/x", "/base"), "file:///mnt/x");
   EXPECT_EQ(read_address("../x", "/base/y"), "file:///base/x");
@@ -51,7 +51,7 @@ TEST_F(ASharedFolder, is_named_by_its_url_or_path) {
     EXPECT_EQ(read_address(bad, "/base"), std::nullopt) << bad;
 }
 
-TEST_F(ASharedFolder, that_is_not_mounted_is_no_empty_one) {
+TEST_F(ASharedFolder, that_is_not_mounted_is_an_error_and_not_an_empty_store) {
   for (const auto& text :
        {error([&] { run_task(loop, store.probe()); }), error([&] { put("k", "x"); }),
         error([&] { run_task(loop, store.has("k")); }),
@@ -75,7 +75,7 @@ TEST_F(ASharedFolder, has_no_key_outside_of_it) {
   EXPECT_TRUE(run_task(loop, store.list("")).empty());
 }
 
-TEST_F(ASharedFolder, does_nothing_behind_links_of_others_who_write_in_it) {
+TEST_F(ASharedFolder, changes_nothing_behind_links_that_other_users_make_in_it) {
   const auto home = parent.path() / "home";
   fs::create_directories(home / "mine");
   fs::create_directories(path / ".locks");
@@ -117,7 +117,7 @@ TEST_F(ASharedFolder, does_nothing_behind_links_of_others_who_write_in_it) {
   EXPECT_EQ(fs::last_write_time(home / "mine"), before) << "a file was made there";
 }
 
-TEST_F(ASharedFolder, gives_its_permissions_to_what_is_made_in_it) {
+TEST_F(ASharedFolder, gives_its_permissions_to_blobs_and_folders_in_it) {
   fs::create_directory(path);
   for (const mode_t mode : {02775, 0700}) {
     ASSERT_EQ(::chmod(path.c_str(), mode), 0);
@@ -150,7 +150,7 @@ TEST_F(ASharedFolder, shows_no_part_of_a_blob_that_is_being_written) {
   EXPECT_TRUE(fs::is_empty(path / ".new"));
 }
 
-TEST_F(ASharedFolder, forgets_what_killed_processes_were_writing) {
+TEST_F(ASharedFolder, loses_the_unfinished_blobs_of_killed_processes) {
   fs::create_directories(path / ".new");
   for (const auto* name : {"dead", "alive"}) core::write_file_atomically(path / ".new" / name, "x");
   fs::last_write_time(path / ".new/dead", fs::file_time_type::clock::now() - std::chrono::days(8));

@@ -32,7 +32,7 @@ TEST(Arguments, version_names_the_program_first) {
   EXPECT_EQ(parse_arguments({"-V"}).text, parse_arguments({"--version"}).text);
 }
 
-TEST(Arguments, manual_page_has_each_command_and_leaves_no_text_to_roff) {
+TEST(Arguments, manual_page_has_each_command_and_its_text_is_escaped_for_roff) {
   const auto page = parse_arguments({"help", "--man"}).text;
   for (const char* command : {"run", "validate", "clean", "completion"})
     EXPECT_NE(page.find(std::string(".SS pipe ") + command + "\n"), std::string::npos) << command;
@@ -81,7 +81,7 @@ TEST(Arguments, a_run_may_be_detached) {
   EXPECT_EQ(parse_arguments({"help"}).text.find("__drive"), std::string::npos);
 }
 
-TEST(Arguments, options_may_stand_before_the_file_and_a_parameter_does_not_swallow_it) {
+TEST(Arguments, options_may_stand_before_the_file_and_a_parameter_does_not_take_it_as_value) {
   EXPECT_EQ(parse_arguments({"run", "-p", "a=1", "other.yaml"}).options.file, "other.yaml");
   EXPECT_EQ(parse_arguments({"run", "--param=a=1", "-p", "b=2", "-o", "local", "other.yaml"})
                 .options.parameters.size(),
@@ -124,7 +124,7 @@ TEST(Arguments, wrong_values_say_what_is_allowed) {
             "unexpected argument 'more' | `pipe show --help` lists the options");
 }
 
-TEST(Arguments, help_is_a_text_of_its_own) {
+TEST(Arguments, each_command_has_its_own_help) {
   for (const Words& words : {Words{}, Words{"help"}, Words{"-h"}, Words{"--help"}})
     EXPECT_NE(parse_arguments(words).text.find("Usage: pipe COMMAND"), std::string::npos);
   for (const Words& words :

@@ -13,7 +13,7 @@ std::vector<store::TaskRecord> ranks(unsigned count) {
   return tasks;
 }
 
-TEST(RanksText, is_a_row_for_each_process_of_an_attempt_with_nodes) {
+TEST(RanksText, has_a_row_for_each_process_of_an_attempt_with_nodes) {
   EXPECT_EQ(ranks_text(ranks(1), "show", {}), "");
   auto tasks = ranks(2);
   tasks[1].node_rank = 1;
@@ -41,7 +41,7 @@ TEST(RanksText, marks_the_slowest_of_a_success) {
   EXPECT_EQ(ranks_text(tasks, "show", {}).find("slowest"), std::string::npos);
 }
 
-TEST(RanksText, of_very_many_has_those_that_failed_first) {
+TEST(RanksText, of_very_many_ranks_begins_with_those_that_failed) {
   auto tasks = ranks(1024);
   tasks[900].exit_code = 143;
   tasks[901].exit_code = 3;

@@ -43,7 +43,7 @@ class ContextTest : public testing::Test {
   fs::path here_;
 };
 
-TEST_F(ContextTest, state_is_where_the_option_says_else_the_variable_else_beside_the_file) {
+TEST_F(ContextTest, state_folder_comes_from_the_option_else_the_variable_else_the_files_folder) {
   EXPECT_EQ(Context({}).state_beside("/p/pipeline.yaml"), "/p/.pipe");
   ::setenv("PIPE_HOME", "/from/variable", 1);
   EXPECT_EQ(Context({}).state_beside("/p/pipeline.yaml"), "/from/variable");
@@ -52,14 +52,14 @@ TEST_F(ContextTest, state_is_where_the_option_says_else_the_variable_else_beside
   EXPECT_EQ(Context(options).state_beside("/p/pipeline.yaml"), here_ / "mine");
 }
 
-TEST_F(ContextTest, an_empty_name_is_no_file) {
+TEST_F(ContextTest, an_empty_name_is_not_taken_for_a_file) {
   Options options;
   options.file = "";
   EXPECT_EQ(error_of([&] { (void)Context(options).pipeline_file(); }),
             "the name of the pipeline file is empty | a variable in the command line may be unset");
 }
 
-TEST_F(ContextTest, without_a_file_the_nearest_state_above_counts) {
+TEST_F(ContextTest, without_a_file_the_nearest_state_folder_above_is_used) {
   EXPECT_FALSE(Context({}).existing_state());
   touch(here_ / ".pipe" / "pipe.db");
   fs::create_directories(here_ / "a" / "b");
@@ -72,7 +72,7 @@ TEST_F(ContextTest, without_a_file_the_nearest_state_above_counts) {
   EXPECT_EQ(Context({}).existing_state(), here_ / "a" / ".pipe");
 }
 
-TEST_F(ContextTest, a_state_that_is_not_there_is_the_users_error) {
+TEST_F(ContextTest, a_missing_state_folder_is_the_users_error) {
   EXPECT_NE(error_of([] { Context({}).required_state(); }).find("--state DIR"), std::string::npos);
   Options options;
   options.state = here_ / "nowhere";
@@ -80,7 +80,7 @@ TEST_F(ContextTest, a_state_that_is_not_there_is_the_users_error) {
             std::string::npos);
 }
 
-TEST_F(ContextTest, a_missing_pipeline_file_is_told_with_what_is_there) {
+TEST_F(ContextTest, a_missing_pipeline_file_is_reported_with_the_files_that_exist) {
   EXPECT_EQ(error_of([] { Context({}).pipeline_file(); }),
             "there is no file pipeline.yaml | `pipe init` writes a pipeline to start from");
   touch(here_ / "digits.yaml");

@@ -33,7 +33,7 @@ const Failure oom{FailureKind::out_of_memory,
                   {"raise settings.resources.memory"},
                   {"loading", "fitting"}};
 
-TEST(PlainProgress, tells_a_run_line_by_line) {
+TEST(PlainProgress, has_a_line_for_each_event_of_a_run) {
   Screen screen;
   const auto progress = plain_progress(screen.io());
   const std::string digest(64, 'e');
@@ -79,7 +79,7 @@ note: the engine is old
 )");
 }
 
-TEST(PlainProgress, values_of_a_step_are_told_now_and_then_and_at_its_end) {
+TEST(PlainProgress, shows_values_of_a_step_from_time_to_time_and_at_its_end) {
   Screen screen;
   const auto progress = plain_progress(screen.io());
   progress->emit(RunStarted{"r", "digits", "local", 1});
@@ -124,7 +124,7 @@ TEST(PlainProgress, reused_steps_of_a_large_pipeline_are_only_counted) {
   EXPECT_EQ(progress->model().count(StepStatus::cached), 1000u);
 }
 
-TEST(PlainProgress, a_build_that_nothing_needs_any_more_is_one_line_and_no_failure) {
+TEST(PlainProgress, shows_a_build_that_is_no_longer_needed_in_a_line_and_not_as_a_failure) {
   Screen screen;
   const auto progress = plain_progress(screen.io());
   progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
@@ -136,7 +136,7 @@ TEST(PlainProgress, a_build_that_nothing_needs_any_more_is_one_line_and_no_failu
   EXPECT_EQ(screen.take(), "[venv] stopped after 1.5s\n");
 }
 
-TEST(LiveProgress, what_the_terminal_shows_of_ctrl_c_is_overwritten) {
+TEST(LiveProgress, overwrites_the_sign_that_the_terminal_shows_for_ctrl_c) {
   Screen screen;
   const auto progress = live_progress(screen.io());
   progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
@@ -148,7 +148,7 @@ TEST(LiveProgress, what_the_terminal_shows_of_ctrl_c_is_overwritten) {
   EXPECT_TRUE(screen.take().starts_with("\r\x1b[2A\x1b[Jstopping gracefully\n"));
 }
 
-TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
+TEST(LiveProgress, shows_running_steps_at_the_bottom_and_the_rest_scrolls_by) {
   Screen screen;
   const auto progress = live_progress(screen.io());
   progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
@@ -193,7 +193,7 @@ TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
   EXPECT_EQ(screen.take(), "");
 }
 
-TEST(LiveProgress, no_line_is_wider_than_the_window_nor_are_there_more_than_half_of_its_rows) {
+TEST(LiveProgress, needs_no_more_than_the_windows_width_and_half_of_its_rows) {
   Screen screen;
   screen.size = {30, 12};
   const auto progress = live_progress(screen.io());
@@ -212,14 +212,14 @@ TEST(LiveProgress, no_line_is_wider_than_the_window_nor_are_there_more_than_half
   EXPECT_EQ(lines.back(), "  and 16 more");
 }
 
-TEST(LiveProgress, what_is_said_comes_at_once) {
+TEST(LiveProgress, shows_messages_at_once) {
   Screen screen;
   const auto progress = live_progress(screen.io());
   progress->say("stopping gracefully; press Ctrl-C again to stop at once");
   EXPECT_EQ(screen.take(), "stopping gracefully; press Ctrl-C again to stop at once\n");
 }
 
-TEST(LiveProgress, a_steps_colours_stay_where_colours_are_wanted) {
+TEST(LiveProgress, keeps_a_steps_colours_where_colours_are_wanted) {
   Screen screen;
   screen.colours = true;
   const auto progress = live_progress(screen.io());
@@ -228,7 +228,7 @@ TEST(LiveProgress, a_steps_colours_stay_where_colours_are_wanted) {
   EXPECT_EQ(screen.take(), "\x1b[36m[load]\x1b[0m \x1b[31mred\x1b[0m\n");
 }
 
-TEST(JsonProgress, is_one_event_a_line) {
+TEST(JsonProgress, has_a_line_for_each_event) {
   Screen screen;
   const auto progress = json_progress(screen.io());
   progress->emit(StepLog{"load", 1, Stream::err, "bytes \xff and \n"});
@@ -270,7 +270,7 @@ Report: pipe report r2
 )");
 }
 
-TEST(Summary, of_failures_says_each_reason_once_with_its_last_lines) {
+TEST(Summary, of_failures_has_each_reason_once_with_its_last_lines) {
   const Failure build{FailureKind::build,
                       "cannot build pipe:env",
                       {"check the name"},
@@ -314,7 +314,7 @@ Report: pipe report r
 )");
 }
 
-TEST(Summary, of_a_large_run_lists_only_what_did_not_go_well) {
+TEST(Summary, of_a_large_run_lists_only_steps_that_did_not_succeed) {
   driver::RunModel model;
   model.apply(RunStarted{"r", "large", "docker", 1001}, {});
   for (int i = 0; i < 1000; ++i)

@@ -46,7 +46,7 @@ TEST(ReportError, the_text_has_message_details_and_hints) {
             "error: bad  name\n");
 }
 
-TEST(ReportError, what_others_do_to_files_is_no_fault_of_pipe) {
+TEST(ReportError, files_that_others_changed_are_not_reported_as_faults_of_pipe) {
   const std::filesystem::filesystem_error error(
       "x", "/data/gone", std::make_error_code(std::errc::no_such_file_or_directory));
   EXPECT_EQ(report_error(thrown(error), {}).text,
@@ -60,7 +60,7 @@ TEST(ReportError, what_others_do_to_files_is_no_fault_of_pipe) {
   std::filesystem::current_path("/");
 }
 
-TEST(ReportError, problems_of_a_file_are_shown_as_they_were_rendered_and_counted) {
+TEST(ReportError, problems_of_a_file_are_shown_as_rendered_with_their_number) {
   const core::InputError error({{.code = "unknown-key",
                                  .message = "unknown key 'comand'",
                                  .span = {1, 1, 6},
@@ -91,7 +91,7 @@ TEST(ReportError, json_carries_every_diagnostic_with_its_place) {
           R"({"event": "error", "kind": "environment", "message": "no engine", "exit_code": 3, "advice": ["start one"]})"));
 }
 
-TEST(ExitCodes, of_runs) {
+TEST(ExitCodes, of_runs_follow_from_their_status) {
   const auto code = [](engine::RunSummary outcome) {
     return static_cast<int>(driver::exit_code_of(outcome));
   };

@@ -25,7 +25,7 @@ TEST(StopOnSignals, a_late_signal_does_not_end_the_process) {
       ::testing::ExitedWithCode(7), "");
 }
 
-TEST(StopOnSignals, the_second_ends_loops_of_a_thread_that_hears_none) {
+TEST(StopOnSignals, a_second_signal_ends_loops_of_a_thread_that_handles_none) {
   asio::io_context loop;
   core::CancelSource cancel;
   const StopOnSignals signals(loop, cancel, [](std::string_view) {});

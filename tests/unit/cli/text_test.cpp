@@ -7,7 +7,7 @@
 namespace pipeline::cli {
 namespace {
 
-TEST(Text, what_moves_the_cursor_never_reaches_the_terminal) {
+TEST(Text, sequences_that_move_the_cursor_never_reach_the_terminal) {
   EXPECT_EQ(for_terminal("a\x1b[2Jb\x1b[1;1Hc\x1b[3Ad\x1b[?25le", true), "abcde");
   EXPECT_EQ(for_terminal("title \x1b]0;gotcha\x07 end", true), "title  end");
   EXPECT_EQ(for_terminal("link \x1b]8;;http://x\x1b\\text\x1b]8;;\x1b\\ end", true),
@@ -55,7 +55,7 @@ TEST(Text, a_progress_bar_shows_its_last_state) {
   EXPECT_EQ(for_terminal("done\r\n", false), "done");
 }
 
-TEST(Text, bytes_that_are_no_utf8_are_replaced) {
+TEST(Text, bytes_that_are_not_utf8_are_replaced) {
   EXPECT_EQ(for_terminal("caf\xe9", false), "caf\xef\xbf\xbd");
   EXPECT_EQ(for_terminal("\xc0\xaf overlong", false), "\xef\xbf\xbd\xef\xbf\xbd overlong");
   EXPECT_EQ(for_terminal("cut \xe2\x82", false), "cut \xef\xbf\xbd\xef\xbf\xbd");
@@ -86,7 +86,7 @@ TEST(Text, clipped_text_fits) {
   EXPECT_EQ(clip("\x1b[31mred\x1b[0m", 3), "red");
 }
 
-TEST(Text, digests_are_shortened_and_other_words_are_not) {
+TEST(Text, only_digests_are_shortened) {
   const std::string hex(64, 'a');
   EXPECT_EQ(shorten_digests("pipe:env-" + hex), "pipe:env-aaaaaaaaaaaa");
   EXPECT_EQ(shorten_digests("sha256:" + hex + " and " + hex),
@@ -105,7 +105,7 @@ TEST(Text, tables_align_their_columns_and_end_no_line_in_spaces) {
             "\x1b[32mok\x1b[0m\n日本  failed  1s\n");
 }
 
-TEST(Text, times_are_utc) {
+TEST(Text, times_are_shown_in_utc) {
   EXPECT_EQ(core::format_time(WallTime{std::chrono::milliseconds(1'795'248'900'000)}),
             "2026-11-21 08:15:00Z");
   EXPECT_EQ(core::format_time(WallTime{}), "");

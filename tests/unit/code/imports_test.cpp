@@ -36,7 +36,7 @@ TEST(PythonImports, all_forms_of_the_statement_are_found) {
   EXPECT_THAT(imports("from a \\\n  import b\n"), ElementsAre("a b @1"));
 }
 
-TEST(PythonImports, they_are_found_wherever_they_stand) {
+TEST(PythonImports, statements_are_found_in_all_blocks) {
   EXPECT_THAT(imports("def f():\n    import a\ntry:\n  import b\nexcept ImportError: import c\nx = "
                       "1; import d\nif x: from e import f\n"),
               ElementsAre("a @2", "b @4", "c @5", "d @6", "e f @7"));
@@ -44,7 +44,7 @@ TEST(PythonImports, they_are_found_wherever_they_stand) {
               ElementsAre("a b @2", "c @4"));
 }
 
-TEST(PythonImports, texts_and_comments_are_no_code) {
+TEST(PythonImports, strings_and_comments_are_not_taken_for_code) {
   EXPECT_THAT(imports("# import a\n'''\nimport b\n'''\nx = \"import c\"\ny = r'\\'; import d'\nz = "
                       "f\"\"\"\nfrom e import f\n\"\"\"\nimport real\n"),
               ElementsAre("real @10"));
@@ -53,7 +53,7 @@ TEST(PythonImports, texts_and_comments_are_no_code) {
               IsEmpty());
 }
 
-TEST(PythonImports, literal_calls_are_found) {
+TEST(PythonImports, import_calls_with_a_literal_name_are_found) {
   EXPECT_THAT(imports("importlib.import_module('a.b')\n__import__(\"c\")\nimport_module(name)"
                       "\nimport_module('.x', "
                       "package='p.q')\nimport_module('..y', __package__)\n"),
@@ -76,7 +76,7 @@ TEST(ShellWords, quotes_and_operators_are_resolved) {
   EXPECT_THAT(words("a \\\n  b\n'c\nd' e\n"), ElementsAre("a@1", "b@2", "c\nd@3", "e@4"));
 }
 
-TEST(ShellWords, what_the_shell_fills_in_is_unknown) {
+TEST(ShellWords, expansions_by_the_shell_are_unknown) {
   EXPECT_THAT(words("$A ${B:-x}/c \"$D/e.sh\" $1 $ \"\\$F\""),
               ElementsAre("?@1", "?/c@1", "?/e.sh@1", "?@1", "$@1", "$F@1"));
   EXPECT_THAT(words(". \"$(dirname \"$0\")/lib.sh\" `cat v.txt` $((1<<2)) x"),

@@ -13,7 +13,7 @@ TEST(Base64, is_decoded_or_refused) {
   EXPECT_EQ(decode_base64("a b="), std::nullopt);
 }
 
-TEST(Base64, what_is_encoded_is_decoded_to_the_same) {
+TEST(Base64, encoded_bytes_are_decoded_to_the_same) {
   std::string bytes;
   for (int i = 0; i < 300; ++i) {
     EXPECT_EQ(decode_base64(encode_base64(bytes)), bytes);

@@ -11,7 +11,7 @@ namespace {
 
 std::string nested(unsigned depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
-TEST(BoundedJson, what_is_nested_deeper_or_longer_than_its_limits_is_no_value) {
+TEST(BoundedJson, text_that_is_nested_deeper_or_longer_than_its_limits_is_refused) {
   EXPECT_FALSE(parse_json(nested(500)).is_discarded());
   EXPECT_TRUE(parse_json(nested(501)).is_discarded());
   EXPECT_TRUE(parse_json(nested(60'000)).is_discarded());
@@ -22,7 +22,7 @@ TEST(BoundedJson, what_is_nested_deeper_or_longer_than_its_limits_is_no_value) {
   EXPECT_FALSE(parse_json("[1, 2]", {.bytes = 6}).is_discarded());
 }
 
-TEST(BoundedJson, brackets_in_texts_and_side_by_side_are_no_depth) {
+TEST(BoundedJson, brackets_in_strings_and_side_by_side_add_no_depth) {
   EXPECT_EQ(parse_json(R"(["[[[[[[", "\"[[[[", "\\", [], {}, []])", {.depth = 2}).size(), 6u);
   EXPECT_TRUE(parse_json("]]]]").is_discarded());
   EXPECT_TRUE(parse_json("\"[").is_discarded());
@@ -30,7 +30,7 @@ TEST(BoundedJson, brackets_in_texts_and_side_by_side_are_no_depth) {
   EXPECT_TRUE(parse_json("").is_discarded());
 }
 
-TEST(BoundedJson, an_integer_is_one_that_its_type_can_hold) {
+TEST(BoundedJson, an_integer_outside_of_its_types_range_is_refused) {
   EXPECT_EQ(integer_of<int>(parse_json("-5")), -5);
   EXPECT_EQ(integer_of<unsigned>(parse_json("4294967295")), 4294967295u);
   EXPECT_EQ(integer_of<std::uint64_t>(parse_json("18446744073709551615")), ~std::uint64_t{0});
@@ -45,7 +45,7 @@ TEST(BoundedJson, an_integer_is_one_that_its_type_can_hold) {
   EXPECT_THROW(integer_of<std::uint64_t>(nlohmann::json(-1)), nlohmann::json::exception);
 }
 
-TEST(BoundedJson, of_few_bytes_a_value_is_bounded_by_the_number_of_values) {
+TEST(BoundedJson, a_short_text_with_too_many_values_is_refused) {
   std::string text = "[";
   for (int i = 0; i < 4'100'000; ++i) text += "[],";
   EXPECT_TRUE(parse_json(text + "0]").is_discarded());

@@ -63,7 +63,7 @@ TEST(Diagnostic, caret_may_stand_at_and_behind_the_end) {
   EXPECT_EQ(render_at("ab\r\ncd\r\n", {2, 2, 1}), "p.yaml:2:2: error: wrong\n    cd\n     ^");
 }
 
-TEST(Diagnostic, nothing_that_a_terminal_obeys_is_shown_as_it_is) {
+TEST(Diagnostic, control_sequences_are_not_shown_as_they_are) {
   EXPECT_EQ(render_at("a\x1b[31mb", {1, 7, 1}),
             "p.yaml:1:7: error: wrong\n    a\\x1b[31mb\n             ^");
   EXPECT_EQ(printable("a\n\t\r\x7f\xff\xc2\x9b"), "a\\n\\t\\r\\x7f\\xff\\u009b");
@@ -114,7 +114,7 @@ TEST(Diagnostic, likely_word_is_suggested) {
   EXPECT_FALSE(closest(std::string(1'000'000, 'a'), words));
 }
 
-TEST(InputError, tells_all_at_once) {
+TEST(InputError, has_all_its_diagnostics_in_one_text) {
   const InputError error({{"a", "first", {1, 1, 1}, {}, {}}, {"b", "second", {2, 1, 1}, {}, {}}},
                          "f", "x\ny\n");
   EXPECT_STREQ(error.what(),

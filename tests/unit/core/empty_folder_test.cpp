@@ -48,14 +48,14 @@ TEST_F(EmptyFolder, loses_its_files_and_links_and_keeps_its_mode) {
   EXPECT_TRUE(fs::exists(parent.path() / "beside")) << "links are removed, not followed";
 }
 
-TEST_F(EmptyFolder, keeps_folders_of_these_names_and_serves_no_more_with_others) {
+TEST_F(EmptyFolder, keeps_folders_of_these_names_and_is_refused_with_others) {
   fs::create_directory(folder / "kept");
   EXPECT_TRUE(empty_folder(folder, mode, std::vector<std::string>{"kept", "missing"}));
   EXPECT_TRUE(fs::exists(folder / "kept"));
   EXPECT_FALSE(empty_folder(folder, mode));
 }
 
-TEST_F(EmptyFolder, serves_no_more_once_it_is_not_as_it_was_made) {
+TEST_F(EmptyFolder, is_refused_once_it_was_changed) {
   ::chmod(folder.c_str(), 0777);
   EXPECT_FALSE(empty_folder(folder, mode)) << "another mode";
   fs::remove(folder);

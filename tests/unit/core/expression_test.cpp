@@ -31,7 +31,7 @@ std::string error_of(std::string_view text, const Values& values = {}) {
   return "no error";
 }
 
-TEST(Expression, what_is_no_expression_is_refused_with_its_position) {
+TEST(Expression, text_that_is_not_an_expression_is_refused_with_the_position) {
   EXPECT_EQ(error_of(""), "0+1: the expression ends where a value is expected");
   EXPECT_EQ(error_of("1 <"), "2+1: the expression ends where a value is expected");
   EXPECT_EQ(error_of("1 = 2"), "2+1: `=` is not an operator here; write `==`");
@@ -83,7 +83,7 @@ TEST(Expression, types_that_do_not_fit_are_refused_though_other_values_are_unkno
   EXPECT_EQ(error_of("${x} > 1 and not ${y}"), "no error");
 }
 
-TEST(Expression, comparisons_and_words_have_their_value) {
+TEST(Expression, comparisons_and_operators_have_their_value) {
   EXPECT_EQ(value_of("0.95 > 0.9"), true);
   EXPECT_EQ(value_of("1 == 1.0 and 1 <= 1 and -1 != 1e-3"), true);
   EXPECT_EQ(value_of("'a' < \"b\""), true);
@@ -95,7 +95,7 @@ TEST(Expression, comparisons_and_words_have_their_value) {
   EXPECT_EQ(value_of("${a.b} >= 10", {{"a.b", 10}}), true);
 }
 
-TEST(Expression, unknown_values_are_decided_where_the_others_decide) {
+TEST(Expression, an_unknown_value_does_not_matter_where_the_others_decide) {
   EXPECT_EQ(value_of("${x} > 1"), std::nullopt);
   EXPECT_EQ(value_of("${x} > 1 and false"), false);
   EXPECT_EQ(value_of("true or ${x}"), true);

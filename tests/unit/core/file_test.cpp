@@ -59,7 +59,7 @@ TEST(File, that_is_too_large_for_memory_is_refused_by_its_name) {
             "cannot read " + path.string() + ": it is larger than 64 MiB");
 }
 
-TEST(File, of_somebody_else_is_read_only_if_it_is_plain_and_short) {
+TEST(File, of_another_user_is_read_only_if_it_is_regular_and_short) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "f";
   write_file_atomically(path, "12345");
@@ -90,7 +90,7 @@ TEST(File, is_replaced_as_a_whole_and_nothing_else_is_left) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
 }
 
-TEST(File, readers_never_see_a_part) {
+TEST(File, readers_never_see_a_part_of_it) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "f";
   write_file_atomically(path, std::string(100'000, 'a'));
@@ -188,7 +188,7 @@ TEST(File, tree_deeper_than_there_are_descriptors_is_removed) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(File, what_cannot_be_removed_is_named_and_the_rest_goes) {
+TEST(File, entry_that_cannot_be_removed_is_named_and_the_rest_is_removed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make files of another owner";
   const TemporaryFolder outer;
   ::chmod(outer.path().c_str(), 0777);
@@ -218,7 +218,7 @@ TEST(File, what_cannot_be_removed_is_named_and_the_rest_goes) {
   EXPECT_FALSE(fs::exists(tree / "ours"));
 }
 
-TEST(File, removing_gives_rights_to_nothing_outside_while_links_take_the_place_of_folders) {
+TEST(File, removing_changes_no_permissions_outside_while_links_replace_folders) {
   const TemporaryFolder outer;
   const auto victim = outer.path() / "victim", tree = outer.path() / "tree",
              link = outer.path() / "link";
@@ -249,7 +249,7 @@ TEST(File, removing_gives_rights_to_nothing_outside_while_links_take_the_place_o
   }
 }
 
-TEST(File, temporary_folder_goes_with_its_owner) {
+TEST(File, temporary_folder_is_removed_with_its_owner) {
   fs::path path;
   {
     TemporaryFolder first;
@@ -266,7 +266,7 @@ TEST(File, temporary_folder_goes_with_its_owner) {
   EXPECT_THROW(TemporaryFolder("/nonexistent"), EnvironmentError);
 }
 
-TEST(File, a_lock_that_another_process_keeps_is_waited_for_with_an_end) {
+TEST(File, a_wait_for_a_lock_of_another_process_has_a_time_limit) {
   const TemporaryFolder folder;
   const auto opened = [&] {
     return Descriptor(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -293,7 +293,7 @@ TEST(File, a_stop_at_once_ends_the_wait_for_a_lock) {
   EXPECT_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)), Stopped);
 }
 
-TEST(File, that_others_may_have_made_is_opened_only_if_it_is_one) {
+TEST(File, that_others_may_have_made_is_opened_only_if_it_is_regular) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "file";
   std::ofstream(file) << "x";
@@ -320,7 +320,7 @@ TEST(Excerpt, of_a_long_text_is_its_beginning_in_whole_characters) {
   EXPECT_EQ(excerpt(letters + "\u00e9\u00e9"), letters + "... (and 4 bytes more)");
 }
 
-TEST(File, files_of_a_process_that_ends_meanwhile_are_none) {
+TEST(File, files_in_proc_of_a_process_that_ends_meanwhile_are_absent) {
   for (int round = 0; round < 200; ++round) {
     const auto child = ::fork();
     if (child == 0) ::_exit(0);

@@ -81,7 +81,7 @@ TEST(JsonValue, is_written_as_in_nlohmanns_library) {
   EXPECT_EQ(*list, json({0.1, 1.0}));
 }
 
-TEST(JsonValue, is_a_value) {
+TEST(JsonValue, is_a_regular_type) {
   Json a{{"x", 1}};
   Json b = a;
   (*b)["x"] = 2;
@@ -92,7 +92,7 @@ TEST(JsonValue, is_a_value) {
   EXPECT_TRUE(a.is_null() && a == Json());
 }
 
-TEST(JsonValue, goes_through_nlohmanns_library) {
+TEST(JsonValue, converts_to_and_from_nlohmanns_library) {
   const std::map<std::string, Json> map{{"a", 1}, {"b", {"x", "y"}}};
   EXPECT_EQ(json(map), (json{{"a", 1}, {"b", {"x", "y"}}}));
 }
@@ -130,7 +130,7 @@ TEST(JsonValue, containers_come_back) {
   EXPECT_EQ(*Json(sets), (json{{"a", {1, 2}}, {"b", json::array()}}));
 }
 
-TEST(JsonValue, containers_need_not_be_the_standards) {
+TEST(JsonValue, containers_of_others_come_back_too) {
   using Map = boost::container::flat_map<std::string, boost::container::small_vector<int, 2>>;
   const Map map{{"a", {1, 2, 3}}};
   EXPECT_EQ(round_trip(map), map);

@@ -27,7 +27,7 @@ TEST(LinesOfAText, are_the_same_in_pieces_of_any_size) {
                 ElementsAre("one", "", "two", "rest:thr"));
 }
 
-TEST(LinesOfAText, that_have_no_end_come_in_pieces) {
+TEST(LinesOfAText, longer_than_the_limit_come_in_pieces) {
   for (const std::size_t at_once : {1, 3, 4, 100})
     EXPECT_THAT(lines_of("abcdefghij\nkl\n", 4, at_once),
                 ElementsAre("abcd", "efgh", "ij", "kl", "rest:"))

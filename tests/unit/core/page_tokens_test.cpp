@@ -5,7 +5,7 @@
 namespace pipeline::core {
 namespace {
 
-TEST(PageTokens, that_come_again_are_refused_also_in_turns) {
+TEST(PageTokens, that_come_again_are_refused_also_after_others) {
   PageTokens tokens(10);
   EXPECT_TRUE(tokens.accept("a"));
   EXPECT_TRUE(tokens.accept("b"));

@@ -5,7 +5,7 @@
 namespace pipeline::core {
 namespace {
 
-TEST(TransferAdvance, is_made_by_64_KiB_and_by_fewer_bytes_never) {
+TEST(TransferAdvance, is_made_by_64_KiB_and_never_by_fewer_bytes) {
   TransferAdvance advance;
   EXPECT_FALSE(advance.is_made(0));
   EXPECT_FALSE(advance.is_made((64 << 10) - 1));

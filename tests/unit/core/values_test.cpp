@@ -33,7 +33,7 @@ TEST(Digest, is_sha256) {
   EXPECT_THROW(Digest::from_hex(std::string(63, '0') + "g"), std::invalid_argument);
 }
 
-TEST(Digest, of_files_of_all_sizes) {
+TEST(Digest, of_a_file_is_that_of_its_bytes_for_all_sizes) {
   const TemporaryFolder folder;
   for (const std::size_t size : {0u, 1u, 16383u, 16384u, 16385u, 3'000'000u}) {
     const std::string content(size, 'x');
@@ -48,7 +48,7 @@ TEST(Digest, of_files_of_all_sizes) {
   EXPECT_NO_THROW(sha256_file(folder.path() / "f"));
 }
 
-TEST(Quantity, sizes) {
+TEST(Quantity, sizes_have_their_bytes_or_an_error) {
   const std::pair<const char*, std::optional<Bytes>> table[] = {
       {"0", 0},
       {"1073741824", 1073741824},
@@ -106,7 +106,7 @@ TEST(Quantity, sizes) {
     EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
 }
 
-TEST(Quantity, as_kubernetes_writes_them) {
+TEST(Quantity, quantities_of_kubernetes_have_their_value) {
   for (const auto& [text, value] : {std::pair("2", 2.0),
                                     {"500m", 0.5},
                                     {"0.5", 0.5},
@@ -123,7 +123,7 @@ TEST(Quantity, as_kubernetes_writes_them) {
     EXPECT_FALSE(parse_quantity(text)) << text;
 }
 
-TEST(Quantity, durations) {
+TEST(Quantity, durations_have_their_time_or_an_error) {
   const std::pair<const char*, std::optional<Duration>> table[] = {
       {"90", 90s},      {"90s", 90s},   {"1.5h", 90min},     {"1h30m", 90min},
       {"250ms", 250ms}, {"10m", 10min}, {"1d", 24h},         {"1d2h3m4s5ms", 26h + 3min + 4s + 5ms},
@@ -215,7 +215,7 @@ TEST(LazyLibrary, loads_on_the_first_call_and_names_the_package_that_is_missing)
   EXPECT_NE(message("libm.so.6", "no_such_function").find("no_such_function"), std::string::npos);
 }
 
-TEST(Cancel, level_only_rises_and_all_are_told_in_order) {
+TEST(Cancel, level_only_rises_and_listeners_are_called_in_order) {
   CancelSource source;
   std::vector<std::pair<int, StopLevel>> told;
   const CancelSource::Listener first(source, [&](StopLevel level) { told.emplace_back(1, level); });
@@ -234,7 +234,7 @@ TEST(Cancel, level_only_rises_and_all_are_told_in_order) {
   EXPECT_EQ(told.back(), (std::pair{3, StopLevel::immediate}));
 }
 
-TEST(Cancel, listeners_may_go_come_and_stop_again_while_they_are_called) {
+TEST(Cancel, listeners_may_leave_join_and_stop_again_while_they_are_called) {
   CancelSource source;
   std::string told;
   std::unique_ptr<CancelSource::Listener> self, other, added;

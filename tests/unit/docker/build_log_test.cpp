@@ -38,7 +38,7 @@ const std::string dockerfile =
     "\"-c\", \"echo first; printf half; sleep 0.3; echo "
     "way; exit 3\"]\n";
 
-TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
+TEST(BuildLogs, a_recorded_trace_is_shown_as_titles_and_whole_lines) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); });
   for (auto& message : recorded()) log.message(message);
@@ -53,7 +53,7 @@ TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
   EXPECT_EQ(joined(log.last_lines(1)), "halfway\n");
 }
 
-TEST(BuildLogs, a_line_without_end_comes_in_pieces) {
+TEST(BuildLogs, a_line_without_end_is_shown_in_pieces) {
   std::size_t passed_on = 0, longest = 0;
   BuildLog log([&](const std::string& line) {
     passed_on += line.size();
@@ -131,7 +131,7 @@ TEST(BuildLogs, a_failure_of_podman_is_found_too) {
   EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
 }
 
-TEST(BuildLogs, a_parent_without_a_shell_is_told_in_podmans_words_too) {
+TEST(BuildLogs, a_parent_without_a_shell_is_recognised_in_podmans_words_too) {
   BuildLog log([](const std::string&) {});
   for (auto* text :
        {"STEP 1/2: FROM bare\n", "STEP 2/2: RUN [\"/bin/sh\", \"-c\", \"touch /a\"]\n",
@@ -147,7 +147,7 @@ TEST(BuildLogs, a_parent_without_a_shell_is_told_in_podmans_words_too) {
       "cannot build the image from bare: bare has no shell (/bin/sh), which every install needs");
 }
 
-TEST(BuildLogs, an_instruction_that_podman_does_not_know_is_told_without_its_members) {
+TEST(BuildLogs, an_instruction_unknown_to_podman_is_reported_without_fields_of_its_struct) {
   BuildLog log([](const std::string&) {});
   log.message({{"stream", "STEP 2/2: RUNN true\n"}});
   log.message({{"error",
@@ -156,7 +156,7 @@ TEST(BuildLogs, an_instruction_that_podman_does_not_know_is_told_without_its_mem
   EXPECT_EQ(log.error(), "building at STEP \"RUNN \": Build error: Unknown instruction: \"RUNN\"");
 }
 
-TEST(BuildLogs, a_reason_from_our_own_script_is_the_message) {
+TEST(BuildLogs, a_reason_that_pipes_own_script_prints_is_the_message) {
   BuildLog log([](const std::string&) {});
   log.message({{"stream", "pipe: error: no Python here\npipe: hint: add it\n"}});
   log.message({{"error", "returned a non-zero code: 1"}});
@@ -174,7 +174,7 @@ TEST(BuildLogs, control_characters_and_progress_bars_reach_no_line) {
   EXPECT_EQ(joined(lines), "100%\nred\n");
 }
 
-TEST(BuildLogs, a_layer_of_packages_is_announced_with_what_it_holds) {
+TEST(BuildLogs, a_layer_of_packages_is_announced_with_its_packages) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); },
                {{"layer 1 of 1: numpy 1.26.4 (17 MiB)", "layer 1 of 1:", 17 << 20}});
@@ -183,7 +183,7 @@ TEST(BuildLogs, a_layer_of_packages_is_announced_with_what_it_holds) {
   EXPECT_EQ(joined(lines), "layer 1 of 1: numpy 1.26.4 (17 MiB)\nStep 10/20 : COPY layers/7 /x\n");
 }
 
-TEST(BuildLogs, bytes_that_have_arrived_are_shown_as_those_of_a_pull) {
+TEST(BuildLogs, bytes_received_by_a_build_are_shown_as_those_of_a_pull) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); },
                {{"layer 1 of 1: torch 2.4.0 (500 MiB)", "layer 1 of 1:", 500 << 20}});
@@ -297,7 +297,7 @@ TEST(Dockerfiles, images_are_found_with_arguments_filled_in) {
             std::vector<std::string>{"given"});
 }
 
-TEST(BuildReasons, the_most_like_image_is_compared) {
+TEST(BuildReasons, an_image_is_compared_with_the_most_similar_one) {
   PlanParts parts{{"parent_image", {"p"}}, {"parent_id", {"1"}}, {"requirements", {"a", "b"}}};
   auto image = [](const PlanParts& of, int created, const std::string& tag) {
     return nlohmann::json{{"Labels", {{"pipe.parts", parts_to_label(of)}}},

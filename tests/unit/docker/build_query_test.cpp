@@ -17,7 +17,7 @@ struct OwnCaches : testing::Test {
   }
 };
 
-TEST_F(OwnCaches, are_those_of_all_who_can_write_to_them) {
+TEST_F(OwnCaches, depend_on_all_who_can_write_to_them) {
   status.parents = {"one"};
   const auto first = caches(), first_apt = apt();
   EXPECT_EQ(first.find("of-these"), first.npos);

@@ -39,7 +39,7 @@ struct Contexts : testing::Test {
   }
 };
 
-TEST_F(Contexts, nothing_that_pipe_writes_is_in_one) {
+TEST_F(Contexts, no_file_that_pipe_writes_is_in_one) {
   put("Dockerfile", "FROM scratch");
   put("poetry.lock", "# This file is of Poetry.\n");
   const std::string lock =
@@ -114,14 +114,14 @@ TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted
   EXPECT_EQ(names("**/*.js\n"), "Dockerfile node_modules node_modules/x src src/a.c ");
 }
 
-TEST_F(Contexts, what_is_all_but_holes_is_refused_before_it_is_read) {
+TEST_F(Contexts, a_file_that_is_almost_only_holes_is_refused_before_it_is_read) {
   put("weights", "begins");
   fs::resize_file(root / "weights", std::uintmax_t{8} << 40);
   EXPECT_THROW(folder_context(root, "", {}), core::EnvironmentError);
   EXPECT_TRUE(folder_context(root, "weights", {}).empty());
 }
 
-TEST_F(Contexts, ignore_files_that_are_no_files_have_no_rules) {
+TEST_F(Contexts, ignore_files_that_are_not_regular_have_no_rules) {
   put("a.py", "");
   fs::create_directories(root / ".dockerignore");
   ASSERT_EQ(::mkfifo((root / ".gitignore").c_str(), 0600), 0);

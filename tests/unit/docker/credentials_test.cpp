@@ -67,7 +67,7 @@ class Credentials : public testing::Test {
   std::string path_, config_;
 };
 
-TEST_F(Credentials, a_broken_config_is_told_and_not_fatal) {
+TEST_F(Credentials, a_broken_config_is_reported_and_not_fatal) {
   config("{");
   const auto found = auth("docker.io");
   EXPECT_TRUE(found.credentials.empty());
@@ -75,7 +75,7 @@ TEST_F(Credentials, a_broken_config_is_told_and_not_fatal) {
   EXPECT_EQ(header(found), nlohmann::json::object());
 }
 
-TEST_F(Credentials, a_failing_helper_is_told_and_the_file_asked) {
+TEST_F(Credentials, a_failing_helper_is_reported_and_the_files_entry_is_used) {
   config(R"({"credsStore": "broken", "auths": {"registry.example": {"auth": "bWU6cGFzcw=="}}})");
   helper("broken", "echo 'the key ring is locked'; exit 2\n");
   const auto found = auth("registry.example");
@@ -86,7 +86,7 @@ TEST_F(Credentials, a_failing_helper_is_told_and_the_file_asked) {
   EXPECT_EQ(header(found)["username"], "me");
 }
 
-TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
+TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_reported) {
   if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   config(R"({"credsStore": "absent"})");
   EXPECT_NE(auth("registry.example").notice.find("docker-credential-absent: it is not on the PATH"),
@@ -96,7 +96,7 @@ TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
   EXPECT_NE(auth("registry.example").notice.find("not a plain name"), std::string::npos);
 }
 
-TEST_F(Credentials, a_helper_that_talks_nonsense_is_told) {
+TEST_F(Credentials, a_helper_with_an_invalid_answer_is_reported) {
   config(R"({"credsStore": "odd"})");
   for (const char* script :
        {"echo '[1]'\n", "echo '{\"Username\": 5}'\n", "true\n", "head -c 3000000 /dev/zero\n"}) {
@@ -112,7 +112,7 @@ TEST_F(Credentials, a_helper_that_hangs_is_given_up) {
   EXPECT_NE(answer.failure.find("did not respond"), std::string::npos) << answer.failure;
 }
 
-TEST_F(Credentials, a_helper_that_has_none_is_no_failure) {
+TEST_F(Credentials, a_helper_without_credentials_is_not_a_failure) {
   config(R"({"credsStore": "empty"})");
   helper("empty", "echo 'credentials not found in native keychain'; exit 1\n");
   const auto found = auth("registry.example");
@@ -120,7 +120,7 @@ TEST_F(Credentials, a_helper_that_has_none_is_no_failure) {
   EXPECT_TRUE(found.credentials.empty());
 }
 
-TEST_F(Credentials, a_registrys_own_helper_comes_before_the_store) {
+TEST_F(Credentials, a_registrys_own_helper_is_preferred_to_the_general_one) {
   config(R"({"credsStore": "all", "credHelpers": {"registry.example": "one"}})");
   helper("all", R"(echo '{"Username": "all", "Secret": "x"}')");
   helper("one", R"(read server; printf '{"Username": "one", "Secret": "%s %s"}' "$1" "$server")");

@@ -144,7 +144,7 @@ TEST_F(FindEndpoint, hosts_are_completed_as_docker_does) {
   }
 }
 
-TEST_F(FindEndpoint, tls_is_what_the_variables_say) {
+TEST_F(FindEndpoint, tls_follows_the_variables) {
   set("DOCKER_HOST", "tcp://host");
   set("DOCKER_TLS_VERIFY", "1");
   write("ca.pem", "x");
@@ -178,7 +178,7 @@ std::pair<std::string, std::string> info_failure(const Endpoint& endpoint) {
   return failure;
 }
 
-TEST(EngineConnection, no_engine_names_the_endpoint_and_what_to_do) {
+TEST(EngineConnection, error_without_an_engine_names_the_endpoint_and_has_advice) {
   const auto [message, advice] =
       info_failure({.url = "unix:///nowhere/docker.sock", .origin = "DOCKER_HOST", .tls = {}});
   EXPECT_EQ(message,
@@ -189,7 +189,7 @@ TEST(EngineConnection, no_engine_names_the_endpoint_and_what_to_do) {
   EXPECT_NE(advice.find("--orchestrator local"), std::string::npos);
 }
 
-TEST(EngineConnection, an_endpoint_of_another_kind_is_refused_with_a_way_out) {
+TEST(EngineConnection, an_endpoint_of_another_kind_is_refused_with_advice) {
   const auto [message, advice] =
       info_failure({.url = "npipe:////./pipe/docker", .origin = "docker context 'far'", .tls = {}});
   EXPECT_EQ(message,
@@ -210,7 +210,7 @@ TEST(EngineConnection, an_error_answer_gives_its_message) {
   EXPECT_EQ(message_of("[1]"), "[1]");
 }
 
-TEST(EngineErrors, known_texts_bring_advice_and_others_none) {
+TEST(EngineErrors, only_known_texts_have_advice) {
   const std::map<std::string, std::string> known{
       {"write /var/lib/docker/tmp/x: no space left on device", "docker system df"},
       {"pull access denied for x, repository does not exist or may require 'docker login'",

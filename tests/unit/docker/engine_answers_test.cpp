@@ -65,7 +65,7 @@ TEST_F(EngineAnswers, without_an_id_are_failures_of_the_environment) {
   }
 }
 
-TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_are_a_lost_engine_and_no_refusal) {
+TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_mean_a_lost_engine_and_not_a_refusal) {
   is_broken_ = true;
   try {
     run_task(loop_, api_->create_container("c", {{"Image", "i"}}, {}));
@@ -79,7 +79,7 @@ TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_are_a_lost_engine_and_
             1);
 }
 
-TEST_F(EngineAnswers, that_refuse_in_a_megabyte_are_cut) {
+TEST_F(EngineAnswers, that_refuse_with_a_very_long_text_are_cut) {
   refusal_ = R"({"message": ")" + std::string(900'000, 'a') + R"("})";
   const auto failure = failure_of<std::string>("{}", [&] {
     return api_->create_container("c", {{"Image", "i"}}, {});
@@ -88,7 +88,7 @@ TEST_F(EngineAnswers, that_refuse_in_a_megabyte_are_cut) {
   EXPECT_LT(failure.size(), 10'000u);
 }
 
-TEST_F(EngineAnswers, of_events_that_are_none_end_nothing) {
+TEST_F(EngineAnswers, with_invalid_events_are_passed_over) {
   for (const std::string answer : {"[]", R"({"Action": 5})"}) {
     answer_ = answer + "\n";
     EXPECT_FALSE(run_task(loop_, api_->saw_own_end("0123456789abcdef"))) << answer;
@@ -117,7 +117,7 @@ TEST_F(EngineAnswers, that_never_come_are_waited_for_until_the_run_is_stopped) {
   }
 }
 
-TEST_F(EngineAnswers, about_itself_that_never_come_are_waited_for_until_the_run_is_stopped) {
+TEST_F(EngineAnswers, to_the_first_ping_are_waited_for_until_the_run_is_stopped) {
   core::CancelSource run;
   HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
     asio::post(loop_, [&run] { run.stop(core::StopLevel::graceful); });

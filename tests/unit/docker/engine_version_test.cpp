@@ -81,7 +81,7 @@ TEST_F(AnEngine, without_that_store_is_not_asked_for_it) {
 
 /// From 1.52 on, /system/df has sums, and lists nothing unless it is asked to. `pipe clean` reads
 /// the lists.
-TEST_F(AnEngine, of_today_is_asked_for_its_disk_in_the_form_that_lists_images) {
+TEST_F(AnEngine, from_1_52_is_asked_for_its_disk_usage_in_the_form_that_lists_images) {
   version = "29.7.0";
   api = "1.56";
   EngineApi engine(loop, {.url = "tcp" + server.url().substr(4), .origin = "test"});

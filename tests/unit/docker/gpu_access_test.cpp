@@ -68,7 +68,7 @@ TEST(GpuAccess, podman_gives_none_before_5_4_and_by_cdi_from_then_on) {
   EXPECT_NE(old.problem().find("5.4"), std::string::npos);
 }
 
-TEST(GpuAccess, a_device_request_names_the_gpus_and_no_number) {
+TEST(GpuAccess, a_device_request_has_the_names_of_gpus_and_no_count) {
   const auto body = given(access(system(true)));
   EXPECT_EQ(body["HostConfig"]["DeviceRequests"],
             json::parse(R"([{"Driver": "", "Capabilities": [["gpu"]], "DeviceIDs": [")" +
@@ -79,7 +79,7 @@ TEST(GpuAccess, a_device_request_names_the_gpus_and_no_number) {
   EXPECT_FALSE(body["HostConfig"].contains("Runtime"));
 }
 
-TEST(GpuAccess, the_users_driver_capabilities_and_options_go_along) {
+TEST(GpuAccess, a_device_request_has_the_users_driver_capabilities_and_options) {
   settings::GpuRequest request;
   request.driver = "nvidia";
   request.capabilities = {"compute", "utility"};
@@ -114,7 +114,7 @@ TEST(GpuAccess, cdi_takes_the_names_that_the_engine_lists) {
             "nvidia.com/gpu=" + one_first);
 }
 
-TEST(GpuAccess, what_an_engine_lacks_is_not_tried_again) {
+TEST(GpuAccess, a_way_that_failed_is_not_tried_again) {
   auto by = access(system(true));
   EXPECT_FALSE(
       by.try_next(GpuWay::device_request, "nvidia-container-cli: device error: 9: unknown device"))

@@ -31,7 +31,7 @@ struct HostConfigs : testing::Test {
   }
 };
 
-TEST_F(HostConfigs, a_machine_without_configuration_hands_nothing_in) {
+TEST_F(HostConfigs, a_machine_without_configuration_gives_nothing_to_builds) {
   put("system.crt", "the default bundle");
   auto config = read_host_config(sources());
   EXPECT_TRUE(config.variables.empty());
@@ -100,7 +100,7 @@ TEST(Requirements, lists_are_sorted_and_options_come_first) {
             (std::vector<std::string>{"--extra-index-url https://x", "a", "b==1"}));
 }
 
-TEST(Requirements, what_is_only_on_this_machine_is_left_out_and_told) {
+TEST(Requirements, a_requirement_that_is_only_on_this_machine_is_left_out_and_reported) {
   std::vector<std::string> notices;
   EXPECT_EQ(python_packages::portable_freeze(
                 "a==1\n# comment\n-e git+https://x#egg=y\nz @ file:///tmp/z.whl\nb==2\n", notices),

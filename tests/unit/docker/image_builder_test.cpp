@@ -90,15 +90,15 @@ class CutBuilds : public testing::Test {
   HttpServer engine_{loop_, [this](HttpExchange& call) { return answer(call); }};
 };
 
-TEST_F(CutBuilds, are_made_again_once_to_know_why_they_failed) {
+TEST_F(CutBuilds, are_repeated_once_to_learn_why_they_failed) {
   EXPECT_EQ(builds_with("executor failed running [/bin/sh /apt/install.sh]: exit code: 1"), 2U);
 }
 
-TEST_F(CutBuilds, are_none_where_no_instruction_was_executed) {
+TEST_F(CutBuilds, are_not_repeated_where_no_instruction_was_executed) {
   EXPECT_EQ(builds_with("failed to resolve x: exit code: 1"), 1U);
 }
 
-TEST_F(SharedImages, steps_of_two_included_files_have_the_projects_of_their_own_folders) {
+TEST_F(SharedImages, steps_of_two_included_files_have_images_with_their_own_projects) {
   docker::EngineApi api(loop_, endpoint_of(engine_));
   docker::BuilderOptions options;
   options.root = folder_.path();

@@ -37,6 +37,18 @@ TEST(image_identity, changes_with_whatever_a_step_would_notice) {
   }
 }
 
+TEST(user_of, is_empty_for_root_and_for_what_is_not_a_name) {
+  auto with_user = image();
+  EXPECT_EQ(user_of(with_user), "");
+  for (const auto& [user, expected] :
+       {std::pair(json("1000:1000"), "1000:1000"), std::pair(json("root"), ""),
+        std::pair(json("0"), ""), std::pair(json(), ""), std::pair(json(7), "")}) {
+    with_user["Config"]["User"] = user;
+    EXPECT_EQ(user_of(with_user), expected) << user;
+  }
+  EXPECT_EQ(user_of(json::object()), "");
+}
+
 TEST(image_identity, is_the_id_where_the_engine_names_no_layers) {
   auto first = image(), second = image();
   first.erase("RootFS");

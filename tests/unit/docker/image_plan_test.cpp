@@ -158,7 +158,7 @@ TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
       << "equal packages are an equal image, whatever asked for them";
 }
 
-TEST_F(Plans, what_is_built_from_source_is_apart_and_named) {
+TEST_F(Plans, packages_that_are_built_from_source_have_a_layer_and_are_named) {
   lockfile::LockedEnvironment environment;
   environment.parent_digest = std::string(64, 'b');
   environment.packages = {package("fast", 11'000), package("six", 11'000)};
@@ -239,7 +239,7 @@ TEST(requirements, resolve_unless_each_is_pinned) {
     EXPECT_TRUE(python_packages::resolves({"numpy==1.26.4", open})) << open;
 }
 
-TEST_F(Plans, nothing_to_add_is_nothing_to_build) {
+TEST_F(Plans, settings_that_add_nothing_need_no_build) {
   EXPECT_FALSE(plan({.parent_image = "debian:bookworm-slim"}).build);
   EXPECT_FALSE(
       plan({.parent_image = "debian:bookworm-slim", .skip_build = true, .requirements = {"numpy"}})
@@ -348,14 +348,14 @@ TEST_F(Plans, whatever_determines_the_image_changes_its_digest) {
   changed([](auto& s) { s.local_project_install_command = "true"; });
 }
 
-TEST_F(Plans, code_that_no_install_command_uses_is_no_part_of_the_digest) {
+TEST_F(Plans, code_that_no_install_command_uses_does_not_change_the_digest) {
   put("main.py", "1");
   auto before = digest({.parent_image = "d", .requirements = {"a"}});
   put("main.py", "2");
   EXPECT_EQ(digest({.parent_image = "d", .requirements = {"a"}}), before);
 }
 
-TEST_F(Plans, the_hosts_configuration_is_no_part_of_the_digest) {
+TEST_F(Plans, the_hosts_configuration_does_not_change_the_digest) {
   auto before = digest({.parent_image = "d", .requirements = {"a"}});
   setenv("UV_INDEX_PLAN_TEST_PASSWORD", "hidden", 1);
   auto made = plan({.parent_image = "d", .requirements = {"a"}});
@@ -413,7 +413,7 @@ TEST_F(Plans, a_users_dockerfile_is_planned_with_its_context_and_the_images_it_n
   EXPECT_TRUE(more.images_used.empty());
 }
 
-TEST_F(Plans, a_project_is_the_steps_code_without_what_is_ignored) {
+TEST_F(Plans, a_project_is_the_steps_code_without_ignored_files) {
   put("pkg/a.py", "a");
   put("pkg/b.pyc", "b");
   put("data/big.bin", "big");

@@ -29,13 +29,13 @@ Streams decode(const std::vector<std::string>& pieces) {
   return streams;
 }
 
-TEST(EngineLogFrames, text_of_a_terminal_passes_as_it_stands) {
+TEST(EngineLogFrames, text_of_a_terminal_is_not_changed) {
   EXPECT_EQ(decode({"plain text without frames"}).out, "plain text without frames");
   EXPECT_EQ(decode({"short"}).out, "short");
   EXPECT_EQ(decode({frame(1, "framed") + "then something else"}).out, "framedthen something else");
 }
 
-TEST(EngineLogFrames, a_frame_that_ends_early_gives_what_it_had) {
+TEST(EngineLogFrames, a_frame_that_ends_early_gives_its_bytes) {
   EXPECT_EQ(decode({frame(2, "all of it").substr(0, 12)}).err, "all ");
 }
 
@@ -75,7 +75,7 @@ TEST(EngineLogFrames, cuts_anywhere_change_nothing) {
   }
 }
 
-TEST(EngineLogFrames, arbitrary_bytes_lose_nothing_after_the_first_that_are_no_frame) {
+TEST(EngineLogFrames, arbitrary_bytes_are_kept_from_the_first_that_are_not_a_frame) {
   std::mt19937 random(11);
   for (int round = 0; round < 2000; ++round) {
     std::string bytes(random() % 64, 0);

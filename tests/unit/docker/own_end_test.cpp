@@ -16,7 +16,8 @@ using docker::EngineApi;
 
 class OwnEnd : public testing::Test {
  protected:
-  /// Whether the engine saw the container's own end, if it streams these events, the last one late.
+  /// Returns whether a container's own end is seen if the engine streams these events, the last
+  /// one late.
   bool saw(const std::vector<std::string>& actions) {
     HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
       if (call.target.find("/events?") == call.target.npos) {
@@ -49,7 +50,7 @@ TEST_F(OwnEnd, is_seen_however_long_the_engine_took_to_store_the_output) {
   EXPECT_EQ(asked_.back().find("until="), std::string::npos) << asked_.back();
 }
 
-TEST_F(OwnEnd, is_none_if_the_engine_stopped_the_container) {
+TEST_F(OwnEnd, is_not_seen_if_the_engine_stopped_the_container) {
   EXPECT_FALSE(saw({"create", "start", "kill", "die"}));
 }
 

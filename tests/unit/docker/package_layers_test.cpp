@@ -39,7 +39,7 @@ std::vector<std::string> titles_of(const PackageLayers& all) {
   return titles;
 }
 
-TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
+TEST(PackageLayers, differences_are_reported_with_bytes_and_layers) {
   EXPECT_EQ(describe_layers({}, before, false),
             "3 packages; 818 MiB to download, 3 of 3 layers to make");
   EXPECT_EQ(describe_layers(before, before, false), "0 of 3 layers to make");
@@ -53,7 +53,7 @@ TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
             "download, 2 of 3 layers to make");
 }
 
-TEST(PackageLayers, what_is_built_from_source_is_said) {
+TEST(PackageLayers, packages_that_are_built_from_source_are_reported) {
   auto source = package("fast", "1.0", 35 << 10);
   source.file = "fast-1.0.tar.gz";
   EXPECT_EQ(describe_layers(layers({package("six", "1.16.0", 11 << 10)}),
@@ -61,7 +61,7 @@ TEST(PackageLayers, what_is_built_from_source_is_said) {
             "added fast 1.0 (built from source); 35 KiB to download, 1 of 1 layer to make");
 }
 
-TEST(PackageLayers, what_a_layer_holds_is_said_while_it_is_made) {
+TEST(PackageLayers, packages_of_a_layer_are_reported_while_it_is_made) {
   auto packages = std::vector{package("torch", "2.4.0", 800 << 20)};
   for (const auto* name : {"a", "b", "c", "d", "e", "f", "g", "h"})
     packages.push_back(package(name, "1", 1 << 10));
@@ -71,7 +71,7 @@ TEST(PackageLayers, what_a_layer_holds_is_said_while_it_is_made) {
                            "layer 2 of 2: a 1, b 1, c 1, d 1, e 1, f 1 and 2 more (8 KiB)"));
 }
 
-TEST(PackageLayers, the_label_of_an_image_has_what_the_next_one_is_compared_with) {
+TEST(PackageLayers, the_label_of_an_image_has_the_packages_for_the_next_comparison) {
   EXPECT_EQ(describe_layers(layers_of_label(layers_to_label(before)), before, false),
             "0 of 3 layers to make");
   for (const auto* damaged : {"", "{", "{}", "[1]", "[[1, \"x\", \"a b==c\"]]"})

@@ -23,7 +23,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(SshUrl, its_parts_are_found) {
+TEST(SshUrl, is_taken_apart) {
   const std::map<std::string, SshTarget> urls{
       {"ssh://host", {"", "host", "", ""}},
       {"ssh://me@host", {"me", "host", "", ""}},
@@ -36,7 +36,7 @@ TEST(SshUrl, its_parts_are_found) {
   for (const auto& [url, target] : urls) EXPECT_EQ(parse_ssh_url(url), target) << url;
 }
 
-TEST(SshUrl, what_a_shell_or_ssh_could_take_for_more_than_a_word_is_refused) {
+TEST(SshUrl, is_refused_if_a_shell_or_ssh_could_take_it_for_more_than_a_word) {
   for (const char* url : {"ssh://",
                           "ssh://me@",
                           "ssh:///path",
@@ -75,7 +75,7 @@ TEST(SshUrl, what_a_shell_or_ssh_could_take_for_more_than_a_word_is_refused) {
   }
 }
 
-TEST(SshUrl, the_command_is_that_of_dockers_client_and_asks_nothing) {
+TEST(SshUrl, becomes_the_command_of_dockers_client_and_ssh_asks_nothing) {
   EXPECT_THAT(ssh_command({"me", "host", "2222", "/run/x.sock"}),
               ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-l", "me",
                           "-p", "2222", "--", "host", "docker", "--host", "unix:///run/x.sock",
@@ -129,7 +129,7 @@ TEST_F(SshProcess, both_directions_go_through_it) {
             "dial-stdio\n");
 }
 
-TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
+TEST_F(SshProcess, error_output_of_a_failed_one_is_known_and_that_of_no_other) {
   be("echo only once >&2; exit 255");
   const auto first = open(connections_);
   EXPECT_EQ(receive(first), "") << "it has ended; until then its shell may still read the script";
@@ -141,7 +141,7 @@ TEST_F(SshProcess, what_it_says_when_it_fails_is_known_and_no_other_processs) {
   EXPECT_EQ(receive(second), "x");
 }
 
-TEST_F(SshProcess, one_that_fails_without_a_word_is_told_by_its_status) {
+TEST_F(SshProcess, a_failure_without_output_is_reported_with_its_status) {
   be("exit 7");
   const auto connection = open(connections_);
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)),
@@ -160,7 +160,7 @@ TEST_F(SshProcess, it_ends_with_its_connections_owner) {
   EXPECT_NE(kill(pid, 0), 0);
 }
 
-TEST_F(SshProcess, where_there_is_no_ssh_it_is_named) {
+TEST_F(SshProcess, a_missing_ssh_is_reported) {
   if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   setenv("PATH", folder_.path().c_str(), 1);
   const auto connection = open(connections_);

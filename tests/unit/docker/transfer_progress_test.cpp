@@ -24,7 +24,7 @@ constexpr std::string_view push = R"({"status":"The push refers to repository [h
 {"progressDetail":{},"aux":{"Tag":"1","Digest":"sha256:75","Size":528}}
 )";
 
-TEST(TransferProgress, push_is_summed_up_however_its_bytes_come) {
+TEST(TransferProgress, push_is_summed_up_also_if_its_bytes_come_in_pieces) {
   for (std::size_t piece = 1; piece < 200; piece += 13) {
     std::vector<std::string> lines;
     TransferProgress progress("push the image host:5000/a:1", "host:5000",
@@ -56,7 +56,7 @@ TEST(TransferProgress, large_layers_are_reported_while_they_are_transferred) {
   EXPECT_EQ(lines[0], "Downloading 9.5 MiB of 57.2 MiB");
 }
 
-TEST(TransferProgress, layers_without_end_are_counted_up_to_a_limit) {
+TEST(TransferProgress, endless_layers_are_counted_up_to_a_limit) {
   std::string last;
   TransferProgress progress("pull the image a", "host",
                             [&](std::string_view line) { last = line; });
@@ -66,7 +66,7 @@ TEST(TransferProgress, layers_without_end_are_counted_up_to_a_limit) {
   EXPECT_TRUE(last.ends_with("of 95.2 GiB")) << last << ", where 1,000 layers are 97.7 GiB";
 }
 
-TEST(TransferProgress, an_error_of_a_megabyte_is_cut) {
+TEST(TransferProgress, a_very_long_error_is_cut) {
   TransferProgress progress("pull the image a", "host", {});
   progress.feed(R"({"error":")" + std::string(1 << 20, 'a') + R"("})" + "\n");
   try {
@@ -77,7 +77,7 @@ TEST(TransferProgress, an_error_of_a_megabyte_is_cut) {
   }
 }
 
-TEST(TransferProgress, error_behind_a_status_of_200_is_one_that_names_the_registry) {
+TEST(TransferProgress, error_within_an_answer_with_status_200_names_the_registry) {
   TransferProgress progress("push the image host:5000/a:1", "host:5000", {});
   progress.feed(R"({"errorDetail":{"message":"unauthorized: x"},"error":"unauthorized: x"})");
   try {

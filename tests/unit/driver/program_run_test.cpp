@@ -102,7 +102,7 @@ TEST_F(ProgramRun, records_how_it_was_begun) {
   EXPECT_EQ(recorded->jobs, 2u);
 }
 
-TEST_F(ProgramRun, takes_from_its_profile_what_it_does_not_set_itself) {
+TEST_F(ProgramRun, takes_settings_from_its_profile_that_it_does_not_set_itself) {
   core::write_file_atomically(folder_.path() / "profiles.yaml",
                               "default: {jobs: 2, orchestrator: docker, limits: {license: 1}}\n"
                               "lab: {jobs: 3}\n");
@@ -164,7 +164,7 @@ TEST_F(ProgramRun, has_warnings_among_its_events) {
   EXPECT_THAT(notices(), testing::Contains(HasSubstr("missing.sh")));
 }
 
-TEST_F(ProgramRun, that_ended_after_its_record_was_read_does_not_go_on) {
+TEST_F(ProgramRun, that_ended_after_its_record_was_read_is_not_resumed) {
   const auto result = run();
   ASSERT_TRUE(result.succeeded());
   store::RunStore store(state());

@@ -6,7 +6,7 @@
 namespace pipeline::driver {
 namespace {
 
-TEST(VolumeChecks, one_warning_names_the_steps_whose_data_is_no_part_of_their_key) {
+TEST(VolumeChecks, a_single_warning_names_the_steps_whose_volumes_are_not_in_their_key) {
   StepSpec plain, volume, claim, versioned, uncached;
   plain.name = "plain";
   volume.name = "volume";

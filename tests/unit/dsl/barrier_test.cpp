@@ -16,7 +16,7 @@ unsigned own_port(unsigned offset) {
   return 12'000 + (static_cast<unsigned>(::getpid()) * 4 + offset) % 15'000;
 }
 
-TEST(Barrier, lets_nobody_go_before_all_have_come_each_time) {
+TEST(Barrier, releases_all_only_once_all_have_arrived_each_time) {
   constexpr unsigned ranks = 4, times = 5;
   std::atomic<unsigned> arrived = 0;
   std::vector<std::jthread> all;
@@ -33,7 +33,7 @@ TEST(Barrier, lets_nobody_go_before_all_have_come_each_time) {
   EXPECT_EQ(arrived, ranks * times);
 }
 
-TEST(Barrier, of_a_process_alone_is_none) { wait_for_all({"nowhere", 0, 0, 1}, {}); }
+TEST(Barrier, of_a_single_process_does_not_wait) { wait_for_all({"nowhere", 0, 0, 1}, {}); }
 
 TEST(Barrier, ends_when_the_step_is_asked_to_end) {
   std::jthread waiting([&](const std::stop_token& stop) {
@@ -43,7 +43,7 @@ TEST(Barrier, ends_when_the_step_is_asked_to_end) {
   waiting.request_stop();
 }
 
-TEST(Barrier, says_which_address_is_none) {
+TEST(Barrier, refuses_an_address_that_does_not_exist) {
   EXPECT_THROW(wait_for_all({"main.example", own_port(2), 1, 2}, {}), std::runtime_error);
 }
 

@@ -323,7 +323,7 @@ steps:
   EXPECT_THAT(error_of(wrong), HasSubstr("'train.py' is not a Jupyter notebook"));
 }
 
-TEST_F(Builder, what_is_published_is_that_of_yaml) {
+TEST_F(Builder, published_artifacts_and_names_are_those_of_yaml) {
   const StringList none = std::vector<std::string>{};
   Pipeline pipeline{"shared", {.root = folder_.path()}};
   const auto train = pipeline.add(command(
@@ -353,7 +353,7 @@ steps:
   EXPECT_THAT(error_of(wrong), HasSubstr("'y'"));
 }
 
-TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_yaml) {
+TEST_F(Builder, policies_and_destinations_of_steps_are_those_of_yaml) {
   Pipeline pipeline{"policies", {.root = folder_.path()}};
   const auto train =
       pipeline.add(command("train", {"train", "${params.c}", "${outputs.model}"},
@@ -401,7 +401,7 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
   EXPECT_THAT(error_of(pipeline), HasSubstr("'at_least' is 3, and this gathers 2"));
 }
 
-TEST_F(Builder, makes_nodes_and_their_outputs_as_the_file_does) {
+TEST_F(Builder, nodes_and_their_outputs_are_those_of_yaml) {
   Pipeline pipeline{"nodes", {.root = folder_.path()}};
   pipeline.add(command("train", {"train", "${node.rank}", "${outputs.model}", "${outputs.shards}"},
                        {.outputs = {"model", Output("shards").of_all_nodes()},

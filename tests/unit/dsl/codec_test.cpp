@@ -70,7 +70,7 @@ class Codecs : public testing::Test {
   int count_ = 0;
 };
 
-TEST_F(Codecs, values_come_back_as_they_were) {
+TEST_F(Codecs, values_are_loaded_as_they_were_saved) {
   EXPECT_EQ(round_trip(42), 42);
   EXPECT_EQ(round_trip(std::numeric_limits<std::uint64_t>::max()),
             std::numeric_limits<std::uint64_t>::max());
@@ -88,7 +88,7 @@ TEST_F(Codecs, values_come_back_as_they_were) {
   EXPECT_EQ(round_trip(std::tuple<int, bool, double>{1, true, 2.5}), std::tuple(1, true, 2.5));
 }
 
-TEST_F(Codecs, numbers_that_json_has_no_literal_for_come_back) {
+TEST_F(Codecs, numbers_without_a_literal_in_json_are_loaded_as_saved) {
   EXPECT_TRUE(std::isnan(round_trip(std::numeric_limits<double>::quiet_NaN())));
   EXPECT_EQ(round_trip(-std::numeric_limits<double>::infinity()),
             -std::numeric_limits<double>::infinity());
@@ -174,7 +174,7 @@ TEST_F(Codecs, damaged_array_says_what_is_wrong_with_which_file) {
   EXPECT_THAT(error_of<std::vector<double>>(place("nothing")), HasSubstr("No such file"));
 }
 
-TEST_F(Codecs, wrong_json_says_where_in_it) {
+TEST_F(Codecs, error_of_wrong_json_names_the_place_in_it) {
   EXPECT_EQ(
       error_of<Metrics>(file("a", R"({"accuracy": "high", "correct": 1, "names": []})")),
       "cannot read " + place("a").string() + ": .accuracy: expected a number, found \"high\"");
@@ -202,7 +202,7 @@ TEST_F(Codecs, a_vector_of_files_is_a_folder_of_them) {
   EXPECT_EQ(core::read_file(files[1].path), "two");
 }
 
-TEST_F(Codecs, files_and_folders_are_taken_as_they_are) {
+TEST_F(Codecs, files_and_folders_are_stored_as_they_are) {
   Codec<File>::save({file("report.txt", "text")}, place("stored"));
   EXPECT_EQ(core::read_file(Codec<File>::load(place("stored")).path), "text");
   EXPECT_FALSE(fs::exists(place("report.txt"))) << "what is the step's own is moved";

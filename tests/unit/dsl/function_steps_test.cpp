@@ -138,7 +138,7 @@ TEST_F(Builder, single_artifacts_can_be_gathered) {
   EXPECT_EQ(spec.steps[3].inputs[0].sources[2].step, "twice2");
 }
 
-TEST_F(Builder, what_is_wrong_is_told_at_the_line_of_its_step) {
+TEST_F(Builder, errors_have_the_line_of_their_step) {
   Pipeline pipeline{"wrong"};
   pipeline.add(step(twice, {.name = "a.b"}), 1.0);
   const auto line = std::to_string(__LINE__ - 1);
@@ -189,7 +189,7 @@ TEST_F(Builder, parameter_that_all_instances_share_is_refused_once) {
   EXPECT_EQ(error.find("2.5"), error.rfind("2.5")) << error;
 }
 
-TEST_F(Builder, identity_follows_what_is_declared) {
+TEST_F(Builder, identity_depends_on_the_declarations_alone) {
   const auto made = [](double x, std::string version) {
     Pipeline pipeline{"identity"};
     pipeline.add(step<twice>({.version = std::move(version)}), x);

@@ -23,7 +23,7 @@ std::pair<Best, bool> choose_best(const Best& best, const std::vector<double>&) 
 }
 double loss_of(const Best& best) { return best.loss; }
 
-TEST_F(Builder, repeats_steps_in_rounds) {
+TEST_F(Builder, steps_can_be_repeated_in_rounds) {
   Pipeline search{"search", {.root = folder_.path()}};
   const auto first = search.add(step<guess>());
   const auto best = search.repeat({.max = 20}, first, [&](Artifact<Best> taken) {
@@ -84,7 +84,7 @@ TEST_F(Builder, rounds_in_yaml_and_in_cpp_are_the_same_plan) {
   EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(rounds).root))), wanted);
 }
 
-TEST_F(Builder, says_what_a_round_cannot_take) {
+TEST_F(Builder, mistakes_about_rounds_are_reported) {
   Pipeline search{"search", {.root = folder_.path()}};
   const auto first = search.add(step([] { return std::vector<double>{1}; }, {.name = "first"}));
   search.repeat({.max = 2}, first, [&](Artifact<std::vector<double>> taken) {

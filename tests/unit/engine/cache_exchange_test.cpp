@@ -163,7 +163,7 @@ class SharingTest : public ::testing::Test {
   int count = 0;
 };
 
-TEST_F(SharingTest, what_one_machine_has_made_no_other_runs) {
+TEST_F(SharingTest, a_step_whose_result_another_machine_has_sent_does_not_run) {
   EXPECT_EQ(run("here").succeeded, 3u);
   EXPECT_THAT(shelf.published, UnorderedElementsAre("load", "train", "plot"));
   const auto builds = orchestrator.builds;
@@ -178,15 +178,14 @@ TEST_F(SharingTest, what_one_machine_has_made_no_other_runs) {
   EXPECT_EQ(shelf.asked + shelf.checks, 0) << "it is this machine's by now";
 }
 
-TEST_F(SharingTest, one_result_that_cannot_be_sent_keeps_no_other_one_back) {
+TEST_F(SharingTest, a_result_that_cannot_be_sent_keeps_no_other_back) {
   shelf.damaged_step = "load";
   EXPECT_EQ(run("here").succeeded, 3u);
   EXPECT_THAT(shelf.published, UnorderedElementsAre("train", "plot"));
   EXPECT_THAT(notices(), ElementsAre(HasSubstr("lacks the results of 'load': ")));
 }
 
-TEST_F(SharingTest,
-       what_an_attempt_has_left_outside_stays_until_it_is_shared_and_its_record_is_safe) {
+TEST_F(SharingTest, outputs_left_outside_stay_until_they_are_shared_and_recorded) {
   pipeline.steps = {step("load")};
   std::vector<std::string> told;
   for (const bool fails : {false, true}) {
@@ -207,7 +206,7 @@ TEST_F(SharingTest,
   EXPECT_THAT(told, ElementsAre("1 shared", "safe", "let go", "1 shared", "safe", "let go"));
 }
 
-TEST_F(SharingTest, a_driver_that_has_no_file_of_the_last_one_takes_what_the_run_has_made) {
+TEST_F(SharingTest, a_driver_without_files_of_the_last_one_takes_the_results_of_the_run) {
   pipeline.steps[0].cache = false;
   EngineOptions options;
   options.run_id = "r";
@@ -229,7 +228,7 @@ TEST_F(SharingTest, a_driver_that_has_no_file_of_the_last_one_takes_what_the_run
       << "others do not take what is not to be reused";
 }
 
-TEST_F(SharingTest, what_has_changed_runs_and_the_rest_comes_from_others) {
+TEST_F(SharingTest, only_changed_steps_run_and_the_rest_comes_from_others) {
   run("here");
   pipeline.steps[1].parameters["c"] = 2;
   const auto summary = run("there");
@@ -238,7 +237,7 @@ TEST_F(SharingTest, what_has_changed_runs_and_the_rest_comes_from_others) {
   EXPECT_EQ(shelf.published.back(), "train");
 }
 
-TEST_F(SharingTest, all_are_asked_for_side_by_side) {
+TEST_F(SharingTest, all_results_are_asked_for_side_by_side) {
   pipeline.steps.clear();
   for (int i = 0; i < 40; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
   run("here");
@@ -266,7 +265,7 @@ TEST_F(SharingTest, a_plan_says_what_the_run_then_does) {
   EXPECT_THAT(orchestrator.order, ElementsAre("plot"));
 }
 
-TEST_F(SharingTest, without_the_cache_nothing_is_asked_and_all_is_sent) {
+TEST_F(SharingTest, without_the_cache_no_result_is_asked_for_and_all_are_sent) {
   run("here");
   shelf.published.clear();
   EXPECT_EQ(run("there", {.use_cache = false}).succeeded, 3u);
@@ -281,7 +280,7 @@ TEST_F(SharingTest, a_step_that_is_not_cached_neither_asks_nor_sends) {
   EXPECT_THAT(shelf.published, IsEmpty());
 }
 
-TEST_F(SharingTest, a_store_that_is_not_there_at_the_beginning_is_told_before_it) {
+TEST_F(SharingTest, a_store_that_cannot_be_reached_is_reported_before_the_run) {
   shelf.is_closed = true;
   EXPECT_THROW(run("here"), core::EnvironmentError);
   EXPECT_THAT(orchestrator.order, IsEmpty());
@@ -303,7 +302,7 @@ TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
   EXPECT_EQ(shelf.asked, 1) << "who does not answer is not asked again";
 }
 
-TEST_F(SharingTest, what_is_damaged_is_made_again_and_takes_its_place) {
+TEST_F(SharingTest, a_damaged_output_is_made_again_and_replaced) {
   run("here");
   for (auto& [digest, content] : shelf.contents)
     if (content == "train") content = "something else";
@@ -315,7 +314,7 @@ TEST_F(SharingTest, what_is_damaged_is_made_again_and_takes_its_place) {
   EXPECT_THAT(notices(), IsEmpty());
 }
 
-TEST_F(SharingTest, a_record_that_makes_no_sense_is_as_none) {
+TEST_F(SharingTest, an_invalid_record_counts_as_missing) {
   run("here");
   for (auto& [key, result] : shelf.results) result.outputs[0].record.name = "../../out";
   EXPECT_EQ(run("there").succeeded, 3u);
@@ -326,7 +325,7 @@ TEST_F(SharingTest, a_record_that_makes_no_sense_is_as_none) {
   EXPECT_EQ(run("beyond").succeeded, 3u);
 }
 
-TEST_F(SharingTest, what_was_removed_here_comes_back) {
+TEST_F(SharingTest, results_that_were_removed_here_are_fetched_again) {
   run("here");
   {
     store::RunStore store(folder.path() / "here");
@@ -339,7 +338,7 @@ TEST_F(SharingTest, what_was_removed_here_comes_back) {
   EXPECT_EQ(artifact("here", "plot"), "plot");
 }
 
-TEST_F(SharingTest, a_run_that_goes_on_sends_what_it_had_made_and_not_sent) {
+TEST_F(SharingTest, a_resumed_run_sends_its_results_that_were_not_sent) {
   is_shared = false;
   run("here");
   EXPECT_THAT(shelf.published, IsEmpty());
@@ -349,7 +348,7 @@ TEST_F(SharingTest, a_run_that_goes_on_sends_what_it_had_made_and_not_sent) {
   EXPECT_EQ(run("there").cached, 3u);
 }
 
-TEST_F(SharingTest, steps_whose_environment_is_only_known_once_it_is_made_ask_then) {
+TEST_F(SharingTest, steps_whose_environment_is_known_only_once_it_is_made_ask_then) {
   orchestrator.known_before_build = false;
   run("here");
   orchestrator = FakeOrchestrator();  // another machine's
@@ -382,7 +381,7 @@ TEST_F(SharingTest, without_a_store_nobody_lists_packages) {
   EXPECT_EQ(run("here").cached, 3u);
 }
 
-TEST_F(SharingTest, an_environment_is_not_made_for_a_step_that_others_have_made) {
+TEST_F(SharingTest, an_environment_is_not_made_for_a_step_whose_result_others_have) {
   pipeline.steps[0].settings->docker.parent_image = "large";
   run("here");
   EXPECT_EQ(orchestrator.builds, 2);

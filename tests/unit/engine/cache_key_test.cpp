@@ -23,7 +23,7 @@ TEST(CacheKey, has_the_users_version_of_a_step) {
   EXPECT_EQ(differences(first, second), std::vector<std::string>{"version: 2024-01 -> 2024-02"});
 }
 
-TEST(CacheKey, has_what_services_are_and_not_how_they_are_looked_after) {
+TEST(CacheKey, has_images_and_commands_of_services_and_not_their_checks) {
   StepSpec step;
   step.services["db"] = {.image = "postgres:16", .ready = {.port = 5432}};
   const auto parts = [&] { return key_parts("p", step, {}, {}, "image"); };

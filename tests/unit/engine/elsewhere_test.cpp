@@ -46,7 +46,7 @@ TEST_F(ElsewhereRun, takes_an_output_from_there_and_reuses_it) {
   EXPECT_EQ(orchestrator.started["load"], 0);
 }
 
-TEST_F(ElsewhereRun, does_not_reuse_what_another_store_has_but_keeps_the_result) {
+TEST_F(ElsewhereRun, does_not_reuse_an_output_in_another_store_but_keeps_the_result) {
   run();
   remote.url = "s3://other";
   EXPECT_EQ(run().cached, 1u);

@@ -60,7 +60,7 @@ TEST_F(MatrixItems, that_are_structures_become_their_json) {
               ElementsAre(R"({"a":[2],"b":1})", "[3]"));
 }
 
-TEST_F(MatrixItems, of_a_folder_are_its_entries_as_people_count) {
+TEST_F(MatrixItems, of_a_folder_are_its_entries_in_numeric_order) {
   const auto folder = folder_.path() / "parts";
   for (const char* name : {"part-10", "part-2", ".hidden", "part-02", "a", "part-2b"})
     (core::make_folders(folder), core::write_file_atomically(folder / name, name));
@@ -76,7 +76,7 @@ TEST_F(MatrixItems, of_a_folder_are_its_entries_as_people_count) {
   EXPECT_THAT(names, ElementsAre("a", "part-02", "part-2", "part-2b", "part-10", "sub"));
 }
 
-TEST_F(MatrixItems, that_no_parameter_can_have_are_refused) {
+TEST_F(MatrixItems, that_are_not_values_of_parameters_are_refused) {
   EXPECT_THAT(error_of(list("{}")), HasSubstr("split.files is not a list, but {}"));
   EXPECT_THAT(error_of(list("[1")), HasSubstr("split.files is not JSON"));
   EXPECT_THAT(error_of(list("[null]")), HasSubstr("item 0 of split.files is null"));

@@ -23,7 +23,7 @@ class MetricFile : public testing::Test {
   core::TemporaryFolder folder;
 };
 
-TEST_F(MetricFile, what_has_no_numbers_is_an_error) {
+TEST_F(MetricFile, without_numbers_is_an_error) {
   for (const auto* text : {"", "{", "{}", R"({"a": "b"})", "[[1]]", "null"})
     EXPECT_THROW(read("m.json", text), core::ContentError) << text;
   for (const auto* text : {"", "a,b\n", "a,b\nx,y\n"})
@@ -52,7 +52,7 @@ TEST_F(MetricFile, of_python_may_have_no_numbers_and_infinite_ones) {
   EXPECT_THROW(read("m.json", R"({"a": "NaN"})"), core::ContentError) << "a text";
 }
 
-TEST_F(MetricFile, is_what_the_name_of_its_output_says) {
+TEST_F(MetricFile, has_the_format_of_its_outputs_name) {
   std::ofstream(folder.path() / "0123abcd") << "step,loss\n1,0.5\n";
   EXPECT_EQ(read_metric_file(folder.path() / "0123abcd", "m.csv").size(), 1u);
 }

@@ -48,7 +48,7 @@ TEST(NcclState, the_rank_that_is_behind_comes_first) {
       "node 10.0.0.2");
 }
 
-TEST(NcclState, several_may_be_behind_and_one_may_not_have_begun) {
+TEST(NcclState, ranks_behind_and_ranks_that_have_not_begun_are_named) {
   EXPECT_EQ(read_nccl_state("Warnings\n========\n"
                             "  Communicator ranks have different Broadcast operation counts\n"
                             "  6 ranks have launched up to operation 2\n"
@@ -63,7 +63,7 @@ TEST(NcclState, several_may_be_behind_and_one_may_not_have_begun) {
             "NCCL: rank 2 has not launched any AllGather, 3 ranks up to 1");
 }
 
-TEST(NcclState, processes_that_do_not_answer_are_told) {
+TEST(NcclState, processes_that_do_not_answer_are_named) {
   const auto lines = read_nccl_state(
       "Errors\n======\n\nINCOMPLETE\n"
       "  Missing communicator data from 1 job process\n"
@@ -73,14 +73,14 @@ TEST(NcclState, processes_that_do_not_answer_are_told) {
   EXPECT_EQ(lines[0], "ncclras: INCOMPLETE");
 }
 
-TEST(NcclState, nothing_is_said_of_a_healthy_job_or_of_another_text) {
+TEST(NcclState, is_empty_for_a_healthy_job_and_for_another_text) {
   EXPECT_TRUE(
       read_nccl_state("Job summary\n===\n\nErrors\n======\n\nWarnings\n========\n\n").empty());
   EXPECT_TRUE(read_nccl_state("Usage: ncclras [OPTION]...\n").empty());
   EXPECT_TRUE(read_nccl_state("").empty());
 }
 
-TEST(NcclState, what_a_step_prints_in_its_place_has_bounds) {
+TEST(NcclState, is_bounded_whatever_a_step_prints_in_its_place) {
   std::string text = "Warnings\n";
   for (int i = 0; i < 1000; ++i) text += std::string(1000, 'x') + "\x1b[31m\n";
   const auto lines = read_nccl_state(text);

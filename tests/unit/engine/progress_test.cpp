@@ -18,7 +18,7 @@ orchestrators::ActivityByRank after(std::initializer_list<milliseconds> cpu) {
   return all;
 }
 
-TEST(Progress, a_rank_that_computes_nothing_is_idle_since_it_did) {
+TEST(Progress, a_rank_that_computes_nothing_is_idle_since_it_last_computed) {
   Progress progress;
   EXPECT_EQ(progress.take(after({seconds(0), seconds(0)}), begin), begin);
   EXPECT_EQ(progress.take(after({seconds(1), seconds(1)}), begin + seconds(1)), begin + seconds(1));
@@ -26,7 +26,7 @@ TEST(Progress, a_rank_that_computes_nothing_is_idle_since_it_did) {
   EXPECT_EQ(progress.take(after({seconds(9), seconds(1)}), begin + seconds(9)), begin + seconds(1));
 }
 
-TEST(Progress, a_rank_that_waits_may_look_around) {
+TEST(Progress, a_waiting_rank_that_polls_is_idle) {
   Progress progress;
   progress.take(after({seconds(0)}), begin);
   for (int second = 1; second <= 600; ++second)
@@ -42,14 +42,14 @@ TEST(Progress, a_rank_that_reads_and_writes_is_not_idle) {
   EXPECT_EQ(progress.take(all, begin + seconds(5)), begin + seconds(5));
 }
 
-TEST(Progress, all_that_begin_again_count_from_then) {
+TEST(Progress, ranks_that_begin_again_are_idle_from_then_on) {
   Progress progress;
   progress.take(after({seconds(100)}), begin);
   EXPECT_EQ(progress.take(after({seconds(0)}), begin + seconds(5)), begin + seconds(5));
   EXPECT_EQ(progress.take(after({seconds(0)}), begin + seconds(9)), begin + seconds(5));
 }
 
-TEST(Progress, an_agent_beside_a_rank_knows_when_it_made_progress) {
+TEST(Progress, an_agent_reports_when_its_rank_made_progress) {
   Progress progress;
   const auto after_second = [](int second) {
     return orchestrators::ActivityByRank{{0, {.progressed = begin + seconds(second)}}};

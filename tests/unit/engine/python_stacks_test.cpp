@@ -15,7 +15,7 @@ TEST(PythonStacks, lines_of_py_spy_are_kept_without_empty_ones) {
   EXPECT_EQ(lines, expected);
 }
 
-TEST(PythonStacks, a_program_of_the_steps_can_neither_flood_nor_colour_the_log) {
+TEST(PythonStacks, output_of_a_steps_own_py_spy_can_neither_flood_nor_colour_the_log) {
   std::string flood;
   for (int i = 0; i < 1000; ++i) flood += "\x1b[31m" + std::string(1000, 'x') + "\n";
   const auto lines = read_python_stacks(flood);

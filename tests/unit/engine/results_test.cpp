@@ -61,12 +61,12 @@ class ResultsTest : public ::testing::Test {
   const RunContext context{services, options, events, user, pool, loop.get_executor(), tasks};
 };
 
-TEST_F(ResultsTest, whoever_made_it_here_made_it_for_all_runs) {
+TEST_F(ResultsTest, a_result_of_a_run_here_is_given_to_all_runs) {
   EXPECT_FALSE(results().find_local(step, "a"));
   EXPECT_EQ(given("a", "earlier"), "earlier");
 }
 
-TEST_F(ResultsTest, a_step_without_cache_takes_nothing_even_of_its_own) {
+TEST_F(ResultsTest, a_step_without_cache_takes_no_result_not_even_its_own) {
   step.cache = false;
   EXPECT_EQ(given("a", "earlier"), "none");
   EXPECT_EQ(given("b", "now"), "none");
@@ -75,14 +75,14 @@ TEST_F(ResultsTest, a_step_without_cache_takes_nothing_even_of_its_own) {
   EXPECT_EQ(given("c", "earlier"), "none");
 }
 
-TEST_F(ResultsTest, a_run_that_goes_on_takes_its_own_whatever_else_may_be_reused) {
+TEST_F(ResultsTest, a_resumed_run_takes_its_own_results_whatever_else_may_be_reused) {
   options.resume = true;
   step.cache = false;
   EXPECT_EQ(given("a", "earlier"), "none");
   EXPECT_EQ(given("b", "now"), "now");
 }
 
-TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
+TEST_F(ResultsTest, others_are_asked_only_for_results_of_steps_not_begun_here) {
   EXPECT_FALSE(results().may_be_remote(step, false)) << "there is no store";
   options.shared = &remote;
   EXPECT_TRUE(results().may_be_remote(step, false));
@@ -94,7 +94,7 @@ TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
       << "its own driver on another machine may have made it";
 }
 
-TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_all) {
+TEST_F(ResultsTest, others_are_given_cached_results_and_a_later_driver_all) {
   EXPECT_FALSE(results().are_shared(step));
   options.shared = &remote;
   EXPECT_TRUE(results().are_shared(step));
@@ -104,7 +104,7 @@ TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_
   EXPECT_TRUE(results().are_shared(step));
 }
 
-TEST_F(ResultsTest, only_what_this_run_made_before_it_was_cut_off_may_be_unsent) {
+TEST_F(ResultsTest, only_results_that_this_run_made_before_its_end_may_be_unsent) {
   options.shared = &remote;
   const store::CacheEntry own{"a", "now", "train", {}}, other{"a", "earlier", "train", {}};
   EXPECT_FALSE(results().may_be_unsent(step, own));

@@ -78,14 +78,14 @@ class MemoTest : public ::testing::Test {
   int count = 0;
 };
 
-TEST_F(MemoTest, no_memo_no_shortcut) { EXPECT_FALSE(holds()); }
+TEST_F(MemoTest, a_run_without_a_memo_is_not_reused) { EXPECT_FALSE(holds()); }
 
-TEST_F(MemoTest, memo_of_another_question_does_not_hold) {
+TEST_F(MemoTest, memo_of_another_identity_does_not_hold) {
   remember();
   EXPECT_FALSE(holds("something else"));
 }
 
-TEST_F(MemoTest, unchanged_world_is_told_by_the_earlier_run) {
+TEST_F(MemoTest, run_without_changes_is_reported_from_the_earlier_run) {
   remember();
   ASSERT_TRUE(holds());
   EXPECT_EQ(events.steps, 1);
@@ -98,7 +98,7 @@ TEST_F(MemoTest, unchanged_world_is_told_by_the_earlier_run) {
   EXPECT_EQ(steps[0].outputs.at(0).digest, artifact);
 }
 
-TEST_F(MemoTest, a_note_and_tags_that_a_user_gave_are_of_one_run) {
+TEST_F(MemoTest, note_and_tags_that_a_user_gave_are_not_those_of_the_next_run) {
   store.runs().set_tags("run-1", {"team", "best"});
   store.runs().set_note("run-1", "my best run");
   remember(RunFingerprint("asked", later), {"team"});
@@ -109,7 +109,7 @@ TEST_F(MemoTest, a_note_and_tags_that_a_user_gave_are_of_one_run) {
   EXPECT_EQ(record->note, "");
 }
 
-TEST_F(MemoTest, changed_file_ends_it) {
+TEST_F(MemoTest, changed_file_ends_the_memo) {
   remember();
   core::write_file_atomically(file, "name: y");
   EXPECT_FALSE(holds());
@@ -120,13 +120,13 @@ TEST_F(MemoTest, file_that_has_just_changed_is_not_trusted) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MemoTest, file_that_appears_ends_it) {
+TEST_F(MemoTest, file_that_appears_ends_the_memo) {
   remember();
   core::write_file_atomically(folder.path() / "nothing here", "");
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MemoTest, changed_variable_ends_it) {
+TEST_F(MemoTest, changed_variable_ends_the_memo) {
   remember();
   ::setenv("MEMO_TEST_VARIABLE", "1", 1);
   EXPECT_FALSE(holds());
@@ -134,19 +134,19 @@ TEST_F(MemoTest, changed_variable_ends_it) {
   EXPECT_TRUE(holds());
 }
 
-TEST_F(MemoTest, changed_image_ends_it) {
+TEST_F(MemoTest, changed_image_ends_the_memo) {
   remember();
   orchestrator.changed_images = {"image"};
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MemoTest, missing_artifact_ends_it) {
+TEST_F(MemoTest, missing_artifact_ends_the_memo) {
   remember();
   artifacts.collect([](const core::Digest&) { return false; });
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MemoTest, removed_run_ends_it) {
+TEST_F(MemoTest, removed_run_ends_the_memo) {
   remember();
   store.remove_run("run-1", true);
   EXPECT_FALSE(holds());

@@ -90,7 +90,7 @@ TEST_F(RunWithGpus, a_retried_attempt_prefers_other_gpus_than_those_that_failed)
   EXPECT_THAT(held, ElementsAre(uuid(0), uuid(1), uuid(2), uuid(3), uuid(0))) << "the last resort";
 }
 
-TEST_F(RunWithGpus, what_a_container_of_a_dead_driver_uses_is_not_given_to_anyone) {
+TEST_F(RunWithGpus, gpus_of_a_dead_drivers_container_are_not_given_to_anyone) {
   pipeline.steps = {on_gpus("a", 4)};
   int asked = 0;
   orchestrator.in_use = [&] {
@@ -111,7 +111,7 @@ TEST_F(RunWithGpus, what_a_container_of_a_dead_driver_uses_is_not_given_to_anyon
             "4 GPUs: GPU 3 is used by a container whose driver is dead");
 }
 
-TEST_F(RunWithGpus, one_that_is_lost_during_the_run_is_given_to_no_further_attempt) {
+TEST_F(RunWithGpus, a_gpu_that_is_lost_during_the_run_is_given_to_no_further_attempt) {
   const auto gpus = [&](bool is_lost) {
     nlohmann::json all;
     all["gpus"] = {{{"uuid", "GPU-1"}}, {{"uuid", "GPU-2"}}};
@@ -135,21 +135,21 @@ TEST_F(RunWithGpus, one_that_is_lost_during_the_run_is_given_to_no_further_attem
   EXPECT_THAT(held, ElementsAre("GPU-1", "GPU-2"));
 }
 
-TEST_F(RunWithGpus, only_free_ones_of_another_machine_cannot_be_asked_for) {
+TEST_F(RunWithGpus, only_free_gpus_of_another_machine_cannot_be_asked_for) {
   orchestrator.gpus_elsewhere.emplace().devices.emplace_back().uuid = "GPU-elsewhere";
   pipeline.steps = {on_gpus("a", 1)};
   pipeline.steps[0].settings->resources.auto_select_gpus = true;
   EXPECT_THROW(run(), core::InputError);
 }
 
-TEST_F(RunWithGpus, one_that_can_never_be_met_keeps_the_run_from_starting) {
+TEST_F(RunWithGpus, a_request_that_can_never_be_met_keeps_the_run_from_starting) {
   pipeline.steps = {step("before"), on_gpus("a", 5)};
   EXPECT_THROW(run(), core::InputError);
   EXPECT_TRUE(orchestrator.order.empty());
   EXPECT_TRUE(recorder.events.empty());
 }
 
-TEST_F(RunWithGpus, a_place_that_chooses_itself_takes_no_names_of_devices) {
+TEST_F(RunWithGpus, an_orchestrator_that_chooses_gpus_itself_takes_no_names_of_devices) {
   orchestrator.chooses_gpus_itself = true;
   pipeline.steps = {step("a")};
   pipeline.steps[0].settings->resources.devices = nlohmann::json::array({3, 1});
@@ -164,7 +164,7 @@ TEST_F(RunWithGpus, a_place_that_chooses_itself_takes_no_names_of_devices) {
   }
 }
 
-TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
+TEST_F(RunWithGpus, gpus_of_another_machine_are_not_mixed_with_those_of_this_one) {
   gpu::Device device;
   device.uuid = "GPU-elsewhere";
   orchestrator.gpus_elsewhere.emplace().devices.push_back(device);
@@ -180,7 +180,7 @@ TEST_F(RunWithGpus, those_of_another_machine_are_not_mixed_with_this_ones) {
   EXPECT_THROW(run(), core::InputError) << "that this machine has four is no matter";
 }
 
-TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
+TEST_F(RunWithGpus, gpus_of_a_step_are_on_one_of_several_machines) {
   auto& inventory = orchestrator.gpus_elsewhere.emplace();
   inventory.machines = {"unix", "ssh://desk"};
   auto& devices = inventory.devices;
@@ -207,7 +207,7 @@ TEST_F(RunWithGpus, those_of_a_step_are_on_one_of_several_machines) {
   }
 }
 
-TEST_F(RunWithGpus, they_are_given_back_as_soon_as_nothing_of_the_step_runs) {
+TEST_F(RunWithGpus, gpus_are_given_back_as_soon_as_nothing_of_the_step_runs) {
   pipeline.steps = {on_gpus("a", 1)};
   std::vector<bool> held;
   const auto look = [&] { held.push_back(gpu::LockFolder().try_enter()->is_held(uuid(0))); };

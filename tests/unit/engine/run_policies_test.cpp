@@ -43,7 +43,7 @@ class RunPolicies : public RunTest {
   }
 };
 
-TEST_F(RunPolicies, only_the_failures_that_retry_names_are_retried) {
+TEST_F(RunPolicies, only_failures_that_retry_on_names_are_retried) {
   orchestrators::AttemptResult killed{Failure{FailureKind::signal, "was killed by SIGKILL", {}, {}},
                                       std::nullopt, "fake"};
   killed.signal = 9;
@@ -128,7 +128,7 @@ TEST_F(RunPolicies, an_allowed_failure_lets_the_run_succeed) {
   EXPECT_EQ(status_of("alarm"), StepStatus::skipped) << "nothing has failed that may not";
 }
 
-TEST_F(RunPolicies, what_succeeded_is_gathered_and_what_did_not_is_listed) {
+TEST_F(RunPolicies, successful_instances_are_gathered_and_the_others_are_listed) {
   add_instances("train", 3);
   pipeline.steps.push_back(gathers("train", 3, 2));
   orchestrator.steps["train-2"] = fails_until(9, fails_with(1));
@@ -220,7 +220,7 @@ class TemporaryOutputs : public RunPolicies {
   }
 };
 
-TEST_F(TemporaryOutputs, go_when_no_step_needs_them_and_come_back_when_one_does) {
+TEST_F(TemporaryOutputs, are_removed_when_no_step_needs_them_and_made_again_when_one_does) {
   EXPECT_EQ(run().succeeded, 4u);
   EXPECT_FALSE(has("trim") || has("align"));
   EXPECT_TRUE(has("sort") && has("index"));
@@ -258,7 +258,7 @@ TEST_F(TemporaryOutputs, stay_if_no_step_takes_them_or_something_else_has_their_
   EXPECT_TRUE(has("align")) << "it is what was asked for";
 }
 
-TEST_F(TemporaryOutputs, stay_while_a_step_needs_another_one_of_the_same_content) {
+TEST_F(TemporaryOutputs, stay_while_a_step_needs_another_artifact_of_the_same_content) {
   pipeline.steps = {engine::step("early"), engine::step("late"), engine::step("reads", {"early"}),
                     engine::step("slow", {"reads"}), engine::step("index", {"late", "slow"})};
   pipeline.steps[0].outputs[0].temp = pipeline.steps[1].outputs[0].temp = true;

@@ -27,7 +27,7 @@ class RunInPlaces : public RunTest {
   FakeOrchestrator *near = nullptr, *far = nullptr;
 };
 
-TEST_F(RunInPlaces, each_step_runs_where_it_says_with_the_artifacts_of_the_others) {
+TEST_F(RunInPlaces, each_step_runs_on_its_orchestrator_with_the_artifacts_of_the_others) {
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_THAT(near->order, ElementsAre("load", "plot"));
   EXPECT_THAT(far->order, ElementsAre("train"));
@@ -36,7 +36,7 @@ TEST_F(RunInPlaces, each_step_runs_where_it_says_with_the_artifacts_of_the_other
   EXPECT_EQ(run().cached, 3u);
 }
 
-TEST_F(RunInPlaces, one_that_no_step_is_in_is_never_made) {
+TEST_F(RunInPlaces, an_orchestrator_without_steps_is_never_made) {
   for (auto& each : pipeline.steps) each.orchestrator = "far";
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_EQ(near, nullptr);
@@ -58,7 +58,7 @@ TEST_F(RunInPlaces, steps_elsewhere_take_no_slot_of_this_machine) {
   EXPECT_EQ(status_of("long"), StepStatus::cancelled);
 }
 
-TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of) {
+TEST_F(RunInPlaces, an_environment_is_checked_again_by_its_own_orchestrator) {
   pipeline.steps[0].settings->docker.parent_image =
       pipeline.steps[2].settings->docker.parent_image = "near-image";
   run();
@@ -100,7 +100,7 @@ class ResumedRun : public RunInPlaces {
   }
 };
 
-TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
+TEST_F(ResumedRun, finished_steps_stay_and_attempts_that_may_still_run_are_joined) {
   kill_during("train");
   const auto summary = run({.resume = true, .run_id = "run-1"});
   EXPECT_EQ(summary.status, RunStatus::succeeded);
@@ -144,7 +144,7 @@ TEST_F(ResumedRun, a_second_driver_that_is_killed_before_it_joined_makes_no_diff
   EXPECT_THAT(far->joined, ElementsAre("train.1"));
 }
 
-TEST_F(ResumedRun, what_it_made_itself_is_taken_whatever_the_cache_may_give) {
+TEST_F(ResumedRun, results_of_the_run_are_taken_whatever_the_cache_may_give) {
   for (auto& each : pipeline.steps) each.cache = false;
   kill_during("train");
   EXPECT_EQ(run({.use_cache = false, .resume = true, .run_id = "run-1"}).status,
@@ -152,7 +152,7 @@ TEST_F(ResumedRun, what_it_made_itself_is_taken_whatever_the_cache_may_give) {
   EXPECT_THAT(near->order, ElementsAre("plot"));
 }
 
-TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
+TEST_F(ResumedRun, the_attempt_of_a_step_that_has_changed_since_is_given_up) {
   kill_during("train");
   pipeline.steps[1].parameters["epochs"] = 2;
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
@@ -161,7 +161,7 @@ TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
   EXPECT_EQ(recorder.end_of("train").attempts, 2u);
 }
 
-TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
+TEST_F(ResumedRun, a_new_attempt_has_nothing_that_the_earlier_one_made) {
   pipeline.steps[0].retry = RetrySettings{.max_retries = 1};
   places->main();  // Makes `near`.
   near->steps["load"] = [](const orchestrators::Attempt& attempt) {
@@ -187,7 +187,7 @@ TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
   EXPECT_THAT(names, ElementsAre("load", "train")) << "`plot` is no step of the pipeline any more";
 }
 
-TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
+TEST_F(ResumedRun, an_attempt_that_does_not_outlive_the_driver_is_made_anew) {
   kill_during("plot");
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
   EXPECT_THAT(near->joined, IsEmpty());
@@ -197,7 +197,7 @@ TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
 
 /// The driver was killed when the output had gone into the store, and the run had no record of it
 /// yet.
-TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already) {
+TEST_F(ResumedRun, an_attempts_output_is_found_in_the_store_without_a_record_of_the_run) {
   kill_during("train");
   const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
   core::write_file_atomically(folder.path() / "model", "made before");
@@ -216,7 +216,7 @@ TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already)
   EXPECT_EQ(store.runs().steps("run-1").at(1).outputs.at(0).digest, stored.digest);
 }
 
-TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
+TEST_F(ResumedRun, a_note_of_content_that_the_store_lacks_is_not_an_output) {
   kill_during("train");
   const auto scratch = folder.path() / "state/work/run-1/train.1/scratch";
   core::make_folders(scratch);
@@ -229,7 +229,7 @@ TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
   EXPECT_EQ(recorder.end_of("train").failure->kind, FailureKind::missing_output);
 }
 
-TEST_F(ResumedRun, retries_that_were_used_are_used) {
+TEST_F(ResumedRun, retries_that_were_used_stay_used) {
   pipeline.steps[1].retry = RetrySettings{.max_retries = 1};
   run();  // makes the places
   far->steps["train"] = [](const orchestrators::Attempt& attempt) {
@@ -252,6 +252,39 @@ TEST_F(ResumedRun, retries_that_were_used_are_used) {
   EXPECT_THAT(far->joined, ElementsAre("train.2"));
   EXPECT_EQ(recorder.end_of("train").attempts, 2u);
   EXPECT_EQ(recorder.end_of("train").failure->message, "exited with code 2");
+}
+
+TEST_F(ResumedRun, attempts_that_are_not_counted_use_no_retries) {
+  pipeline.steps[1].settings->resources.memory = 100;
+  pipeline.steps[1].retry->max_retries = 1;
+  pipeline.steps[1].retry->max_infrastructure_retries = 1;
+  pipeline.steps[1].retry->on_oom = {.max = 1000};
+  kill_during("train");
+  {
+    store::RunStore store(folder.path() / "state");
+    auto attempt = store.attempts().list("run-1", "train").at(0);
+    const auto ends = [&](FailureKind kind, bool was_preempted) {
+      auto ended = attempt;
+      ended.ended = wall_now();
+      ended.failure_kind = to_string(kind);
+      ended.was_preempted = was_preempted;
+      store.attempts().put(ended);
+      ++attempt.number;
+    };
+    ends(FailureKind::infrastructure, true);
+    ends(FailureKind::out_of_memory, false);
+    attempt.usage.memory_limit = 200;
+    store.attempts().put(attempt);
+  }
+  far->steps["train"] = [](const orchestrators::Attempt& attempt) {
+    if (attempt.number == 3)
+      return orchestrators::AttemptResult{
+          Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
+    return attempt.number == 4 ? fails_with(1) : writes(attempt, "train");
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.3"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 5u);
 }
 
 TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
@@ -286,7 +319,7 @@ TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
   EXPECT_THAT(limits, ElementsAre(100U, 200U, 400U));
 }
 
-TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
+TEST_F(ResumedRun, a_run_that_still_runs_cannot_be_resumed) {
   kill_during("train");
   store::RunStore store(folder.path() / "state");
   auto record = *store.runs().find("run-1");
@@ -295,7 +328,7 @@ TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
   EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), core::InputError);
 }
 
-TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_running) {
+TEST_F(ResumedRun, the_holder_of_the_lease_can_resume_a_run_recorded_as_running) {
   const store::LeaseId lease{"lab", "ml", "driver"};
   const auto status = [&] {
     return store::RunStore(folder.path() / "state").runs().find("run-1")->status;

@@ -48,7 +48,7 @@ TEST_F(RunTest, step_ends_before_those_that_are_reused_after_it) {
   EXPECT_EQ(status_of("b"), StepStatus::cached);
 }
 
-TEST_F(RunTest, edit_reruns_just_what_uses_it) {
+TEST_F(RunTest, edit_reruns_just_the_steps_that_use_it) {
   pipeline.steps = {step("load"), step("train", {"load"}), step("other", {"load"})};
   sources["train"] = {{"train.py", "1"}};
   sources["other"] = {{"other.py", "1"}};
@@ -86,7 +86,7 @@ TEST_F(RunTest, code_that_changes_before_its_step_begins_is_in_its_key_as_it_ran
   EXPECT_EQ(artifact("run-3", "second"), "old");
 }
 
-TEST_F(RunTest, notebook_is_its_code_cells) {
+TEST_F(RunTest, of_a_notebook_only_the_code_cells_are_in_the_key) {
   const auto notebook = [](const std::string& source, const std::string& output) {
     return R"({"cells": [{"cell_type": "markdown", "source": "# Title"}, {"cell_type": "code",
       "execution_count": )" +
@@ -139,7 +139,7 @@ TEST_F(RunTest, source_that_changes_while_the_run_is_checked_is_noticed_by_the_n
   EXPECT_FALSE(may_be_repeated());
 }
 
-TEST_F(RunTest, step_that_gives_the_same_again_spares_those_behind_it) {
+TEST_F(RunTest, step_with_the_same_output_again_spares_those_behind_it) {
   pipeline.steps = {step("load"), step("train", {"load"})};
   sources["load"] = {{"load.py", "1"}};
   run();
@@ -247,7 +247,7 @@ TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {
   EXPECT_EQ(artifact("run-2", "a"), "a");
 }
 
-TEST_F(RunTest, environment_known_only_once_it_is_made_still_gives_a_hit) {
+TEST_F(RunTest, environment_known_only_once_it_is_made_still_leads_to_reuse) {
   orchestrator.known_before_build = false;
   pipeline.steps = {step("a"), step("b", {"a"})};
   run();

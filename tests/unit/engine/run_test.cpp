@@ -36,7 +36,7 @@ TEST_F(RunTest, an_output_that_cannot_be_kept_fails_its_step_and_is_retried) {
   EXPECT_EQ(artifact("run-1", "a"), "whole");
 }
 
-TEST_F(RunTest, what_is_behind_a_link_in_the_place_of_the_outputs_stays_where_it_is) {
+TEST_F(RunTest, files_behind_a_link_in_the_place_of_the_outputs_are_not_moved) {
   const auto mine = folder.path() / "mine";
   std::filesystem::create_directory(mine);
   std::ofstream(mine / "out") << "precious";
@@ -274,7 +274,7 @@ TEST_F(RunTest, step_killed_for_its_memory_gets_more_until_it_has_enough) {
   EXPECT_THAT(limits, ElementsAre(100U, 200U, 300U));
 }
 
-TEST_F(RunTest, step_that_needs_more_than_it_may_have_fails_and_says_so) {
+TEST_F(RunTest, step_that_needs_more_memory_than_it_may_have_fails_with_this_reason) {
   pipeline.steps = {step("hungry")};
   pipeline.steps[0].settings->resources.memory = 100;
   pipeline.steps[0].retry->on_oom = {.max = 150};
@@ -309,7 +309,7 @@ orchestrators::AttemptResult loses_its_node() {
   return {Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
 }
 
-TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_retries) {
+TEST_F(RunTest, failures_of_the_infrastructure_do_not_use_up_a_steps_retries) {
   pipeline.steps = {step("flaky")};
   pipeline.steps[0].retry = RetrySettings{.max_retries = 1};
   pipeline.steps[0].retry->max_infrastructure_retries = 1;
@@ -322,7 +322,7 @@ TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_do_not_use_up_its_ret
   EXPECT_EQ(recorder.end_of("flaky").attempts, 3u);
 }
 
-TEST_F(RunTest, attempts_that_end_for_no_fault_of_the_step_have_an_end_too) {
+TEST_F(RunTest, failures_of_the_infrastructure_are_retried_a_limited_number_of_times) {
   pipeline.steps = {step("unlucky"), step("here")};
   pipeline.steps[0].retry->max_infrastructure_retries = 1;
   orchestrator.steps["unlucky"] =
@@ -342,7 +342,7 @@ TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
   EXPECT_TRUE(store::RunStore(folder.path() / "state").runs().list().empty());
 }
 
-TEST_F(RunTest, what_a_place_knows_of_a_failure_stands_before_the_last_lines_of_the_log) {
+TEST_F(RunTest, the_orchestrators_details_of_a_failure_precede_the_last_lines_of_the_log) {
   pipeline.steps = {step("bad")};
   orchestrator.steps["bad"] = [](const orchestrators::Attempt& attempt) {
     attempt.io.log.write(Stream::out, "last line\n");
@@ -379,7 +379,7 @@ TEST_F(RunTest, timeout_counts_from_the_begin_of_the_command) {
   EXPECT_EQ(recorder.end_of("long").failure->kind, FailureKind::timed_out);
 }
 
-TEST_F(RunTest, interrupted_run_cancels_what_runs_and_what_waits) {
+TEST_F(RunTest, interrupted_run_cancels_running_and_waiting_steps) {
   pipeline.steps = {step("long"), step("next", {"long"}), step("waiting")};
   orchestrator.blocking = {"long", "waiting"};
   recorder.on_event = [&](const Event& event) {
@@ -418,7 +418,7 @@ TEST_F(RunTest, jobs_bounds_the_steps_at_a_time) {
   EXPECT_EQ(orchestrator.max_at_once, 3);
 }
 
-TEST_F(RunTest, only_step_runs_what_it_needs) {
+TEST_F(RunTest, selected_step_runs_with_the_steps_that_it_needs) {
   pipeline.steps = {step("a"), step("b", {"a"}), step("c", {"b"}), step("d")};
   run({.only_step = "b"});
   EXPECT_THAT(orchestrator.order, ElementsAre("a", "b"));
@@ -447,7 +447,7 @@ TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
   EXPECT_THROW(run(), core::EnvironmentError);
 }
 
-TEST_F(RunTest, failure_over_a_file_outside_of_the_code_brings_the_line_to_add) {
+TEST_F(RunTest, failure_for_a_file_outside_of_the_code_has_the_line_to_add) {
   pipeline.steps = {step("a")};
   orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
     attempt.io.log.write(Stream::err, "No such file or directory: 'table.csv'\n");
@@ -459,7 +459,7 @@ TEST_F(RunTest, failure_over_a_file_outside_of_the_code_brings_the_line_to_add) 
               ElementsAre("No such file or directory: 'table.csv'"));
 }
 
-TEST_F(RunTest, run_store_tells_the_run_afterwards) {
+TEST_F(RunTest, run_store_has_the_run_afterwards) {
   pipeline.steps = {step("a"), step("b", {"a"})};
   orchestrator.steps["b"] = [](const orchestrators::Attempt& attempt) {
     attempt.io.log.write(Stream::out, "hello\n");
@@ -489,7 +489,7 @@ TEST_F(RunTest, an_attempt_that_prints_nothing_has_no_log_file) {
   EXPECT_FALSE(std::filesystem::exists(store.paths().log_file(attempts[0].log)));
 }
 
-TEST_F(RunTest, a_success_is_stored_before_it_is_told) {
+TEST_F(RunTest, a_success_is_stored_before_it_is_reported) {
   pipeline.steps = {step("a"), step("b", {"a"}), step("c")};
   std::vector<std::string> told;
   recorder.on_event = [&](const Event& event) {

@@ -20,7 +20,7 @@ TEST(SecretMask, hides_a_secret_within_a_line) {
   EXPECT_EQ(masked({"hunter2"}, {"the password is hunter2!"}), "the password is ***!");
 }
 
-TEST(SecretMask, takes_little_room_without_secrets) {
+TEST(SecretMask, takes_little_memory_without_secrets) {
   EXPECT_LT(sizeof(SecretMask), 128U);  // Each of thousands of attempts that wait has two.
   EXPECT_EQ(masked({"", "ab"}, {"abc", "ab"}), "abcab");
 }
@@ -31,7 +31,7 @@ TEST(SecretMask, hides_a_secret_that_is_cut_anywhere) {
     EXPECT_EQ(masked({"hunter2"}, {text.substr(0, cut), text.substr(cut)}), "a *** b") << cut;
 }
 
-TEST(SecretMask, prefers_the_longer_of_two_secrets_with_one_beginning) {
+TEST(SecretMask, prefers_the_longer_of_two_secrets_with_the_same_beginning) {
   EXPECT_EQ(masked({"token", "token-extended"}, {"tok", "en-exten", "ded"}), "***");
   EXPECT_EQ(masked({"token", "token-extended"}, {"token-ext", "!"}), "***-ext!");
 }
@@ -67,7 +67,7 @@ TEST(SecretMask, hides_a_secret_that_is_broken_over_lines) {
       << "what is hardly the beginning of a secret is not held back";
 }
 
-TEST(SecretMask, hides_what_is_stripped_before_it_is_encoded) {
+TEST(SecretMask, hides_a_secret_that_is_stripped_before_it_is_encoded) {
   EXPECT_EQ(masked({"some secret\n"}, {"c29tZSBzZWNyZXQ="}), "***=");
 }
 
@@ -92,7 +92,7 @@ TEST(SecretMask, shows_the_beginning_of_a_secret_that_never_comes) {
   EXPECT_EQ(masked({"hunter2"}, {"hunt"}), "hunt");
 }
 
-TEST(SecretMask, holds_back_no_text_without_end) {
+TEST(SecretMask, holds_back_a_limited_amount_of_text) {
   SecretMask mask({"abcdefghijkl"});
   EXPECT_EQ(mask.feed("abcd"), "");
   const std::string returns(1 << 20, '\r');
@@ -100,7 +100,7 @@ TEST(SecretMask, holds_back_no_text_without_end) {
   EXPECT_EQ(masked({"abcdefghijkl"}, {"abcd\r\r\nefgh\r", "\nijkl!"}), "***\n\n!");
 }
 
-TEST(SecretMask, gives_the_same_for_every_way_of_cutting) {
+TEST(SecretMask, gives_the_same_for_pieces_of_any_size) {
   std::mt19937 random(20261121);
   for (int round = 0; round < 300; ++round) {
     std::string text;

@@ -39,7 +39,7 @@ TEST(StepLogWriter, a_progress_bar_is_shown_while_it_is_drawn) {
   EXPECT_THAT(behind.lines, ElementsAre("100%"));
 }
 
-TEST(StepLogWriter, plain_lines_are_no_rows) {
+TEST(StepLogWriter, plain_lines_are_not_taken_for_progress_bars) {
   const auto logged = log_of({"one\r\ntw", "o\n", "three\r", "\n", "end"});
   EXPECT_THAT(logged.lines, ElementsAre("one", "two", "three", "end"));
   EXPECT_THAT(logged.rows, ElementsAre("three"));
@@ -65,7 +65,7 @@ TEST(StepLogWriter, the_check_of_gpus_is_not_among_the_last_lines) {
   EXPECT_EQ(logged.lines.size(), 4U) << "the log has it";
 }
 
-TEST(StepLogWriter, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_one_line) {
+TEST(StepLogWriter, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_a_single_line) {
   std::vector<std::string> pieces(20'000, "\r" + std::string(100, '#'));
   EXPECT_EQ(log_of(pieces).lines.size(), 1u);
 }
@@ -78,7 +78,7 @@ std::string file_of(const std::vector<std::pair<Stream, std::string>>& pieces) {
   return core::read_file(folder.path() / "step.log");
 }
 
-TEST(StepLogWriter, a_line_of_the_file_is_of_one_stream) {
+TEST(StepLogWriter, each_line_of_the_file_is_of_a_single_stream) {
   using enum Stream;
   EXPECT_EQ(file_of({{out, "to stdout"}, {err, "to stderr"}, {out, "\n"}, {err, "\n"}}),
             "to stdout\nto stderr\n");

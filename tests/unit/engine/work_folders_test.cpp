@@ -38,7 +38,7 @@ class WorkFoldersTest : public testing::Test {
   WorkFolders folders{root.path() / "run"};
 };
 
-TEST_F(WorkFoldersTest, an_attempt_is_given_the_folder_of_one_that_left_only_files) {
+TEST_F(WorkFoldersTest, a_folder_with_only_files_of_an_earlier_attempt_is_reused) {
   const auto first = folders.take("a.1", place);
   EXPECT_EQ(content(first), fresh);
   const auto folder = identity(first);
@@ -59,7 +59,7 @@ TEST_F(WorkFoldersTest, two_attempts_at_a_time_have_two_folders) {
   EXPECT_NE(identity(folders.take("b.1", place)), identity(folders.take("c.1", place)));
 }
 
-TEST_F(WorkFoldersTest, a_folder_is_removed_unless_it_can_serve_again) {
+TEST_F(WorkFoldersTest, a_folder_is_removed_unless_it_can_be_reused) {
   const auto is_removed = [&](auto change, bool succeeded = true) {
     const auto folder = folders.take("a.1", place);
     change(folder);
@@ -82,7 +82,7 @@ TEST_F(WorkFoldersTest, a_folder_is_removed_unless_it_can_serve_again) {
   EXPECT_TRUE(is_removed(as_it_was)) << "another driver may look at it";
 }
 
-TEST_F(WorkFoldersTest, what_an_earlier_driver_left_is_removed_unless_the_attempt_is_joined) {
+TEST_F(WorkFoldersTest, folders_of_an_earlier_driver_are_removed_unless_the_attempt_is_joined) {
   const auto left = root.path() / "run/a.1/outputs/file";
   core::make_folders(left.parent_path());
   core::write_file_atomically(left, "text");
@@ -93,7 +93,7 @@ TEST_F(WorkFoldersTest, what_an_earlier_driver_left_is_removed_unless_the_attemp
       << "also when a spare folder takes its place";
 }
 
-TEST_F(WorkFoldersTest, another_place_is_given_folders_of_its_own) {
+TEST_F(WorkFoldersTest, another_orchestrator_is_given_folders_of_its_own) {
   const auto first = folders.take("a.1", place);
   fs::create_directory(first / "scratch/code");
   end(first);

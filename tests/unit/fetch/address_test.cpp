@@ -5,7 +5,7 @@
 namespace pipeline::fetch {
 namespace {
 
-TEST(Addresses, of_objects_and_folders) {
+TEST(Addresses, of_objects_and_folders_are_told_apart) {
   const auto object = address_of("s3://team/raw/a b.csv", "v1");
   EXPECT_EQ(object.bucket, "team");
   EXPECT_EQ(object.key, "raw/a b.csv");
@@ -58,7 +58,7 @@ TEST(Redirections, do_not_lead_from_elsewhere_to_this_machine_or_its_cloud) {
     EXPECT_EQ(redirected("http://example.org/data", other), other);
 }
 
-TEST(Keys, that_are_no_paths_are_known) {
+TEST(Keys, that_are_not_paths_are_recognised) {
   for (const char* safe : {"a", "a/b.txt", "a b/c", "\xc3\xa9"}) EXPECT_TRUE(is_safe_path(safe));
   for (const char* unsafe : {"", "/a", "a//b", "../a", "a/../b", "a/./b", "a\nb", "\xff"})
     EXPECT_FALSE(is_safe_path(unsafe)) << unsafe;

@@ -31,7 +31,7 @@ TEST_F(AFileOfParts, has_a_thousand_parts_at_most) {
   EXPECT_EQ(part_size_of(large) * 1024, large);
 }
 
-TEST_F(AFileOfParts, is_continued_by_another_object_where_each_part_was) {
+TEST_F(AFileOfParts, is_continued_by_another_instance_at_each_parts_end) {
   {
     auto file = opened(false);
     file.plan(3 * part_size - 5);
@@ -56,7 +56,7 @@ TEST_F(AFileOfParts, is_continued_by_another_object_where_each_part_was) {
                                        std::string(part_size - 5, 'c'));
 }
 
-TEST_F(AFileOfParts, takes_what_came_as_a_stream_into_its_plan) {
+TEST_F(AFileOfParts, keeps_bytes_received_as_a_stream_once_parts_are_planned) {
   auto file = opened();
   file.append(std::string(part_size + 10, 'a'));
   file.plan(2 * part_size);
@@ -83,7 +83,7 @@ TEST_F(AFileOfParts, is_trusted_without_its_progress_only_if_it_will_be_verified
   EXPECT_EQ(opened(false).size(), 0u);
 }
 
-TEST_F(AFileOfParts, is_one_process_s_also_after_another_has_removed_it) {
+TEST_F(AFileOfParts, belongs_to_a_single_process_also_after_another_has_removed_it) {
   PartFile first(path, true), second(path, true);
   EXPECT_TRUE(first.try_lock());
   EXPECT_FALSE(second.try_lock());
@@ -95,13 +95,13 @@ TEST_F(AFileOfParts, is_one_process_s_also_after_another_has_removed_it) {
   EXPECT_FALSE(third.try_lock());
 }
 
-TEST_F(AFileOfParts, of_no_bytes_is_complete) {
+TEST_F(AFileOfParts, without_bytes_is_complete) {
   auto file = opened();
   file.plan(0);
   EXPECT_TRUE(file.is_complete());
 }
 
-TEST_F(AFileOfParts, that_does_not_fit_is_refused) {
+TEST_F(AFileOfParts, that_does_not_fit_on_the_disk_is_refused) {
   auto file = opened();
   EXPECT_THROW(file.plan(std::uint64_t{1} << 62), core::EnvironmentError);
 }

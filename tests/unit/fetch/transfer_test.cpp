@@ -96,7 +96,7 @@ TEST_F(ATransfer, of_another_size_is_refused_before_its_bytes) {
               HasSubstr("has changed at the source since it was locked"));
 }
 
-TEST_F(ATransfer, takes_no_other_range_than_it_has_asked_for) {
+TEST_F(ATransfer, accepts_no_other_range_than_requested) {
   handler = [this](HttpExchange& exchange) {
     shift = begins.empty() ? 0 : 1;
     return serve(exchange);
@@ -112,7 +112,7 @@ TEST_F(ATransfer, accepts_a_weak_etag_beside_the_strong_one) {
   EXPECT_EQ(fetch({.size = content.size(), .state = {.etag = "\"1\""}}), content);
 }
 
-TEST_F(ATransfer, without_a_length_that_is_cut_is_not_the_content) {
+TEST_F(ATransfer, without_a_length_that_is_cut_is_requested_again) {
   handler = [this](HttpExchange& exchange) -> async::Task<> {
     begins.push_back(0);
     std::string text = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n";
@@ -143,12 +143,12 @@ TEST_F(ATransfer, shows_no_query_where_no_server_is) {
   }
 }
 
-TEST_F(ATransfer, of_nothing_asks_nobody) {
+TEST_F(ATransfer, without_bytes_sends_no_request) {
   EXPECT_EQ(fetch({.size = 0}), "");
   EXPECT_TRUE(begins.empty());
 }
 
-TEST_F(ATransfer, is_refused_for_good_by_other_statuses) {
+TEST_F(ATransfer, fails_for_good_with_other_statuses) {
   handler = [](HttpExchange& exchange) { return exchange.answer(404, "no"); };
   EXPECT_THAT(fetch({}), HasSubstr("the server answered 404"));
 }
@@ -171,7 +171,7 @@ TEST_F(ATransfer, knows_ranges_and_pauses) {
   EXPECT_FALSE(wanted_pause(with("retry-after", "Tue, 24 Nov 2026 10:00:00 GMT")));
 }
 
-TEST_F(ATransfer, state_is_asked_for_by_get_where_there_is_no_head) {
+TEST_F(ATransfer, asks_for_the_state_by_get_where_head_is_not_supported) {
   Sources sources(loop, {});
   core::CancelSource stop;
   handler = [this](HttpExchange& exchange) -> async::Task<> {

@@ -84,8 +84,8 @@ class Generator {
     made_.push_back(text);
     return text;
   }
-  /// Below a folder that is there, and not there yet: as programs write archives. Now and then
-  /// something else, in the polite half seldom.
+  /// Returns a new path below an existing folder, as programs write archives; sometimes any path,
+  /// in the polite half seldom.
   std::string new_path(bool is_folder) {
     if (!chance(is_polite_ ? 99 : 80)) return path();
     auto text = one_of(folders_) + "/" + component();
@@ -95,7 +95,7 @@ class Generator {
     return text;
   }
   std::string known_path() { return !made_.empty() && chance(70) ? one_of(made_) : path(); }
-  /// Where a link leads.
+  /// Returns the target of a link.
   std::string target() {
     static const std::vector<std::string> outside{"/",
                                                   "/etc/passwd",
@@ -154,7 +154,7 @@ class Generator {
       records += record("SCHILY.xattr.security.capability", std::string(below(3000), 'x'));
     return records.empty() ? "" : entry('x', "PaxHeaders/0", records);
   }
-  /// Up to deeper than a path can be long.
+  /// Returns nested folders, up to deeper than a path can be long.
   std::string deep_folders() {
     std::string tar, name = "o/deep";
     const auto levels = below(2200);
@@ -176,7 +176,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// All that can be seen of a folder and what is in it.
+/// Returns paths, modes, sizes, times and numbers of links of a folder and all its entries.
 std::string state_of(const fs::path& folder) {
   std::string state;
   const auto add = [&](const fs::path& path) {
@@ -195,7 +195,7 @@ std::string state_of(const fs::path& folder) {
   return state;
 }
 
-/// While it lives, no more files can be opened than now and these.
+/// Limits the files that this process can open to those that are open, and `more`.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t more) {
@@ -216,7 +216,7 @@ constexpr long kept_by_sanitizer = 512;  ///< MiB: freed memory that it keeps, a
 constexpr long kept_by_sanitizer = 0;
 #endif
 
-/// How much memory the process came to need since it was made, beyond what it had then.
+/// Measures by how much the process's peak of memory has grown since the object was made.
 class Memory {
  public:
   Memory() {
@@ -279,8 +279,8 @@ class HostileArchives : public testing::Test {
       return "circles";
     }
   }
-  /// The links that lead nowhere are circular, or would be if a missing folder existed, so they
-  /// cannot be followed out of the folder.
+  /// Checks that the links that do not stay inside are circular, or would be if a missing folder
+  /// existed, so they cannot be followed out of the folder.
   void expect_circles_only() {
     for (const auto& each : fs::recursive_directory_iterator(target)) {
       if (!each.is_symlink() ||
@@ -324,7 +324,7 @@ TEST_F(HostileArchives, nothing_outside_changes_and_memory_stays_bounded) {
   }
 }
 
-/// As on a kernel before 5.6.
+/// Makes openat2 fail in this process, as on a kernel before 5.6.
 void hide_openat2() {
   sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
@@ -356,7 +356,7 @@ TEST_F(HostileArchives, a_kernel_without_openat2_makes_no_difference) {
       << "seed " << seed << ", status " << status;
 }
 
-/// Feeds the same bytes again and again.
+/// Returns by how many MiB this process grew while it fed `count` pieces to an unpacker.
 long memory_grown_by(const fs::path& target, const std::function<std::string(unsigned)>& piece,
                      unsigned count) {
   const Memory memory;
@@ -368,7 +368,7 @@ long memory_grown_by(const fs::path& target, const std::function<std::string(uns
   return memory.grown_mib();
 }
 
-TEST_F(HostileArchives, descriptions_without_end_take_no_memory) {
+TEST_F(HostileArchives, endless_descriptions_take_no_memory) {
   fs::create_directory(target);
   const std::string value(1'000'000, 'v');
   const auto records = [&](unsigned i) {
@@ -377,7 +377,7 @@ TEST_F(HostileArchives, descriptions_without_end_take_no_memory) {
   EXPECT_LT(memory_grown_by(target, records, 200), 32 + kept_by_sanitizer);
 }
 
-TEST_F(HostileArchives, links_without_end_take_no_memory) {
+TEST_F(HostileArchives, endless_links_take_no_memory) {
   fs::create_directory(target);
   const std::string filling(4000, 'l');
   const auto link = [&](unsigned i) {

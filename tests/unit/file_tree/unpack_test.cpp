@@ -41,7 +41,7 @@ class Unpacking : public testing::Test {
   const fs::path target = folder.path() / "target";
 };
 
-TEST_F(Unpacking, what_the_other_direction_packs_comes_out_in_pieces_of_any_size) {
+TEST_F(Unpacking, an_archive_made_by_pipe_is_unpacked_in_pieces_of_any_size) {
   std::vector<ContextFile> files;
   const auto add = [&](const std::string& path, ContextFile::Kind kind, std::string content,
                        unsigned mode) {
@@ -141,7 +141,7 @@ TEST_F(Unpacking, nothing_leaves_the_target) {
   expect_nothing_outside();
 }
 
-TEST_F(Unpacking, no_link_leads_out_whatever_its_way) {
+TEST_F(Unpacking, no_link_leads_out_of_the_target) {
   const auto refused = [&](const std::string& tar) {
     fs::remove_all(target);
     fs::create_directory(target);
@@ -167,7 +167,7 @@ TEST_F(Unpacking, no_link_leads_out_whatever_its_way) {
   expect_nothing_outside();
 }
 
-TEST_F(Unpacking, what_was_there_before_is_neither_followed_nor_replaced) {
+TEST_F(Unpacking, entries_that_existed_before_are_neither_followed_nor_replaced) {
   // Another process puts a link where a folder was.
   const auto victim = folder.path() / "victim";
   fs::create_directory(victim);
@@ -180,7 +180,7 @@ TEST_F(Unpacking, what_was_there_before_is_neither_followed_nor_replaced) {
   EXPECT_EQ(core::read_file(target / "f"), "old");
 }
 
-TEST_F(Unpacking, an_archive_is_no_larger_than_was_said) {
+TEST_F(Unpacking, an_archive_above_its_limits_is_refused) {
   const auto refusal = [&](const std::string& tar, TarLimits limits) -> std::string {
     fs::remove_all(target);
     fs::create_directory(target);
@@ -204,7 +204,7 @@ TEST_F(Unpacking, an_archive_is_no_larger_than_was_said) {
   EXPECT_NE(refusal(two + std::string(2 << 20, '\0'), {}).find("does not stop"), std::string::npos);
 }
 
-TEST_F(Unpacking, what_no_output_can_be_is_refused_by_name) {
+TEST_F(Unpacking, an_entry_that_an_output_cannot_have_is_refused_by_name) {
   for (const char type : {'3', '4', '6', 'S', 'V'})
     EXPECT_NE(failure(entry(type, "o/odd") + end).find("'o/odd' is neither"), std::string::npos)
         << type;
@@ -221,7 +221,7 @@ TEST_F(Unpacking, what_no_output_can_be_is_refused_by_name) {
             std::string::npos);
 }
 
-TEST_F(Unpacking, what_is_no_tar_or_cut_short_or_names_a_file_twice_is_refused) {
+TEST_F(Unpacking, an_archive_that_is_invalid_cut_or_names_a_file_twice_is_refused) {
   EXPECT_NE(failure(std::string(2048, 'x')).find("not a tar"), std::string::npos);
   const auto whole = entry('0', "o/a", "content") + end;
   for (const std::size_t length :

@@ -129,7 +129,7 @@ struct Wrong {
 void PrintTo(const Wrong& one, std::ostream* out) { *out << one.name; }
 
 class GpuShortage : public testing::TestWithParam<Wrong> {};
-TEST_P(GpuShortage, is_told) {
+TEST_P(GpuShortage, is_explained) {
   auto result = demand_of(GetParam().request, machine());
   ASSERT_TRUE(std::holds_alternative<Shortage>(result));
   const auto& shortage = std::get<Shortage>(result);
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
               "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
 
-TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_that_says_why) {
+TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_with_the_reason) {
   Inventory inventory;
   inventory.unavailable = Unavailable{"this machine has no NVIDIA driver", {"install it"}};
   auto result = demand_of(count(1), inventory);
@@ -186,7 +186,7 @@ TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_that_says_why) {
             "asks for GPUs, and this machine has no NVIDIA driver");
 }
 
-TEST(GpuChoiceWithoutDriver, is_none_for_accelerator_auto) {
+TEST(GpuChoiceWithoutDriver, is_empty_for_accelerator_auto) {
   Inventory inventory;
   inventory.unavailable = Unavailable{"this machine has no NVIDIA driver", {}};
   auto request = every();
@@ -196,14 +196,14 @@ TEST(GpuChoiceWithoutDriver, is_none_for_accelerator_auto) {
   EXPECT_EQ(std::get<Demand>(result).count, 0u);
 }
 
-TEST(GpuChoiceOfSlices, counts_them_where_there_is_nothing_else) {
+TEST(GpuChoiceOfSlices, is_made_where_there_is_nothing_else) {
   auto inventory = machine();
   inventory.devices = {inventory.devices[2]};
   const auto demand = std::get<Demand>(demand_of(count(1), inventory));
   EXPECT_EQ(demand.candidates, (std::vector<std::string>{"MIG-20", "MIG-21"}));
 }
 
-TEST(GpuChoiceOfVisible, the_first_are_the_first_that_are_visible_and_a_hidden_one_is_told) {
+TEST(GpuChoiceOfVisible, begins_with_the_first_visible_gpu_and_reports_hidden_ones) {
   auto inventory = machine();
   remove_hidden("1,3", inventory);
   EXPECT_EQ(std::get<Demand>(demand_of(first(2), inventory)).candidates,

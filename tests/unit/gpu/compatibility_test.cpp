@@ -20,7 +20,7 @@ std::vector<Wheel> wheels(std::vector<std::string> requirements,
   return wheels_of(requirements, args, true);
 }
 
-/// `carries torch 12.1`, `needs tensorflow 11.8`, `cpu torch`; joined by `; `.
+/// Returns `carries torch 12.1`, `needs tensorflow 11.8`, `cpu torch`; joined by `; `.
 std::string told(const std::vector<Wheel>& found) {
   std::string text;
   for (const Wheel& wheel : found) {
@@ -33,7 +33,7 @@ std::string told(const std::vector<Wheel>& found) {
   return text;
 }
 
-TEST(Wheels, what_requirements_bring) {
+TEST(Wheels, are_found_in_requirements) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"torch", "carries torch"},
       {"torch==1.12.1", "carries torch 10.2"},
@@ -78,7 +78,7 @@ TEST(Wheels, what_requirements_bring) {
     EXPECT_EQ(told(wheels({requirement})), expected) << requirement;
 }
 
-TEST(Wheels, an_index_decides_which_build) {
+TEST(Wheels, have_the_build_of_their_index) {
   EXPECT_EQ(told(wheels({"--index-url https://download.pytorch.org/whl/cu118", "torch==2.1.0"})),
             "carries torch 11.8");
   EXPECT_EQ(told(wheels({"--extra-index-url=https://download.pytorch.org/whl/cpu", "torch"})),
@@ -94,7 +94,7 @@ TEST(Wheels, an_index_decides_which_build) {
   EXPECT_EQ(told(wheels({"torch==2.1.0"}, {{"torch-backend", "auto"}})), "carries torch 12.1");
 }
 
-TEST(Wheels, one_says_more_than_what_needs_it) {
+TEST(Wheels, with_a_build_of_their_own_take_precedence_over_those_that_need_them) {
   EXPECT_EQ(told(wheels({"torchvision", "torch==2.1.0+cpu"})), "cpu torch");
   EXPECT_EQ(told(wheels({"jax", "jaxlib==0.4.13+cuda11.cudnn86"})), "carries jaxlib 11");
   EXPECT_EQ(told(wheels({"jax==0.5", "jax-cuda12-plugin"})), "");
@@ -109,7 +109,7 @@ std::string told(const ImageCuda& image) {
   return has + (image.version ? " " + image.version->text() + " of " + image.source : "");
 }
 
-TEST(Images, names_tell) {
+TEST(Images, are_recognised_by_their_names) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"nvidia/cuda:12.2.2-base-ubuntu22.04", "yes 12.2.2 of its tag"},
       {"nvidia/cuda:9.0-base", "yes 9.0 of its tag"},
@@ -131,7 +131,7 @@ TEST(Images, names_tell) {
   for (const auto& [name, expected] : rows) EXPECT_EQ(told(image_cuda(name, {})), expected) << name;
 }
 
-TEST(Images, configuration_tells_more) {
+TEST(Images, are_recognised_by_their_configuration_first) {
   const ImageConfig cuda{{{"CUDA_VERSION", "12.2.2"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"}}, {}};
   EXPECT_EQ(told(image_cuda("me/trainer:1", cuda)), "yes 12.2.2 of CUDA_VERSION");
   EXPECT_EQ(image_cuda("me/trainer:1", cuda).require, "cuda>=12.2");
@@ -158,7 +158,7 @@ std::string verdict(std::string_view text, const DriverFacts& facts) {
   return "unsatisfied " + condition;
 }
 
-TEST(RequireCuda, alternatives_and_conjunctions) {
+TEST(RequireCuda, holds_if_an_alternative_has_all_its_conditions_met) {
   const DriverFacts tesla{Version::parse("470.57.02"), Version::parse("11.4"), "tesla",
                           settings::ComputeCapability{7, 0}};
   const DriverFacts nothing;
@@ -193,7 +193,7 @@ GpuHost host(const char* driver, std::vector<settings::ComputeCapability> capabi
   return {Version::parse(driver), {}, "", std::move(capabilities)};
 }
 
-/// `error cuda-driver: ...` each; empty if all is well.
+/// Returns a line such as `error cuda-driver: ...` for each finding.
 std::string told(const CudaFacts& facts, const GpuHost& host) {
   std::string text;
   for (const Finding& finding : check_compatibility(facts, host))
@@ -231,7 +231,7 @@ TEST(Compatibility, a_driver_below_the_minimum_is_an_error_and_below_the_toolkit
       << "nothing is known of the machine";
 }
 
-TEST(Compatibility, what_the_image_itself_demands_counts_more) {
+TEST(Compatibility, demands_of_the_image_itself_take_precedence) {
   const ImageConfig config{
       {{"CUDA_VERSION", "12.2.2"},
        {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2 brand=tesla,driver>=470,driver<471"}},
@@ -245,7 +245,7 @@ TEST(Compatibility, what_the_image_itself_demands_counts_more) {
                         "NVIDIA_REQUIRE_CUDA demands `cuda>=12.2`"));
 }
 
-TEST(Compatibility, what_an_image_demands_can_be_switched_off) {
+TEST(Compatibility, demands_of_an_image_can_be_switched_off) {
   const ImageConfig config{{{"CUDA_VERSION", "12.2.2"},
                             {"NVIDIA_REQUIRE_CUDA", "cuda>=12.2"},
                             {"NVIDIA_DISABLE_REQUIRE", "1"}},
@@ -317,7 +317,7 @@ TEST(Compatibility, no_warning_where_cuda_comes_from_somewhere) {
   EXPECT_THAT(told(built, any), IsEmpty());
 }
 
-TEST(Compatibility, versions_that_drifted_apart) {
+TEST(Compatibility, versions_that_do_not_fit_are_a_warning) {
   const GpuHost any = host("600.1");
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.13.0"}), any),
               HasSubstr("warning cuda-mismatch: `tensorflow==2.13.0` is built for CUDA 11.8, and "
@@ -329,7 +329,7 @@ TEST(Compatibility, versions_that_drifted_apart) {
       << "torch brings its own";
 }
 
-TEST(Compatibility, which_cuda_runs_is_told_in_words) {
+TEST(Compatibility, versions_of_cuda_that_run_are_described) {
   EXPECT_EQ(runnable_cuda({}), "");
   GpuHost machine = host("535.183.01");
   machine.cuda = Version::parse("12.2");

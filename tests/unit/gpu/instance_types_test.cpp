@@ -75,7 +75,7 @@ TEST(InstanceTypes, the_smallest_that_fits_comes_first) {
   EXPECT_THAT(names({.gpus = 17}), IsEmpty());
 }
 
-TEST(InstanceTypes, what_lacks_is_said) {
+TEST(InstanceTypes, missing_resources_are_reported) {
   EXPECT_THAT(lacks(*find_instance_type("g5.xlarge"), {.gpus = 4,
                                                        .gpu_class = "A100",
                                                        .gpu_memory = 40 * gi_b,

@@ -27,7 +27,7 @@ class GpuInventory : public testing::Test {
   core::TemporaryFolder folder_;
 };
 
-TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
+TEST_F(GpuInventory, has_all_that_the_driver_knows) {
   const auto inventory =
       read(R"({"driver": "550.54.15", "cuda": 12040, "gpus": [
     {"uuid": "GPU-a", "model": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "used_mib": 5, "reserved_mib": 610, "capability": [9, 0], "mode": 3,
@@ -53,7 +53,7 @@ TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
   EXPECT_TRUE(device.processes[1].graphics);
 }
 
-TEST_F(GpuInventory, tells_what_is_in_use_of_one_at_this_moment) {
+TEST_F(GpuInventory, has_the_use_of_a_gpu_at_this_moment) {
   const std::string text =
       R"({"gpus": [{"uuid": "GPU-a", "load": 40, "memory_mib": 100, "used_mib": 7, "reserved_mib": 60},
     {"uuid": "GPU-b", "mig": [{"uuid": "MIG-1", "memory_mib": 50, "used_mib": 3}]}]})";
@@ -70,7 +70,7 @@ TEST_F(GpuInventory, tells_what_is_in_use_of_one_at_this_moment) {
   EXPECT_FALSE(machine.load("GPU-c"));
 }
 
-TEST_F(GpuInventory, tells_the_slices_of_a_divided_gpu) {
+TEST_F(GpuInventory, has_the_slices_of_a_divided_gpu) {
   const auto inventory =
       read(R"({"gpus": [{"uuid": "GPU-a", "model": "NVIDIA A100-SXM4-40GB", "mig": [
     {"uuid": "MIG-1", "profile": "1g.5gb", "model": "NVIDIA A100-SXM4-40GB", "memory_mib": 4864},
@@ -130,7 +130,7 @@ struct Trouble {
 void PrintTo(const Trouble& trouble, std::ostream* out) { *out << trouble.reason; }
 
 class GpuTrouble : public GpuInventory, public testing::WithParamInterface<Trouble> {};
-TEST_P(GpuTrouble, is_told_with_what_to_do) {
+TEST_P(GpuTrouble, is_reported_with_advice) {
   const auto inventory = read("{\"error\": " + std::to_string(GetParam().code) + "}");
   ASSERT_TRUE(inventory.unavailable);
   EXPECT_TRUE(inventory.devices.empty());
@@ -147,14 +147,14 @@ INSTANTIATE_TEST_SUITE_P(
         Trouble{4, "NVIDIA's driver does not answer: Insufficient Permissions", "/dev/nvidiactl"},
         Trouble{999, "NVIDIA's driver does not answer: Unknown Error", "nvidia-smi"}));
 
-TEST_F(GpuInventory, a_library_that_is_not_there_is_a_value_not_a_crash) {
+TEST_F(GpuInventory, a_missing_library_is_reported_in_the_inventory) {
   ::setenv("PIPE_NVML", "/nowhere/libnvidia-ml.so.1", 1);
   const auto inventory = Machine().read();
   ASSERT_TRUE(inventory.unavailable);
   EXPECT_NE(inventory.unavailable->reason.find("/nowhere/libnvidia-ml.so.1"), std::string::npos);
 }
 
-TEST_F(GpuInventory, a_library_that_is_another_one_is_a_value_not_a_crash) {
+TEST_F(GpuInventory, another_library_is_reported_in_the_inventory) {
   ::setenv("PIPE_NVML", "libc.so.6", 1);
   const auto inventory = Machine().read();
   ASSERT_TRUE(inventory.unavailable);
@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(table, GpuVisible,
                                          std::pair("GPU-", ""), std::pair("GPU-9", ""),
                                          std::pair("0,,1", "0"), std::pair("0,0", "0")));
 
-TEST_F(GpuInventory, what_the_callers_variable_hides_is_not_there) {
+TEST_F(GpuInventory, has_no_gpus_that_the_callers_variable_hides) {
   ::setenv("CUDA_VISIBLE_DEVICES", "1,3", 1);
   const auto two = Machine().read();
   ::setenv("CUDA_VISIBLE_DEVICES", "", 1);

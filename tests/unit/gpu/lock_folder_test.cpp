@@ -70,7 +70,7 @@ TEST_F(GpuLocks, a_step_that_unlocks_what_it_inherits_frees_no_gpu_of_a_living_d
   EXPECT_FALSE(enter(other).is_held("GPU-a"));
 }
 
-TEST_F(GpuLocks, what_another_user_has_written_does_not_steer_the_terminal) {
+TEST_F(GpuLocks, text_of_another_user_does_not_control_the_terminal) {
   auto folder = open();
   auto holder = me();
   holder.step = "\x1b]0;title\a";
@@ -88,7 +88,7 @@ TEST_F(GpuLocks, one_driver_at_a_time_decides) {
   EXPECT_TRUE(other.try_enter());
 }
 
-TEST_F(GpuLocks, a_killed_holder_holds_nothing_and_its_end_is_told) {
+TEST_F(GpuLocks, gpus_of_a_killed_holder_are_free_and_waiters_are_notified) {
   auto folder = open();
   folder.watch();
   int ready[2];
@@ -172,7 +172,7 @@ TEST_F(GpuLocks, the_queue_holds_what_living_drivers_wait_for) {
   EXPECT_TRUE(enter(folder).queue().empty());
 }
 
-TEST_F(GpuLocks, a_driver_that_is_stopped_holds_up_no_other) {
+TEST_F(GpuLocks, a_suspended_driver_holds_up_no_other) {
   auto folder = open();
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
@@ -217,7 +217,7 @@ TEST_F(GpuLocks, a_new_driver_at_the_place_of_a_dead_one_does_not_inherit_its_en
   EXPECT_TRUE(enter(folder).queue().empty());
 }
 
-TEST_F(GpuLocks, a_damaged_queue_is_an_empty_one) {
+TEST_F(GpuLocks, a_damaged_queue_is_read_as_empty) {
   auto folder = open();
   folder.sign_in();
   for (const auto* text : {"", "[{\"driver\":", "{}", "[1, {\"driver\": 5}]"}) {
@@ -254,7 +254,7 @@ TEST_F(GpuLocks, writing_the_same_queue_again_wakes_nobody) {
   EXPECT_FALSE(changed(other, 50));
 }
 
-TEST_F(GpuLocks, the_folder_and_its_files_are_everybodys) {
+TEST_F(GpuLocks, all_users_can_write_to_the_folder_and_its_files) {
   auto folder = open();
   auto held = enter(folder).take("GPU-a", me());
   struct stat info {};

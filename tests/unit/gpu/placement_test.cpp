@@ -27,7 +27,7 @@ Placement parsed(const std::string& text) {
 }
 bool holds(const std::string& text) { return unsatisfied(parsed(text), host_of_rack).empty(); }
 
-TEST(Placement, each_operator) {
+TEST(Placement, each_operator_has_its_meaning) {
   for (const char* text :
        {"attribute:ecs.instance-type == g5.xlarge", "attribute:ecs.instance-type != p2.xlarge",
         "attribute:gpus > 9", "attribute:gpus >= 10", "attribute:gpus < 10.5",
@@ -64,7 +64,7 @@ TEST(Placement, and_binds_closer_than_or_and_not_closest) {
   EXPECT_TRUE(holds("((((attribute:rack==a1))))"));
 }
 
-TEST(Placement, what_is_not_satisfied_is_told_with_what_is_here) {
+TEST(Placement, unsatisfied_conditions_are_reported_with_the_hosts_values) {
   EXPECT_THAT(
       unsatisfied(parsed("attribute:ecs.os-type == linux and (attribute:ecs.instance-type == "
                          "p2.xlarge or attribute:shelf exists)"),
@@ -223,7 +223,7 @@ TEST(Pattern, errors_have_a_place) {
   }
 }
 
-TEST(Pattern, cost_does_not_run_away) {
+TEST(Pattern, is_matched_in_bounded_time) {
   EXPECT_FALSE(matches("(a*)*(a*)*(a*)*b", std::string(5000, 'a')));  // years with backtracking
   EXPECT_FALSE(matches("(a|a)*(a|aa)+$", std::string(5000, 'a') + "b"));
   for (const std::string pattern :
@@ -232,7 +232,7 @@ TEST(Pattern, cost_does_not_run_away) {
   EXPECT_TRUE(std::holds_alternative<TextError>(Pattern::compile(std::string(1001, 'a'))));
 }
 
-TEST(Placement, values_that_an_attribute_must_have_one_of) {
+TEST(Placement, values_of_which_an_attribute_needs_one_are_found) {
   const auto demanded = [](std::string_view text) {
     return demanded_values(std::get<Placement>(parse_placement(text)), "t");
   };

@@ -28,7 +28,7 @@ std::vector<DeviceState> devices(const Texts& free, const Texts& occupied = {}) 
   return result;
 }
 
-/// Returns the grants: `0:ab` for each.
+/// Returns the grants, such as `0:ab` for request 0 and the GPUs `a` and `b`.
 Texts granted(const std::vector<Waiting>& waiting, const std::vector<DeviceState>& devices) {
   Texts lines;
   for (const auto& grant : grants(waiting, devices)) {
@@ -64,7 +64,7 @@ TEST(GpuQueue, the_devices_of_a_node_are_of_one_machine) {
   EXPECT_THAT(granted({wants_nodes(2, 2)}, of_two_machines({"b", "c", "d"})), IsEmpty());
 }
 
-TEST(GpuQueue, whole_nodes_are_kept_for_one_that_was_overtaken_too_often) {
+TEST(GpuQueue, whole_nodes_are_kept_for_a_request_that_was_overtaken_too_often) {
   const auto free = of_two_machines({"b", "c", "d"});
   EXPECT_THAT(granted({wants_nodes(2, 2, max_overtakes), wants(2)}, free), IsEmpty());
   EXPECT_THAT(granted({wants_nodes(2, 2, max_overtakes), wants(1)}, free), ElementsAre("1:b"));
@@ -78,31 +78,31 @@ TEST(GpuQueue, a_later_request_takes_what_an_earlier_one_cannot_use_yet) {
   EXPECT_THAT(granted({wants(4), wants(1), wants(2)}, devices({"a", "b"})), ElementsAre("1:a"));
 }
 
-TEST(GpuQueue, what_is_free_is_kept_for_one_that_was_overtaken_too_often) {
+TEST(GpuQueue, free_gpus_are_kept_for_a_request_that_was_overtaken_too_often) {
   EXPECT_THAT(granted({wants(4, all, max_overtakes), wants(1)}, devices({"a", "b"})), IsEmpty());
   EXPECT_THAT(granted({wants(4, all, max_overtakes - 1), wants(1)}, devices({"a", "b"})),
               ElementsAre("1:a"));
 }
 
-TEST(GpuQueue, only_what_it_can_use_is_kept) {
+TEST(GpuQueue, only_gpus_that_a_request_can_use_are_kept_for_it) {
   EXPECT_THAT(granted({wants(2, {"a", "b"}, max_overtakes), wants(1)}, devices({"a", "c"})),
               ElementsAre("1:c"));
 }
 
-TEST(GpuQueue, explicit_devices_are_these_and_no_others) {
+TEST(GpuQueue, explicit_devices_are_given_and_no_others) {
   EXPECT_THAT(granted({wants(2, {"b", "d"})}, devices({"a", "b", "c"})), IsEmpty());
   EXPECT_THAT(granted({wants(2, {"b", "d"})}, devices(all)), ElementsAre("0:bd"));
 }
 
-TEST(GpuQueue, prefers_what_no_process_occupies) {
+TEST(GpuQueue, prefers_gpus_that_no_process_occupies) {
   EXPECT_THAT(granted({wants(2)}, devices(all, {"a", "c"})), ElementsAre("0:bd"));
 }
 
-TEST(GpuQueue, takes_what_is_occupied_if_there_is_nothing_else) {
+TEST(GpuQueue, gives_occupied_gpus_if_there_are_no_others) {
   EXPECT_THAT(granted({wants(3)}, devices(all, {"a", "c"})), ElementsAre("0:bda"));
 }
 
-TEST(GpuQueue, one_that_wants_idle_gpus_gets_no_occupied_one) {
+TEST(GpuQueue, a_request_for_idle_gpus_gets_no_occupied_gpu) {
   auto idle = wants(3);
   idle.demand.idle = true;
   EXPECT_THAT(granted({idle, wants(4)}, devices(all, {"a", "c"})), ElementsAre("1:bdac"));
@@ -114,7 +114,7 @@ TEST(GpuQueue, an_occupied_gpu_in_exclusive_mode_is_given_to_nobody) {
   EXPECT_THAT(granted({wants(4), wants(3)}, state), ElementsAre("1:bcd"));
 }
 
-TEST(GpuQueue, who_has_no_job_slot_is_passed_over_and_not_counted_as_overtaken) {
+TEST(GpuQueue, a_request_without_a_job_slot_is_passed_over_and_not_counted_as_overtaken) {
   std::vector<Waiting> waiting{wants(1, all, max_overtakes), wants(1)};
   waiting[0].paused = true;
   const auto given = grants(waiting, devices({"a"}));
@@ -124,7 +124,7 @@ TEST(GpuQueue, who_has_no_job_slot_is_passed_over_and_not_counted_as_overtaken) 
   EXPECT_EQ(waiting[0].overtaken, max_overtakes);
 }
 
-TEST(GpuQueue, counts_for_those_who_could_have_used_it) {
+TEST(GpuQueue, counts_overtaking_for_requests_that_could_have_used_the_gpu) {
   std::vector<Waiting> waiting{wants(4), wants(2, {"c", "d"}), wants(1), wants(4)};
   count_overtaking(waiting, {}, {2, {"a"}});
   EXPECT_EQ(waiting[0].overtaken, 1u);

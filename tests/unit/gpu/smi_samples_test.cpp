@@ -30,7 +30,7 @@ TEST(SmiSample, of_a_divided_gpu_has_no_load) {
 
 class OtherSmiLine : public testing::TestWithParam<const char*> {};
 
-TEST_P(OtherSmiLine, is_no_sample) { EXPECT_FALSE(read_smi_sample(GetParam())); }
+TEST_P(OtherSmiLine, is_not_a_sample) { EXPECT_FALSE(read_smi_sample(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(
     SmiSample, OtherSmiLine,
     testing::Values("", "No devices were found", "Unable to determine the device handle for GPU",
@@ -41,11 +41,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "0, GPU\"1, A100, 3, 12, 40", "0, GPU-1, A\\100, 3, 12, 40",
                     "-1, GPU-1, A100, 3, 12, 40", "0, GPU-1, A100, 3, 99999999999999999999, 40"));
 
-TEST(SmiSample, of_a_load_beyond_all_has_none) {
+TEST(SmiSample, with_an_impossible_load_has_no_load) {
   EXPECT_FALSE(read_smi_sample("0, GPU-1, A100, 101, 12, 40")->share);
 }
 
-TEST(SmiSamples, add_up_however_they_arrive) {
+TEST(SmiSamples, add_up_in_pieces_of_any_size) {
   const std::string text =
       "0, GPU-0, A100, 0, 100, 1000\n1, GPU-1, A100, [N/A], 10, 1000\n"
       "0, GPU-0, A100, 90, 300, 1000\n1, GPU-1, A100, [N/A], 10, 1000\n" +
@@ -63,7 +63,7 @@ TEST(SmiSamples, add_up_however_they_arrive) {
   }
 }
 
-TEST(SmiSamples, are_of_a_bounded_number_of_gpus) {
+TEST(SmiSamples, have_a_bounded_number_of_gpus) {
   SmiSamples samples;
   for (int i = 0; i < 100; ++i)
     samples.feed(std::to_string(i) + ", GPU-" + std::to_string(i) + ", A100, 1, 2, 3\n");

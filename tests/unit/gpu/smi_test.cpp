@@ -71,7 +71,7 @@ TEST(Smi, an_old_driver_has_no_compute_capability) {
   EXPECT_EQ(inventory.devices[0].capability.major, 0U);
 }
 
-TEST(Smi, other_text_is_no_gpu) {
+TEST(Smi, other_text_is_not_a_gpu) {
   EXPECT_TRUE(read_smi("").devices.empty());
   EXPECT_TRUE(
       read_smi("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// `warning step 'a': ...` each, for a file with these steps.
+/// Returns texts such as `warning step 'a': ...` for a file with these steps.
 std::vector<std::string> told(const std::string& steps, const StepCheckContext& context) {
   const auto pipeline =
       spec::parse("name: x\nsettings: {docker: {parent_image: python:3.11-slim}}\nsteps:\n" + steps,
@@ -27,7 +27,7 @@ std::vector<std::string> told(const std::string& steps, const StepCheckContext& 
 }
 const std::string gpu_step = ": {command: a, settings: {resources: {gpu_count: 1}}}\n";
 
-TEST(StepChecks, steps_that_share_a_warning_are_told_together) {
+TEST(StepChecks, steps_with_the_same_warning_are_reported_together) {
   EXPECT_THAT(
       told("  a" + gpu_step + "  b" + gpu_step + "  c: {command: a}\n", {}),
       ElementsAre(HasSubstr("warning steps 'a', 'b': the image python:3.11-slim has no CUDA")));
@@ -41,13 +41,13 @@ TEST(StepChecks, steps_without_gpus_are_left_alone) {
   EXPECT_THAT(told("  a: {command: a}\n", {}), IsEmpty());
 }
 
-TEST(StepChecks, a_process_has_no_image) {
+TEST(StepChecks, of_local_steps_do_not_concern_an_image) {
   StepCheckContext local;
   local.in_images = false;
   EXPECT_THAT(told("  a" + gpu_step, local), IsEmpty());
 }
 
-TEST(StepChecks, what_the_engine_has_of_the_image_counts) {
+TEST(StepChecks, the_engines_configuration_of_the_image_is_used) {
   StepCheckContext engine;
   engine.image_config = [](const std::string&) {
     return ImageConfig{{{"CUDA_VERSION", "12.2.2"}}, {}};
@@ -61,7 +61,7 @@ TEST(StepChecks, what_the_engine_has_of_the_image_counts) {
                                     "which needs driver 525.60.13")));
 }
 
-TEST(StepChecks, an_instance_type_tells_the_gpus) {
+TEST(StepChecks, an_instance_type_determines_the_gpus) {
   const std::string step =
       "  a: {command: a, settings: {docker: {requirements: [torch==2.0.0]}, resources: {gpu_count: "
       "1, instance_type: p5.48xlarge}}}\n";
@@ -98,7 +98,7 @@ TEST(StepChecks, auto_without_gpus_needs_no_cuda) {
       IsEmpty());
 }
 
-TEST(StepChecks, only_the_gpus_that_a_step_may_get_count) {
+TEST(StepChecks, only_gpus_that_a_step_may_get_are_checked) {
   Inventory inventory;
   inventory.driver = "535.183.01";
   inventory.cuda = "12.2";

@@ -5,30 +5,30 @@
 namespace pipeline::gpu {
 namespace {
 
-/// `3: 'a' and 'b'`
+/// Returns the largest number of GPUs at a time and its steps, as `3: 'a' and 'b'`.
 std::string group(const std::vector<TogetherMember>& members) {
   const auto largest = largest_group(members);
   return std::to_string(largest.gpus) + ": " + names_of(members, largest);
 }
 
-TEST(GpusTogether, all_that_run_at_the_same_time_count) {
+TEST(GpusTogether, all_steps_that_may_run_at_the_same_time_count) {
   EXPECT_EQ(group({{"a", 1, {}}, {"b", 2, {}}, {"none", 0, {}}, {"c", 4, {}}}),
             "7: 'a', 'b' and 'c'");
 }
 
-TEST(GpusTogether, who_waits_for_anothers_end_does_not_run_beside_it) {
+TEST(GpusTogether, a_step_that_waits_for_anothers_end_does_not_run_beside_it) {
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 3, {"a"}}}), "3: 'b'");
   EXPECT_EQ(group({{"a", 2, {}}, {"between", 0, {"a"}}, {"b", 3, {"between"}}}), "3: 'b'")
       << "also by way of others";
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 2, {}}, {"after", 3, {"a", "b"}}}), "4: 'a' and 'b'");
 }
 
-TEST(GpusTogether, nobody_wants_any) {
+TEST(GpusTogether, are_none_where_no_step_wants_any) {
   EXPECT_EQ(group({}), "0: ");
   EXPECT_EQ(group({{"a", 0, {}}}), "0: ");
 }
 
-TEST(GpusTogether, a_circle_and_a_name_that_is_nobodys_are_told_elsewhere) {
+TEST(GpusTogether, cycles_and_unknown_names_are_passed_over) {
   EXPECT_EQ(group({{"a", 1, {"b"}}, {"b", 1, {"a", "nobody"}}}), "1: 'a'");
 }
 

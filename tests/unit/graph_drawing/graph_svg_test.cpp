@@ -66,13 +66,13 @@ TEST(GraphLayout, sorts_layers_so_that_edges_do_not_cross) {
   EXPECT_EQ(layout.nodes[0].x < layout.nodes[1].x, layout.nodes[3].x < layout.nodes[2].x);
 }
 
-TEST(GraphLayout, a_circle_is_left_empty) {
+TEST(GraphLayout, a_graph_with_a_cycle_has_an_empty_layout) {
   const auto layout = layout_graph(std::vector<GraphSize>(3, {60, 30}), {{0, 1}, {1, 0}, {2, 2}});
   EXPECT_EQ(layout.edges[0].empty(), !layout.edges[1].empty());
   EXPECT_TRUE(layout.edges[2].empty());
 }
 
-TEST(GraphLayout, a_thousand_nodes_are_a_picture_and_no_line) {
+TEST(GraphLayout, a_thousand_nodes_do_not_become_a_single_line) {
   for (const bool is_chain : {false, true}) {
     const std::vector<GraphSize> sizes(1000, {100, 30});
     Edges edges;
@@ -101,7 +101,7 @@ TEST(GraphSvg, draws_each_step_once_and_folds_a_matrix) {
   EXPECT_EQ(count(svg, "edge order"), 3u) << "bye comes after the others, and reads nothing";
 }
 
-TEST(GraphSvg, a_round_leads_back) {
+TEST(GraphSvg, has_an_edge_back_for_a_repeated_step) {
   const auto svg = svg_of(
       graph("  start: {command: x, outputs: [s]}\n"
             "  fit: {repeat: {max: 5}, command: x, inputs: {s: {first: start.s, then: fit.s}}, "

@@ -81,7 +81,7 @@ class AgentRanks : public testing::Test {
   const std::string two = "--processes 2 --addresses 127.0.0.1,127.0.0.2 ";
 };
 
-TEST_F(AgentRanks, begin_once_all_nodes_are_connected_and_have_variables_of_their_own) {
+TEST_F(AgentRanks, begin_with_their_own_variables_once_all_nodes_are_connected) {
   const auto mark = core::shell_quote((folder.path() / "began").string());
   auto late = std::async(std::launch::async, [&] {
     return run(0, 2, two + "--own-gpus 2",
@@ -111,7 +111,7 @@ TEST_F(AgentRanks, end_with_the_first_failure_of_their_node) {
             (std::set<std::string>{"!0 9 ended", "!1 3 failed", "!2 9 ended"}));
 }
 
-TEST_F(AgentRanks, leave_no_process_of_theirs) {
+TEST_F(AgentRanks, leave_no_process_behind) {
   const auto alive = folder.path() / "alive";
   const auto said = run(0, 1, "--processes 1 --addresses 127.0.0.1",
                         "(trap '' TERM; while :; do touch " + core::shell_quote(alive.string()) +
@@ -144,7 +144,7 @@ TEST_F(AgentRanks, fail_once_the_restarts_are_used_up) {
   EXPECT_EQ(std::ranges::count(said.ends, "!0 5 failed"), 1);
 }
 
-TEST_F(AgentRanks, do_not_begin_a_program_again_that_is_not_there) {
+TEST_F(AgentRanks, do_not_restart_a_program_that_does_not_exist) {
   const auto said = run(0, 1, "--processes 1 --addresses 127.0.0.1 --restarts 3", "exec /missing");
   EXPECT_EQ(said.code, 127);
   EXPECT_EQ(said.ends, (std::vector<std::string>{"!0 127 failed"}));
@@ -156,14 +156,14 @@ TEST_F(AgentRanks, end_with_the_success_of_rank_0_if_that_is_enough) {
   EXPECT_EQ(said.code, 0);
 }
 
-TEST_F(AgentRanks, say_why_node_0_is_not_reached) {
+TEST_F(AgentRanks, report_why_node_0_cannot_be_reached) {
   const auto said = run(1, 2, two + "--begun-within 1", "true");
   EXPECT_EQ(said.code, 125);
   EXPECT_TRUE(said.has("pipe: node 1 cannot reach node 0 at 127.0.0.1:" + std::to_string(port) +
                        ": Connection refused"));
 }
 
-TEST_F(AgentRanks, do_not_meet_agents_of_other_attempts) {
+TEST_F(AgentRanks, do_not_begin_with_agents_of_other_attempts) {
   auto foreign = std::async(std::launch::async, [&] {
     return run(1, 2, "--processes 1 --addresses 127.0.0.1,127.0.0.1 --id other", "echo foreign",
                "sleep 0.2; timeout 2 env ");
@@ -174,7 +174,7 @@ TEST_F(AgentRanks, do_not_meet_agents_of_other_attempts) {
   EXPECT_TRUE(foreign.get().lines.empty());
 }
 
-TEST_F(AgentRanks, do_not_meet_whoever_has_only_read_their_command_line) {
+TEST_F(AgentRanks, do_not_begin_with_an_agent_that_lacks_the_secret) {
   const std::string one = "--processes 1 --addresses 127.0.0.1,127.0.0.1";
   auto foreign = std::async(std::launch::async, [&] {
     return run(1, 2, one, "echo foreign", "sleep 0.2; timeout 2 env ");
@@ -184,7 +184,7 @@ TEST_F(AgentRanks, do_not_meet_whoever_has_only_read_their_command_line) {
   EXPECT_TRUE(foreign.get().lines.empty());
 }
 
-TEST_F(AgentRanks, share_a_word_that_their_processes_do_not_have) {
+TEST_F(AgentRanks, share_a_secret_that_their_processes_do_not_have) {
   const auto script = "echo ${PIPE_NODE_SECRET-none}", word = "PIPE_NODE_SECRET=x ";
   auto other = std::async(std::launch::async, [&] { return run(1, 2, two, script, word); });
   EXPECT_TRUE(run(0, 2, two, script, word).has("[0] none"));
@@ -212,7 +212,7 @@ TEST_F(AgentRanks, begin_although_others_keep_connections_open) {
   EXPECT_TRUE(main.get().has("[0] 0"));
 }
 
-TEST_F(AgentRanks, find_the_addresses_when_they_meet) {
+TEST_F(AgentRanks, exchange_their_addresses_when_they_connect) {
   const auto found = [&](unsigned node) {
     return run(node, 2, "--processes 1 --addresses -", "echo $MAIN ${PIPE_NODE_MEETING-unset}",
                "PIPE_NODE_MEETING=no-address,127.0.0.2 ");
@@ -222,7 +222,7 @@ TEST_F(AgentRanks, find_the_addresses_when_they_meet) {
   EXPECT_TRUE(other.get().has("[1] 127.0.0.2 unset"));
 }
 
-TEST_F(AgentRanks, give_up_once_no_driver_has_told_the_addresses) {
+TEST_F(AgentRanks, fail_if_no_driver_sends_the_addresses_in_time) {
   const auto said =
       run(0, 2, "--processes 1 --addresses - --addresses-within 1", "echo begins", "sleep 1.5 | ");
   EXPECT_EQ(said.code, 125);
@@ -230,7 +230,7 @@ TEST_F(AgentRanks, give_up_once_no_driver_has_told_the_addresses) {
   EXPECT_FALSE(said.has("[0] begins"));
 }
 
-TEST_F(AgentRanks, read_the_addresses_that_are_told_later) {
+TEST_F(AgentRanks, read_addresses_that_the_driver_sends_later) {
   const auto said = run(0, 1, "--processes 1 --addresses -", "echo $MAIN; read line || echo none",
                         "(sleep 0.2; echo 10.0.0.7; sleep 0.2) | ");
   EXPECT_EQ(said.lines, (std::vector<std::string>{"!met", "[0] 10.0.0.7", "[0] none"}));

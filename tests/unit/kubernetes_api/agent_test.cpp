@@ -36,11 +36,11 @@ class Agent : public testing::Test {
   std::string said;
 };
 
-TEST_F(Agent, copies_itself_for_the_containers_that_come_after) {
+TEST_F(Agent, copies_itself_for_later_containers) {
   const auto target = folder.path() / "agent";
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(install(target), 0) << said;
-    EXPECT_EQ(core::read_file(target), agent_program());
+    EXPECT_EQ(core::read_file(target), agent::agent_program());
     struct stat status {};
     EXPECT_EQ(stat(target.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777, 0555u);
@@ -48,14 +48,14 @@ TEST_F(Agent, copies_itself_for_the_containers_that_come_after) {
   EXPECT_FALSE(std::filesystem::exists(target.string() + ".new"));
 }
 
-TEST_F(Agent, says_why_it_cannot) {
+TEST_F(Agent, says_why_it_cannot_copy_itself) {
   const auto target = folder.path() / "missing" / "agent";
   EXPECT_EQ(install(target), 1);
   EXPECT_EQ(said, "pipe-agent: cannot install itself as " + target.string() +
                       ": No such file or directory\n");
 }
 
-TEST_F(Agent, samples_the_gpus_and_does_not_count_what_that_uses) {
+TEST_F(Agent, samples_the_gpus_and_does_not_count_the_samplers_own_use) {
   const auto smi = folder.path() / "nvidia-smi", sampled = folder.path() / "sampled";
   core::write_file_atomically(
       smi,
@@ -133,7 +133,7 @@ TEST_F(Agent, has_the_checkpoint_sent_while_the_step_runs_and_when_it_has_failed
   EXPECT_LT(said.find("said-by-save"), said.rfind("\n."));
 }
 
-TEST_F(Agent, waits_for_the_services_of_a_step_and_tells_them_its_end) {
+TEST_F(Agent, waits_for_the_services_of_a_step_and_tells_them_when_it_has_ended) {
   const auto services = folder.path() / "services";
   std::filesystem::create_directory(services);
   const auto run = [&](const std::string& words) {
@@ -164,7 +164,7 @@ TEST_F(Agent, waits_for_the_services_of_a_step_and_tells_them_its_end) {
   EXPECT_EQ(run("needed '" + services.string() + "'"), 1) << "the step has ended";
 }
 
-TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
+TEST_F(Agent, reports_once_for_each_silence_of_a_step_where_it_waits) {
   const auto go_on = folder.path() / "go_on";
   core::write_file_atomically(
       folder.path() / "step",
@@ -229,14 +229,14 @@ TEST(PodPrograms, are_for_the_architecture_that_was_asked_for) {
   constexpr int x86_64 = 62, aarch64 = 183;
   for (const auto& [architecture, machine] : {std::pair("amd64", x86_64), {"arm64", aarch64}}) {
     try {
-      EXPECT_EQ(machine_of(agent_program(architecture)), machine);
-      EXPECT_EQ(machine_of(stager_program(architecture)), machine);
+      EXPECT_EQ(machine_of(agent::agent_program(architecture)), machine);
+      EXPECT_EQ(machine_of(agent::stager_program(architecture)), machine);
     } catch (const core::EnvironmentError& error) {
-      EXPECT_NE(architecture, own_architecture) << error.what();
+      EXPECT_NE(architecture, agent::own_architecture) << error.what();
     }
   }
-  EXPECT_THROW(agent_program("s390x"), core::EnvironmentError);
-  EXPECT_THROW(stager_program("s390x"), core::EnvironmentError);
+  EXPECT_THROW(agent::agent_program("s390x"), core::EnvironmentError);
+  EXPECT_THROW(agent::stager_program("s390x"), core::EnvironmentError);
 }
 
 /// A folder as Slurm's jobs have it, and the agent that begins one of them.
@@ -276,7 +276,7 @@ TEST_F(AgentJob, begins_once_with_slurms_variables_alone) {
   EXPECT_EQ(said, "");  // Another job has begun it.
 }
 
-TEST_F(AgentJob, of_an_array_has_its_own_name) {
+TEST_F(AgentJob, in_an_array_has_the_name_of_its_task) {
   const std::string task = "SLURM_ARRAY_JOB_ID=5 SLURMD_NODENAME=n2 SLURM_JOB_NAME=x ";
   EXPECT_EQ(begin(task + "SLURM_ARRAY_TASK_ID=1", "--list list"), 0) << said;
   EXPECT_EQ(core::read_file(folder.path() / "events/a job.begun"), "5_1 n2 x\n");

@@ -46,7 +46,7 @@ class TheClient : public testing::Test {
   test::HttpServer server{loop, [this](HttpExchange& exchange) { return handler(exchange); }};
 };
 
-TEST_F(TheClient, refusal_is_told_with_the_servers_words_and_what_to_do) {
+TEST_F(TheClient, refusal_is_reported_with_the_servers_words_and_advice) {
   handler = [](HttpExchange& exchange) {
     return exchange.answer(403,
                            status(403, "Forbidden", "jobs.batch is forbidden: User \"u\" cannot"));
@@ -65,7 +65,7 @@ TEST_F(TheClient, refusal_is_told_with_the_servers_words_and_what_to_do) {
   EXPECT_EQ(server.asked.size(), 1u);
 }
 
-TEST_F(TheClient, refusal_of_a_megabyte_is_cut) {
+TEST_F(TheClient, very_long_refusal_is_cut) {
   handler = [](HttpExchange& exchange) {
     return exchange.answer(403, status(403, "Forbidden", std::string(900'000, 'a')));
   };
@@ -78,7 +78,7 @@ TEST_F(TheClient, refusal_of_a_megabyte_is_cut) {
   }
 }
 
-TEST_F(TheClient, overload_and_broken_servers_are_tried_again_but_not_for_ever) {
+TEST_F(TheClient, calls_are_repeated_a_limited_number_of_times_if_a_server_is_broken) {
   int left = 3;
   handler = [&](HttpExchange& exchange) -> async::Task<> {
     const int code = left == 0 ? 200 : left == 3 ? 503 : 429;
@@ -96,7 +96,7 @@ TEST_F(TheClient, overload_and_broken_servers_are_tried_again_but_not_for_ever) 
   EXPECT_EQ(server.asked.size(), 8u);
 }
 
-TEST_F(TheClient, what_the_server_warns_of_is_shown_once) {
+TEST_F(TheClient, warnings_of_the_server_are_shown_once) {
   handler = [](HttpExchange& exchange) {
     return exchange.answer(200, "{}",
                            "Warning: 299 - \"would violate PodSecurity "
@@ -125,7 +125,7 @@ TEST_F(TheClient, retry_after_is_obeyed) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
-TEST_F(TheClient, nobody_there_is_told_with_what_to_look_at) {
+TEST_F(TheClient, missing_server_is_reported_with_advice) {
   ClusterAccess access;
   access.server = "http://127.0.0.1:1";
   access.origin = "context 'test'";
@@ -161,7 +161,7 @@ TEST_F(TheClient, expired_token_is_read_again_once) {
   EXPECT_EQ(server.asked.size(), 4u);
 }
 
-TEST_F(TheClient, deletion_names_the_object_that_is_meant_and_takes_it_well_when_it_is_gone) {
+TEST_F(TheClient, deletion_names_the_object_by_its_uid_and_succeeds_if_it_is_gone) {
   std::string body;
   int code = 200;
   handler = [&](HttpExchange& exchange) {
@@ -184,7 +184,7 @@ TEST_F(TheClient, deletion_names_the_object_that_is_meant_and_takes_it_well_when
                ApiError);
 }
 
-TEST_F(TheClient, old_server_is_refused_and_what_is_none_is_seen) {
+TEST_F(TheClient, old_server_and_other_kinds_of_servers_are_refused) {
   std::string answer = R"({"major": "1", "minor": "19+", "gitVersion": "v1.19.7"})";
   handler = [&](HttpExchange& exchange) { return exchange.answer(200, answer); };
   const auto said = [&] {
@@ -203,7 +203,7 @@ TEST_F(TheClient, old_server_is_refused_and_what_is_none_is_seen) {
   EXPECT_EQ(said(), "fine");
 }
 
-TEST_F(TheClient, server_that_answers_badly_at_first_is_asked_for_its_version_again) {
+TEST_F(TheClient, server_whose_first_answer_is_invalid_is_asked_for_its_version_again) {
   int count = 0;
   handler = [&](HttpExchange& exchange) {
     return exchange.answer(++count < 8 ? 503 : 200, R"({"major": "1", "minor": "35"})");
@@ -212,7 +212,7 @@ TEST_F(TheClient, server_that_answers_badly_at_first_is_asked_for_its_version_ag
   EXPECT_EQ(run_task(loop, who.version()), std::pair(1, 35));
 }
 
-TEST_F(TheClient, stop_ends_the_tries_of_a_call_that_has_no_source_of_its_own) {
+TEST_F(TheClient, a_stop_of_the_run_ends_the_retries_of_a_call_without_its_own_cancellation) {
   core::CancelSource stop;
   handler = [&](HttpExchange& exchange) -> async::Task<> {
     if (server.asked.size() == 2)

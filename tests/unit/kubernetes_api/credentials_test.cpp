@@ -50,7 +50,7 @@ class TheCredentials : public testing::Test {
   ClusterAccess access;
 };
 
-TEST_F(TheCredentials, plugin_that_fails_is_told_with_its_words_and_how_to_get_it) {
+TEST_F(TheCredentials, failed_plugin_is_reported_with_its_output_and_its_install_hint) {
   if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   plug("echo no session >&2; exit 3");
   Credentials failing(access);
@@ -69,7 +69,7 @@ TEST_F(TheCredentials, plugin_that_fails_is_told_with_its_words_and_how_to_get_i
   }
 }
 
-TEST_F(TheCredentials, plugin_whose_answer_is_none_is_told) {
+TEST_F(TheCredentials, plugin_with_an_invalid_answer_is_reported) {
   for (const auto& [line, words] :
        {std::pair<std::string, std::string>{"echo nonsense", "not an ExecCredential"},
         {"true", "not an ExecCredential"},
@@ -105,7 +105,7 @@ TEST_F(TheCredentials, plugin_is_asked_once_until_its_answer_expires) {
   EXPECT_EQ(core::read_file(count), "x\nx\nx\nx\n");
 }
 
-TEST_F(TheCredentials, plugin_is_told_who_asks_and_may_give_a_certificate) {
+TEST_F(TheCredentials, plugin_receives_the_cluster_and_may_give_a_certificate) {
   access.server = "https://there";
   access.tls.ca = "CA";
   plug("test \"$FROM\" = config && echo \"$KUBERNETES_EXEC_INFO\" > " +
@@ -135,7 +135,7 @@ TEST_F(TheCredentials, token_file_is_read_again_after_a_refusal) {
   EXPECT_THAT(headers(credentials), ElementsAre("Authorization: Bearer two"));
 }
 
-TEST_F(TheCredentials, missing_token_file_is_named_unless_a_token_stands_beside_it) {
+TEST_F(TheCredentials, missing_token_file_is_named_unless_there_is_also_a_token) {
   access.identity.token_file = "/nowhere/token";
   Credentials none(access);
   EXPECT_THAT(failure(none), HasSubstr("/nowhere/token"));
@@ -144,7 +144,7 @@ TEST_F(TheCredentials, missing_token_file_is_named_unless_a_token_stands_beside_
   EXPECT_THAT(headers(spare), ElementsAre("Authorization: Bearer spare"));
 }
 
-TEST_F(TheCredentials, fixed_ones_are_not_renewed) {
+TEST_F(TheCredentials, fixed_credentials_are_not_renewed) {
   access.identity.username = "u";
   access.identity.password = "p";
   Credentials basic(access);

@@ -69,7 +69,7 @@ std::string with_user(const std::string& user) {
   return plain.substr(0, plain.find("{token")) + user + "}\n";
 }
 
-TEST_F(Kubeconfig, without_any_file_it_says_what_was_looked_for) {
+TEST_F(Kubeconfig, without_any_file_the_error_names_all_places) {
   try {
     find();
     FAIL();
@@ -123,7 +123,7 @@ TEST_F(Kubeconfig, errors_show_no_secret_of_the_file) {
                 AllOf(HasSubstr("config:9"), HasSubstr("***"), Not(HasSubstr("secret"))));
 }
 
-TEST_F(Kubeconfig, without_a_chosen_context_those_that_there_are_are_listed) {
+TEST_F(Kubeconfig, without_a_chosen_context_the_existing_ones_are_listed) {
   auto text = plain;
   text.replace(text.find("current-context: lab\n"), 21, "");
   EXPECT_THAT(error(text), HasSubstr("no context is chosen"));
@@ -131,7 +131,7 @@ TEST_F(Kubeconfig, without_a_chosen_context_those_that_there_are_are_listed) {
   EXPECT_EQ(find(text, {.context = "lab"}).name_space, "ml");
 }
 
-TEST_F(Kubeconfig, current_context_says_cluster_user_and_namespace) {
+TEST_F(Kubeconfig, current_context_has_cluster_user_and_namespace) {
   const auto access = find(plain);
   EXPECT_EQ(access.server, "https://10.0.0.1:6443");
   EXPECT_EQ(access.identity.token, "secret");
@@ -154,7 +154,7 @@ TEST_F(Kubeconfig, of_several_files_the_first_that_has_it_counts) {
   EXPECT_EQ(access.identity.token, "");
 }
 
-TEST_F(Kubeconfig, home_is_looked_at_where_no_variable_names_a_file) {
+TEST_F(Kubeconfig, file_in_the_home_folder_is_used_where_no_variable_names_another) {
   write(".kube/config", plain);
   EXPECT_EQ(find().context, "lab");
 }
@@ -200,7 +200,7 @@ TEST_F(Kubeconfig, impersonation_becomes_headers) {
   EXPECT_THAT(error(with_user("{token: \"a\\nInjected: x\"}")), HasSubstr("control character"));
 }
 
-TEST_F(Kubeconfig, a_pod_has_its_service_account) {
+TEST_F(Kubeconfig, a_pod_uses_its_service_account) {
   write("pod/token", "t");
   write("pod/namespace", "team\n");
   variables["KUBERNETES_SERVICE_HOST"] = "10.96.0.1";

@@ -68,7 +68,7 @@ class TheLease : public testing::Test {
   const LeaseTerms brief{60ms, 30ms, 5ms};
 };
 
-TEST_F(TheLease, made_by_whoever_needs_it_goes_with_its_owners) {
+TEST_F(TheLease, is_made_with_its_owners_by_whoever_needs_it) {
   const json owners{{{"kind", "Job"}, {"name", "pipe-driver-1"}, {"uid", "u1"}}};
   Lease mine(client, "run-1", "pod-a");
   mine.owners = owners;
@@ -83,7 +83,7 @@ TEST_F(TheLease, made_by_whoever_needs_it_goes_with_its_owners) {
   EXPECT_FALSE(lease["metadata"].contains("ownerReferences"));
 }
 
-TEST_F(TheLease, one_that_nobody_has_is_ours_at_once) {
+TEST_F(TheLease, without_a_holder_is_taken_at_once) {
   Lease mine(client, "run", "me");
   run_task(loop, mine.acquire());
   EXPECT_EQ(holder(), "me");
@@ -98,7 +98,7 @@ TEST_F(TheLease, one_that_nobody_has_is_ours_at_once) {
   EXPECT_EQ(number_at(lease, "/spec/leaseTransitions"), 1);
 }
 
-TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
+TEST_F(TheLease, is_taken_by_a_second_process_once_the_first_is_silent) {
   const LeaseTerms terms{400ms, 200ms, 5ms};  // A busy machine may stop this process meanwhile.
   Lease first(client, "run", "first", terms), second(client, "run", "second", terms);
   run_task(loop, first.acquire());
@@ -123,7 +123,7 @@ TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
   EXPECT_EQ(holder(), "second");
 }
 
-TEST_F(TheLease, of_two_who_take_it_at_once_one_gets_it) {
+TEST_F(TheLease, is_held_by_only_one_of_two_that_take_it_at_once) {
   Lease mine(client, "run", "me", brief);
   // The Lease exists and has no holder.
   run_task(loop, leave_message(client, "run", "x"));
@@ -133,7 +133,7 @@ TEST_F(TheLease, of_two_who_take_it_at_once_one_gets_it) {
   EXPECT_EQ(waited_for, "quicker");
 }
 
-TEST_F(TheLease, one_that_was_not_renewed_for_its_deadline_is_no_licence_to_write) {
+TEST_F(TheLease, not_renewed_within_its_deadline_does_not_allow_writes) {
   Lease mine(client, "run", "me"), stale(client, "stale", "me", {60ms, 0ms, 5ms});
   EXPECT_FALSE(mine.is_fresh());
   run_task(loop, mine.acquire());
@@ -143,7 +143,7 @@ TEST_F(TheLease, one_that_was_not_renewed_for_its_deadline_is_no_licence_to_writ
   EXPECT_FALSE(stale.is_fresh());
 }
 
-TEST_F(TheLease, one_that_another_has_taken_is_lost) {
+TEST_F(TheLease, taken_by_another_is_lost) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());
   set("/spec/holderIdentity", "other");
@@ -153,7 +153,7 @@ TEST_F(TheLease, one_that_another_has_taken_is_lost) {
   EXPECT_EQ(holder(), "other") << "what is another's stays his";
 }
 
-TEST_F(TheLease, one_that_cannot_be_renewed_is_given_up_in_time) {
+TEST_F(TheLease, that_cannot_be_renewed_is_given_up_in_time) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());
   is_down = true;
@@ -161,7 +161,7 @@ TEST_F(TheLease, one_that_cannot_be_renewed_is_given_up_in_time) {
   EXPECT_FALSE(run_task(loop, mine.keep(stop)));
 }
 
-TEST_F(TheLease, one_that_was_deleted_is_made_again) {
+TEST_F(TheLease, deleted_by_others_is_made_again) {
   Lease mine(client, "run", "me", brief);
   run_task(loop, mine.acquire());
   lease = nullptr;
@@ -172,7 +172,7 @@ TEST_F(TheLease, one_that_was_deleted_is_made_again) {
   EXPECT_EQ(holder(), "me");
 }
 
-TEST_F(TheLease, word_reaches_who_has_it_and_who_takes_it_next) {
+TEST_F(TheLease, brings_messages_to_its_holder_and_to_the_next_one) {
   Lease mine(client, "run", "me", brief), next(client, "run", "next", brief);
   std::vector<std::string> mine_heard, next_heard;
   core::CancelSource stop;

@@ -41,7 +41,7 @@ std::string framed(std::size_t& place, char kind, const std::string& text) {
   return line;
 }
 
-TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_for_long) {
+TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_to_its_end) {
   std::size_t place = 0;
   const auto first = framed(place, 'o', "one");
   std::uint64_t read = 0;
@@ -67,7 +67,7 @@ TEST_F(TheLogFrames, begin_of_a_step_is_known_once_its_services_are_ready) {
   EXPECT_EQ(out + frames.waits(), "");
 }
 
-TEST_F(TheLogFrames, a_silent_step_that_makes_progress_says_when_it_did) {
+TEST_F(TheLogFrames, progress_of_a_silent_step_has_its_time) {
   using std::chrono::seconds;
   const auto now = std::chrono::steady_clock::now();
   std::size_t place = 0;
@@ -84,13 +84,13 @@ TEST_F(TheLogFrames, a_silent_step_that_makes_progress_says_when_it_did) {
   EXPECT_EQ(out, "line\n");
 }
 
-TEST_F(TheLogFrames, end_alone_is_no_begin) {
+TEST_F(TheLogFrames, an_end_without_a_begin_is_not_a_begin) {
   frames.feed("2026-11-21T08:15:00Z .0\n");
   EXPECT_TRUE(frames.ended());
   EXPECT_FALSE(frames.has_begun());
 }
 
-TEST_F(TheLogFrames, what_a_stalled_step_waits_in_is_no_output_and_lasts_until_the_next) {
+TEST_F(TheLogFrames, the_place_where_a_step_waits_is_not_output_and_lasts_until_the_next_line) {
   std::size_t place = 0;
   const auto feed = [&](char kind, const std::string& text) {
     frames.feed("2026-11-21T08:15:0" + std::to_string(place % 10) + "Z " +
@@ -150,14 +150,14 @@ class ALog : public TheLogFrames {
   std::vector<std::string> lines;
 };
 
-TEST_F(ALog, streams_and_unfinished_lines_come_as_they_were) {
+TEST_F(ALog, has_its_streams_and_unfinished_lines_as_they_were) {
   const auto all = told(0, 7);
   frames.feed(all.substr(0, 70));
   frames.feed(all.substr(70));
   expect_all();
 }
 
-TEST_F(ALog, what_comes_again_after_a_cut_is_told_once) {
+TEST_F(ALog, has_lines_that_are_sent_again_after_a_cut_once) {
   for (std::size_t end = 1; end <= 7; ++end) {
     frames.restart();
     frames.feed(told(0, end) + "2026-11-2");
@@ -165,13 +165,13 @@ TEST_F(ALog, what_comes_again_after_a_cut_is_told_once) {
   expect_all();
 }
 
-TEST_F(ALog, what_the_node_has_thrown_away_comes_from_what_the_agent_has_kept) {
+TEST_F(ALog, lost_by_the_node_is_read_from_the_agents_copy) {
   keep(6);
   frames.feed(told(0, 1) + told(5, 7));
   expect_all();
 }
 
-TEST_F(ALog, line_that_the_node_has_joined_with_a_later_one_comes_from_what_the_agent_has_kept) {
+TEST_F(ALog, with_lines_that_the_node_has_joined_is_read_from_the_agents_copy) {
   keep(6);
   for (std::size_t cut = 1; cut < lines[2].size(); ++cut) {
     out.clear();
@@ -183,14 +183,14 @@ TEST_F(ALog, line_that_the_node_has_joined_with_a_later_one_comes_from_what_the_
   }
 }
 
-TEST_F(ALog, what_nobody_has_kept_is_told_to_be_missing) {
+TEST_F(ALog, lost_everywhere_is_reported_as_missing) {
   frames.feed(told(0, 1) + told(4, 7));
   EXPECT_EQ(out, "one\n\n");
   EXPECT_THAT(err, testing::MatchesRegex(
                        "\\[kubernetes\\] [0-9]+ B of the log are missing here: .*\nno end"));
 }
 
-TEST_F(ALog, end_of_a_pod_that_is_gone_comes_from_what_the_agent_has_kept) {
+TEST_F(ALog, of_a_removed_pod_is_read_from_the_agents_copy) {
   keep(6);
   frames.feed(told(0, 2));
   frames.finish();
@@ -198,7 +198,7 @@ TEST_F(ALog, end_of_a_pod_that_is_gone_comes_from_what_the_agent_has_kept) {
   EXPECT_EQ(err, "wrong\nno end");
 }
 
-TEST_F(TheLogFrames, what_is_no_frame_is_shown_as_an_error_and_once) {
+TEST_F(TheLogFrames, text_that_is_not_a_frame_is_shown_once_as_an_error) {
   const std::string text =
       "2026-11-21T08:15:00.1Z standard_init_linux.go: exec format error\n2026-11-21T08:15:00.2Z \n";
   frames.feed(text);
@@ -236,7 +236,7 @@ class TheAgent : public TheLogFrames {
   core::TemporaryFolder folder;
 };
 
-TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later) {
+TEST_F(TheAgent, kills_the_step_at_a_stop_if_the_file_says_so_also_later) {
   const auto here = folder.path().string();
   const std::string stubborn =
       "trap 'touch " + here + "/told' TERM; touch " + here + "/ready; while :; do sleep 0.02; done";
@@ -257,14 +257,14 @@ TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later)
   }
 }
 
-TEST_F(TheAgent, program_that_is_not_there_is_told_from_one_that_fails) {
+TEST_F(TheAgent, distinguishes_a_missing_program_from_one_that_fails) {
   EXPECT_EQ(run({"/no/such/program"}).code, 127);
   EXPECT_EQ(run({"/etc"}).code, 126);
   EXPECT_EQ(run({"sh", "-c", "exit 3"}).code, 3);
   EXPECT_EQ(run({"sh", "-c", "kill -SEGV $$"}).code, 139);
 }
 
-TEST_F(TheAgent, both_streams_come_whole) {
+TEST_F(TheAgent, sends_both_streams_completely) {
   const auto answer = run({"sh", "-c", "echo one; echo two >&2; echo; printf 'no end'"});
   EXPECT_EQ(answer.code, 0);
   EXPECT_EQ(out, "one\n\nno end");
@@ -273,7 +273,7 @@ TEST_F(TheAgent, both_streams_come_whole) {
   EXPECT_EQ(answer.errors, "");
 }
 
-TEST_F(TheAgent, what_it_keeps_tells_all_that_it_has_written) {
+TEST_F(TheAgent, keeps_a_copy_of_all_that_it_has_written) {
   run({"sh", "-c",
        "for i in $(seq 1000); do echo line $i; echo wrong $i >&2; done; head -c 20000 /dev/zero | "
        "tr '\\0' x"});
@@ -288,13 +288,13 @@ TEST_F(TheAgent, what_it_keeps_tells_all_that_it_has_written) {
   EXPECT_TRUE(again.ended());
 }
 
-TEST_F(TheAgent, step_goes_on_where_its_log_cannot_be_kept) {
+TEST_F(TheAgent, lets_the_step_run_where_its_log_cannot_be_kept) {
   std::filesystem::create_symlink("/dev/full", log_file());
   EXPECT_EQ(run({"sh", "-c", "echo one; sleep 0.1; echo two; exit 3"}).code, 3);
   EXPECT_EQ(out, "one\ntwo\n");
 }
 
-TEST_F(TheAgent, says_what_the_step_has_used_with_all_that_it_waited_for) {
+TEST_F(TheAgent, reports_the_usage_of_the_step_and_its_processes) {
   run({"sh", "-c",
        "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; "
        "head -c 50000000 /dev/zero | tail -c 50000000 > /dev/null; sleep 0.3"});
@@ -307,7 +307,7 @@ TEST_F(TheAgent, says_what_the_step_has_used_with_all_that_it_waited_for) {
   EXPECT_EQ(out + err, "");
 }
 
-TEST_F(TheAgent, long_lines_are_cut_into_frames_and_joined_again) {
+TEST_F(TheAgent, cuts_long_lines_into_frames_that_are_joined_again) {
   run({"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; echo; echo end"});
   EXPECT_EQ(out, std::string(100'000, 'x') + "\nend\n");
 }

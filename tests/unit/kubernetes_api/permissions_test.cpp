@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 
-TEST(KubernetesPermissions, role_is_bound_to_whoever_is_named) {
+TEST(KubernetesPermissions, role_is_bound_to_the_named_account) {
   EXPECT_THROW(role_manifests("ml", "ann"), core::InputError);
   EXPECT_THROW(role_manifests("ml", "User:"), core::InputError);
   EXPECT_THROW(role_manifests("ml", "Robot:x"), core::InputError);
@@ -33,7 +33,7 @@ TEST(KubernetesPermissions, role_is_bound_to_whoever_is_named) {
       << "who binds a service account wants to have it";
 }
 
-TEST(KubernetesPermissions, those_that_are_missing_are_named) {
+TEST(KubernetesPermissions, missing_permissions_are_named) {
   asio::io_context loop;
   test::HttpServer server(loop, [](test::HttpExchange& exchange) -> async::Task<> {
     const auto review = json::parse(exchange.body);

@@ -88,7 +88,7 @@ class OverTls : public testing::Test {
   int pid = 0;
 };
 
-TEST_F(OverTls, unknown_authority_is_told_at_once_and_a_wrong_name_too) {
+TEST_F(OverTls, unknown_authority_and_wrong_name_are_reported_at_once) {
   const auto good = access.tls;
   access.tls.ca = pem("client.pem");  // not of which the server's is
   EXPECT_THAT(failure(), HasSubstr("certificate-authority"));
@@ -107,7 +107,7 @@ TEST_F(OverTls, certificates_are_data_or_files_and_the_name_may_be_another) {
   EXPECT_EQ(status(), 200);
 }
 
-TEST(KubernetesTls, a_connection_that_is_cut_in_its_handshake_is_no_matter_of_trust) {
+TEST(KubernetesTls, a_connection_that_is_cut_in_its_handshake_is_not_a_failure_of_trust) {
   asio::io_context loop;
   asio::ip::tcp::acceptor acceptor(loop, {asio::ip::address_v4::loopback(), 0});
   int cut = 0;
@@ -136,7 +136,7 @@ TEST(KubernetesTls, a_connection_that_is_cut_in_its_handshake_is_no_matter_of_tr
   EXPECT_EQ(cut, 3);
 }
 
-TEST(KubernetesProxies, are_asked_in_the_servers_place) {
+TEST(KubernetesProxies, are_connected_to_in_the_servers_place) {
   asio::io_context loop;
   test::HttpServer proxy(loop,
                          [](test::HttpExchange& exchange) { return exchange.answer(200, "{}"); });

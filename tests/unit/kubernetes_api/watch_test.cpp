@@ -155,7 +155,7 @@ TEST_F(TheWatch, begins_where_the_list_ended_and_goes_on_where_the_stream_did) {
   EXPECT_THAT(server.asked[4], HasSubstr("resourceVersion=41"));
 }
 
-TEST_F(TheWatch, what_a_lost_history_hides_is_found_by_the_next_list) {
+TEST_F(TheWatch, changes_of_a_lost_history_are_found_by_the_next_list) {
   lists = {list(5, {object("stays", "1", 1), object("changes", "2", 2), object("goes", "3", 3),
                     object("replaced", "4", 4)}),
            list(50, {object("stays", "1", 1), object("changes", "2", 20),

@@ -53,7 +53,7 @@ class Locks : public testing::Test {
   std::filesystem::path file = folder.path() / "pipeline.lock";
 };
 
-TEST_F(Locks, what_was_put_is_found_by_another_process) {
+TEST_F(Locks, an_environment_is_found_by_another_process) {
   EXPECT_FALSE(LockFile(file).find(of_image({"six"})));
   EXPECT_EQ(LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")})), "");
   LockFile again(file);
@@ -63,7 +63,7 @@ TEST_F(Locks, what_was_put_is_found_by_another_process) {
   EXPECT_FALSE(again.find(of_image({"six"}, "another parent")));
 }
 
-TEST_F(Locks, text_is_the_same_in_whatever_order_it_was_made) {
+TEST_F(Locks, have_the_same_text_in_whatever_order_they_were_made) {
   const auto one = environment_of({package("six", "1"), package("idna", "2")});
   const auto other = environment_of({package("attrs", "3")});
   LockFile first(file);
@@ -78,7 +78,7 @@ TEST_F(Locks, text_is_the_same_in_whatever_order_it_was_made) {
   EXPECT_EQ(lockfile::to_text(lockfile::parse(before, "f")), before);
 }
 
-TEST_F(Locks, every_member_survives_the_file) {
+TEST_F(Locks, every_member_is_read_as_it_was_written) {
   auto environment = environment_of({package("six", "1")});
   auto& made = environment.packages[0];
   made.size = 12;
@@ -101,7 +101,7 @@ TEST_F(Locks, every_member_survives_the_file) {
   EXPECT_EQ(digest(read), digest(environment));
 }
 
-TEST_F(Locks, what_another_process_has_written_meanwhile_is_kept) {
+TEST_F(Locks, changes_that_another_process_wrote_meanwhile_are_kept) {
   LockFile mine(file);
   mine.find(of_image({"six"}));
   LockFile(file).put(of_image({"idna"}), environment_of({package("idna", "2")}));
@@ -146,7 +146,7 @@ TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
   EXPECT_TRUE(LockFile(file, {.upgrade_all = true}).preferred(of_image({"six"})).packages.empty());
 }
 
-/// Both sides have added a package at one place, and share another environment.
+/// A merge conflict: each side has added another package to the second of two environments.
 constexpr auto conflicted = R"(version: 1
 environments:
   - parent: "python:3.11"
@@ -276,7 +276,7 @@ TEST_F(Locks, a_machine_with_a_newer_c_library_uses_the_same_files) {
   EXPECT_FALSE(lock.find(of_machine({"six"}, "musllinux_1_2_x86_64")));
 }
 
-TEST_F(Locks, unused_environments_go_and_those_of_other_machines_stay) {
+TEST_F(Locks, unused_environments_are_removed_and_those_of_other_machines_stay) {
   LockFile first(file);
   first.put(of_image({"six"}), environment_of({package("six", "1")}));
   first.put(of_image({"idna"}), environment_of({package("idna", "2")}));
@@ -317,7 +317,7 @@ TEST_F(Locks, a_run_that_locks_nothing_removes_nothing) {
   EXPECT_TRUE(LockFile(file).find(of_image({"six"})));
 }
 
-TEST_F(Locks, frozen_says_what_differs) {
+TEST_F(Locks, an_error_with_frozen_names_the_difference) {
   LockFile(file).put(of_image({"six", "idna==1"}), environment_of({package("six", "1")}));
   LockFile frozen(file, {.frozen = true});
   EXPECT_TRUE(frozen.find(of_image({"six", "idna==1"})));
@@ -384,7 +384,7 @@ TEST(LockText, wrong_files_are_refused_with_every_place) {
   EXPECT_EQ(codes("version: 1\n"), Codes{});
 }
 
-TEST(Credentials, are_in_no_lock) {
+TEST(Credentials, are_not_written_to_a_lock) {
   EXPECT_EQ(core::without_credentials("--index-url=https://user:secret@host/simple"),
             "--index-url=https://host/simple");
   EXPECT_EQ(core::without_credentials("a @ git+https://token@host/a.git@main"),
@@ -402,7 +402,7 @@ LockedData data_at(const std::string& address, char digit, const std::string& et
           .version = {}};
 }
 
-TEST_F(Locks, data_survives_the_file_beside_environments) {
+TEST_F(Locks, data_beside_environments_is_read_as_it_was_written) {
   auto folder_data = data_at("s3://team/a \"b\"/", 'b', "0a");
   folder_data.files = 3;
   folder_data.modified = "Tue, 24 Nov 2026 10:00:00 GMT";
@@ -430,7 +430,7 @@ TEST_F(Locks, data_that_two_processes_lock_is_kept) {
   EXPECT_TRUE(last.find_data("https://host/y"));
 }
 
-TEST_F(Locks, data_of_no_step_is_removed_and_nothing_else) {
+TEST_F(Locks, only_data_that_no_step_uses_is_removed) {
   LockFile first(file);
   first.put(of_image({"six"}), environment_of({package("six", "1")}));
   first.put_data({data_at("https://host/x", 'a'), data_at("https://host/y", 'b')});
@@ -448,7 +448,7 @@ TEST_F(Locks, data_of_no_step_is_removed_and_nothing_else) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST_F(Locks, an_upgrade_of_data_is_none_of_packages) {
+TEST_F(Locks, an_upgrade_of_data_does_not_upgrade_packages) {
   LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
   LockFile locks(file, {.upgrade = {"corpus", "attrs"}});
   locks.use_data({{"https://host/x", {"corpus"}}, {"https://host/z", {"other"}}});
@@ -469,7 +469,7 @@ TEST(LockedDataOf, an_address_holds_no_query) {
   EXPECT_EQ(lockfile::data_address("s3://team/a?b", "v1"), "s3://team/a?b?version=v1");
 }
 
-TEST(LockedDataOf, a_server_s_words_say_whether_it_is_the_same) {
+TEST(LockedDataOf, a_servers_headers_say_whether_it_is_the_same) {
   const auto known = data_at("a", 'a', "\"1\"");
   EXPECT_TRUE(lockfile::is_same_content(known, data_at("a", '0', "\"1\"")));
   EXPECT_FALSE(lockfile::is_same_content(known, data_at("a", 'a', "\"2\"")));
@@ -482,7 +482,7 @@ TEST(LockedDataOf, a_server_s_words_say_whether_it_is_the_same) {
   EXPECT_FALSE(lockfile::is_same_content(dated, longer));
 }
 
-TEST_F(Locks, damaged_data_is_told_with_its_line) {
+TEST_F(Locks, damaged_data_is_reported_with_its_line) {
   const std::string digest(64, 'a');
   const std::pair<std::string, std::string> wrong[] = {
       {"{address: a, sha256: xyz, size: 1}", "a SHA-256 has 64 digits"},

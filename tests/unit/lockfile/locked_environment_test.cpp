@@ -23,12 +23,12 @@ LockedEnvironment example() {
   return environment;
 }
 
-TEST(LockedEnvironment, names_are_normalised_as_pep_503_says) {
+TEST(LockedEnvironment, names_are_normalised_by_pep_503) {
   EXPECT_EQ(pipeline::lockfile::normalised_name("Zope.Interface"), "zope-interface");
   EXPECT_EQ(pipeline::lockfile::normalised_name("a_-.b"), "a-b");
 }
 
-TEST(LockedEnvironment, digest_is_of_what_is_installed_not_of_what_was_asked_for) {
+TEST(LockedEnvironment, digest_depends_on_installed_packages_and_not_on_requirements) {
   const auto first = example();
   auto second = example();
   second.requirements = {"requests"};
@@ -41,7 +41,7 @@ TEST(LockedEnvironment, digest_is_of_what_is_installed_not_of_what_was_asked_for
   EXPECT_NE(digest(first), digest(second));
 }
 
-TEST(LockedEnvironment, packages_without_a_hash_are_told_apart_by_their_commit) {
+TEST(LockedEnvironment, packages_without_a_hash_differ_by_their_commit) {
   auto first = example();
   first.packages[0].sha256.clear();
   auto second = first;
@@ -49,7 +49,7 @@ TEST(LockedEnvironment, packages_without_a_hash_are_told_apart_by_their_commit) 
   EXPECT_NE(digest(first), digest(second));
 }
 
-TEST(LockedEnvironment, what_is_no_wheel_is_named_as_built_from_source) {
+TEST(LockedEnvironment, packages_without_a_wheel_are_named_as_built_from_source) {
   auto environment = example();
   EXPECT_EQ(notice_of_sources(environment), "");
   auto& package = environment.packages[0];

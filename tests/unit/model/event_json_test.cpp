@@ -57,7 +57,7 @@ TEST(EventJson, every_event_is_one_flat_object_with_its_name) {
   }
 }
 
-TEST(EventJson, what_is_no_event_is_not_read_as_one) {
+TEST(EventJson, other_json_is_not_read_as_an_event) {
   for (
       const char* text :
       {"1", "[]", "{}", R"({"event":1})", R"({"event":"summary"})", R"({"event":"step_started"})",
@@ -67,7 +67,7 @@ TEST(EventJson, what_is_no_event_is_not_read_as_one) {
     EXPECT_FALSE(event_of(json::parse(text))) << text;
 }
 
-TEST(EventJson, line_is_one_line_of_valid_utf8_whatever_a_step_prints) {
+TEST(EventJson, an_event_is_a_single_line_of_valid_utf8_whatever_a_step_prints) {
   const auto line = to_json_line(event::StepLog{"a", 1, Stream::out, "a\nb\xff\x1b"});
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_EQ(json::parse(line)["line"], "a\nb\xef\xbf\xbd\x1b");

@@ -15,7 +15,7 @@ std::vector<std::string> names(std::vector<StepFailure> failures) {
   return found;
 }
 
-TEST(FailureGroups, instances_that_end_with_the_same_line_but_for_numbers_are_one_group) {
+TEST(FailureGroups, instances_whose_last_lines_differ_only_in_numbers_are_a_group) {
   EXPECT_EQ(
       names({{"train.lr-0.1", exits({"epoch 3", "ValueError: bad rate 0.1",
                                      "pipe: line 1 ended with exit code 1: train", ""})},

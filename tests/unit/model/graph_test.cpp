@@ -55,7 +55,7 @@ TEST(Graph, cycle_is_named_step_by_step) {
   EXPECT_THROW(Scheduler(Graph({{1}, {0}})), std::invalid_argument);
 }
 
-TEST(Graph, every_cycle_found_is_one) {
+TEST(Graph, every_cycle_found_is_a_real_cycle) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     auto needs = random_needs(random, 30);
@@ -114,7 +114,7 @@ TEST(Scheduler, every_step_runs_once_and_after_its_needs) {
   }
 }
 
-TEST(Scheduler, failed_step_takes_all_that_depend_on_it_along_and_nothing_else) {
+TEST(Scheduler, failed_step_skips_only_the_steps_that_depend_on_it) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const Graph graph(random_needs(random, 40));
@@ -213,7 +213,7 @@ TEST(Scheduler, barrier_without_steps_is_ready) {
   EXPECT_FALSE(scheduler.take());
 }
 
-TEST(Scheduler, barrier_is_ready_when_its_steps_have_ended_however) {
+TEST(Scheduler, barrier_is_ready_when_its_steps_have_ended_also_by_failures) {
   const Graph graph({{}, {0}});
   Scheduler scheduler(graph);
   scheduler.grow(0, {{}, {}, {2}});

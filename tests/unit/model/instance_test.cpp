@@ -11,14 +11,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(InstanceNames, say_each_value) {
+TEST(InstanceNames, have_each_value) {
   InstanceNames names("train");
   EXPECT_EQ(names.next({{"c", 0.1}, {"kernel", "rbf"}}), "train.c-0.1.kernel-rbf");
   EXPECT_EQ(names.next({{"c", -1}, {"kernel", true}}), "train.c--1.kernel-true");
   EXPECT_EQ(InstanceNames("plain").next({}), "plain.0");
 }
 
-TEST(InstanceNames, are_names_whatever_the_values_are) {
+TEST(InstanceNames, are_valid_whatever_the_values_are) {
   InstanceNames names("train");
   const std::vector<std::string> values{
       "a/b", "../x", "", "ä b", "$(rm -rf /)", std::string(500, 'x'), std::string(501, 'x')};
@@ -38,7 +38,7 @@ TEST(InstanceNames, differ_where_values_look_alike) {
   EXPECT_NE(names.next({{"a", 1}, {"b", ""}}), names.next({{"a", "1"}, {"b", ""}}));
 }
 
-TEST(Selectors, are_read) {
+TEST(Selectors, are_parsed_or_refused) {
   EXPECT_FALSE(parse_selector("train")->has_brackets);
   EXPECT_TRUE(parse_selector("train[*]")->all);
   EXPECT_EQ(parse_selector("train[2]")->index, 2u);

@@ -13,7 +13,7 @@
 namespace pipeline::model {
 namespace {
 
-TEST(ParseMetric, other_lines_are_none) {
+TEST(ParseMetric, other_lines_are_not_metrics) {
   for (const std::string line :
        {"", "loss = 3", "@pipe {", "@pipe {}", R"(@pipe {"metric": "loss"})",
         R"(@pipe {"metric": 3, "value": 1})", R"(@pipe {"metric": "loss", "value": "high"})",
@@ -24,7 +24,7 @@ TEST(ParseMetric, other_lines_are_none) {
   EXPECT_FALSE(parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
 }
 
-TEST(ReportProblem, is_said_of_a_line_that_reports_nothing) {
+TEST(ReportProblem, is_found_in_a_line_that_reports_nothing) {
   for (const std::string line :
        {R"(@pipe {"metric": {"name": "loss", "value": 3}})", R"(@pipe {"metric": "loss"})",
         R"(@pipe {"metric": 3, "value": 1})"}) {
@@ -62,7 +62,7 @@ TEST(ParseMetric, numbers_that_json_does_not_have_are_read_as_python_writes_them
 
 /// Each form is read once by the reader of the usual form, and once, with a member more, by the
 /// JSON parser.
-TEST(ParseMetric, the_usual_form_means_what_json_means) {
+TEST(ParseMetric, the_usual_form_is_read_as_by_the_parser_of_json) {
   for (const std::string number :
        {"1", "-1", "0", "-0", "0.25", "1e-05", "-1.5E+3", "1e400", "1e-400", "01", "1.", ".5", "-",
         "+1", "0x1", "1_0", "123456789012345678901", "0.1234567890123456789"})
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class UnusualMetricLine : public testing::TestWithParam<const char*> {};
 
-TEST_P(UnusualMetricLine, is_left_to_the_parser) { EXPECT_FALSE(read_usual_metric(GetParam())); }
+TEST_P(UnusualMetricLine, is_passed_to_the_parser) { EXPECT_FALSE(read_usual_metric(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(ParseMetric, UnusualMetricLine,
                          testing::Values("", "@pipe {", "@pipe {}", R"(@pipe {"metric": "loss"})",
                                          R"(@pipe {"metric": "loss", "value": 1,})",

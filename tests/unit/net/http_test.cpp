@@ -216,7 +216,7 @@ class Http : public testing::Test {
   HttpClient client_{loop_};
 };
 
-TEST_F(Http, a_cut_connection_is_an_error_wherever_it_is_cut) {
+TEST_F(Http, a_connection_that_is_cut_anywhere_is_an_error) {
   for (const char* path : {"/cut", "/cut-headers", "/cut-body", "/nonsense"}) {
     const auto text = failure(request(path));
     EXPECT_NE(text.find(std::string("GET http://local") + path + " on " + socket_ + ": "),
@@ -225,7 +225,7 @@ TEST_F(Http, a_cut_connection_is_an_error_wherever_it_is_cut) {
   }
 }
 
-TEST_F(Http, a_socket_that_is_not_there_is_named_with_the_reason) {
+TEST_F(Http, a_missing_socket_is_named_with_the_reason) {
   auto none = request("/echo");
   none.unix_socket += "-none";
   EXPECT_EQ(failure(none), "cannot connect to " + socket_ + "-none: No such file or directory");
@@ -238,7 +238,7 @@ TEST_F(Http, a_socket_that_is_not_there_is_named_with_the_reason) {
   EXPECT_EQ(failure(refused), "cannot connect to " + refused.url + ": Connection refused");
 }
 
-TEST_F(Http, a_server_that_never_answers_meets_the_timeout) {
+TEST_F(Http, a_request_to_a_server_that_never_answers_ends_at_the_timeout) {
   auto never = request("/never");
   never.timeout = std::chrono::milliseconds(50);
   EXPECT_NE(failure(never).find("timed out"), std::string::npos) << failure(never);
@@ -251,7 +251,7 @@ TEST_F(Http, a_server_that_is_silent_is_given_up_before_the_timeout) {
   EXPECT_NE(failure(never).find("too slow"), std::string::npos) << failure(never);
 }
 
-TEST_F(Http, a_server_of_a_few_bytes_a_second_is_given_up_as_a_silent_one) {
+TEST_F(Http, a_server_that_sends_a_few_bytes_a_second_is_given_up) {
   auto drops = request("/drops");
   drops.timeout = std::chrono::hours(1);
   drops.silence = std::chrono::seconds(2);
@@ -273,7 +273,7 @@ TEST_F(Http, an_error_status_is_an_answer_with_its_body) {
   EXPECT_EQ(streamed, "");
 }
 
-TEST_F(Http, of_an_error_or_a_redirection_without_end_the_beginning_is_the_answer) {
+TEST_F(Http, endless_errors_and_redirections_are_cut) {
   for (const std::string path : {"/endless-error", "/endless-redirection"}) {
     auto question = request(path);
     question.timeout = std::chrono::seconds(20);
@@ -286,12 +286,12 @@ TEST_F(Http, of_an_error_or_a_redirection_without_end_the_beginning_is_the_answe
   EXPECT_EQ(send(request("/echo")).body, "GET ");
 }
 
-TEST_F(Http, a_head_without_end_is_an_error) {
+TEST_F(Http, an_endless_head_is_an_error) {
   for (const auto* path : {"/headers-without-end", "/trailers-without-end"})
     EXPECT_THROW(send(request(path)), core::EnvironmentError) << path;
 }
 
-TEST_F(Http, what_a_proxy_answers_is_not_the_servers_answer) {
+TEST_F(Http, an_answer_of_a_proxy_is_not_taken_for_the_servers) {
   Server<Tcp> proxy({asio::ip::address_v4::loopback(), 0});
   setenv("https_proxy", ("http://127.0.0.1:" + std::to_string(proxy.port())).c_str(), 1);
   Request to_send;
@@ -311,7 +311,7 @@ TEST_F(Http, what_a_proxy_answers_is_not_the_servers_answer) {
   EXPECT_FALSE(has_answer);
 }
 
-TEST_F(Http, what_a_callback_throws_reaches_the_waiter_and_the_client_goes_on) {
+TEST_F(Http, an_exception_of_a_callback_reaches_the_caller_and_the_client_stays_usable) {
   const auto throwing = [](std::string_view) { throw std::runtime_error("the disk is full"); };
   EXPECT_THROW(send(request("/endless"), throwing), std::runtime_error);
   auto upload = request("/echo");
@@ -354,7 +354,7 @@ TEST_F(Http, destroying_the_client_ends_what_is_in_progress) {
   EXPECT_EQ(ended, 10);
 }
 
-TEST(HttpEnd, a_loop_that_ends_in_the_middle_of_exchanges_leaves_nothing) {
+TEST(HttpEnd, a_loop_that_ends_during_exchanges_leaks_nothing) {
   const core::TemporaryFolder folder;
   const auto socket = (folder.path() / "s").string();
   Server<Local> server{Local::endpoint(socket)};
@@ -374,7 +374,7 @@ TEST(HttpEnd, a_loop_that_ends_in_the_middle_of_exchanges_leaves_nothing) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST_F(Http, bodies_go_out_and_come_back) {
+TEST_F(Http, bodies_are_sent_and_received) {
   auto post = request("/echo");
   post.method = "POST";
   post.body = std::string(300'000, 'x');
@@ -479,7 +479,7 @@ TEST_F(Http, tcp_works_too) {
   EXPECT_EQ(send(tcp).body, "GET ");
 }
 
-/// All at once; the number of good answers.
+/// Sends requests all at once, and returns the number of good answers.
 int many(asio::io_context& loop, HttpClient& client, const Request& request, int count,
          std::string& errors) {
   int good = 0;
@@ -503,7 +503,7 @@ TEST_F(Http, hundreds_at_once_all_get_their_answer) {
   EXPECT_EQ(many(loop_, client_, request("/slow"), 450, errors), 450) << errors;
 }
 
-TEST_F(Http, a_full_backlog_is_waited_out) {
+TEST_F(Http, a_full_backlog_only_delays_requests) {
   const auto path = socket_ + "-narrow";
   Server<Local> narrow(Local::endpoint(path), 1);
   auto slow = request("/slow");

@@ -31,7 +31,7 @@ Task<> cancel_often(asio::thread_pool& pool, int times, int& ended) {
   }
 }
 
-TEST(OnPool, work_ends_by_itself_when_it_is_cancelled) {
+TEST(OnPool, cancelled_work_runs_to_its_end_and_is_waited_for) {
   asio::io_context loop;
   asio::thread_pool pool(2);
   constexpr int times = 2000;

@@ -48,7 +48,7 @@ TEST(Program, that_a_signal_ends_has_no_code) {
   EXPECT_EQ(answer_of(shell("kill -9 $$")).code, -1);
 }
 
-TEST(Program, that_is_not_there_says_so) {
+TEST(Program, that_does_not_exist_is_an_error) {
   if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   ProgramCall call;
   call.command = {"no-such-program-of-ours"};
@@ -70,7 +70,7 @@ TEST(Program, that_does_not_end_is_killed) {
   EXPECT_EQ(answer.code, -1);
 }
 
-TEST(Program, that_leaves_its_output_to_another_is_not_waited_for_longer_than_allowed) {
+TEST(Program, whose_child_keeps_its_output_open_is_waited_for_only_until_its_limit) {
   auto call = shell("sleep 1000 & echo $!");
   call.timeout = std::chrono::milliseconds(200);
   const auto answer = answer_of(call);
@@ -79,7 +79,7 @@ TEST(Program, that_leaves_its_output_to_another_is_not_waited_for_longer_than_al
   ::kill(std::stoi(answer.output), SIGKILL);
 }
 
-TEST(Program, that_writes_without_end_is_ended) {
+TEST(Program, with_endless_output_is_killed) {
   EXPECT_EQ(answer_of(shell("yes")).output.size(), std::size_t{16} << 20);
 }
 

@@ -118,7 +118,7 @@ class Registry : public testing::Test {
   Client client_{loop_, {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 3}};
 };
 
-TEST_F(Registry, what_it_sends_is_compared_with_its_digest) {
+TEST_F(Registry, answers_are_compared_with_their_digests) {
   appended_ = " ";
   EXPECT_THAT(failure(reference()), testing::HasSubstr("another content than that of sha256:"));
   appended_.clear();
@@ -148,7 +148,7 @@ TEST_F(Registry, refusals_say_what_is_missing) {
   EXPECT_THAT(failure(reference()), testing::HasSubstr("answered 503"));
 }
 
-TEST_F(Registry, an_image_is_found_as_an_engine_describes_it_and_the_login_goes_nowhere_else) {
+TEST_F(Registry, image_is_described_as_by_an_engine_and_the_login_goes_nowhere_else) {
   busy_ = 2;
   const auto image = find(reference());
   EXPECT_EQ(token_asked_, "/token?service=the%20registry&scope=repository%3Ateam%2Fx%3Apull as me");
@@ -162,7 +162,7 @@ TEST_F(Registry, an_image_is_found_as_an_engine_describes_it_and_the_login_goes_
   EXPECT_EQ(packing_of(image.layers.at(0)), Packing::gzip);
 }
 
-TEST(Repositories, are_those_that_an_engine_asks) {
+TEST(Repositories, are_those_that_an_engine_uses) {
   const auto url = [](const char* reference) {
     const auto repository = repository_of(reference);
     return repository.url + " " + repository.tag;
@@ -177,7 +177,7 @@ TEST(Repositories, are_those_that_an_engine_asks) {
   EXPECT_EQ(url("127.evil.example/b"), "https://127.evil.example/v2/b/ latest");
 }
 
-TEST(Challenges, are_read_as_registries_write_them) {
+TEST(Challenges, of_registries_are_parsed) {
   const auto found =
       read_challenge(R"(Bearer realm="https://a/t?x=1,2", service="s \"q\"",scope=pull)");
   ASSERT_TRUE(found && found->is_bearer);

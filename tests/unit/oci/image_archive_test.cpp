@@ -100,7 +100,7 @@ class Archives : public testing::Test {
   std::map<std::string, std::string> blobs_;  ///< Keyed by their digests.
 };
 
-TEST_F(Archives, what_is_not_a_whole_archive_is_refused) {
+TEST_F(Archives, incomplete_ones_are_refused) {
   EXPECT_THAT(failure("oci-archive:none.tar"), HasSubstr("oci-archive:none.tar: there is no such"));
   EXPECT_THAT(failure("oci:."), HasSubstr("it has no index.json"));
   const auto file = folder_.path() / "image.tar";
@@ -119,7 +119,7 @@ TEST_F(Archives, what_is_not_a_whole_archive_is_refused) {
   EXPECT_THAT(failure("oci-archive:image.tar"), HasSubstr("write `docker-archive:image.tar`"));
 }
 
-TEST_F(Archives, what_is_not_its_digests_content_is_refused) {
+TEST_F(Archives, content_that_differs_from_its_digest_is_refused) {
   const auto image = add_image("amd64");
   const auto config = hex_in_archive(config_for("amd64"));
   const auto tampered = [&](const std::string& hex, const std::string& text) {
@@ -140,7 +140,7 @@ TEST_F(Archives, what_is_not_its_digests_content_is_refused) {
   EXPECT_THAT(failure("oci-archive:image.tar"), HasSubstr("it has no layer sha256:"));
 }
 
-TEST_F(Archives, the_image_that_is_meant_has_to_be_named) {
+TEST_F(Archives, an_image_has_to_be_named_if_there_are_several) {
   auto one = add_image("amd64", "docker.io/library/debian:12"), other = add_image("arm64", "two");
   write(layout({one, other}));
   EXPECT_THAT(failure("oci-archive:image.tar"),
@@ -154,14 +154,14 @@ TEST_F(Archives, the_image_that_is_meant_has_to_be_named) {
   EXPECT_EQ(read("oci-archive:image.tar:debian:12").description.at("Architecture"), "amd64");
 }
 
-TEST_F(Archives, one_image_for_several_platforms_is_chosen_by_them) {
+TEST_F(Archives, an_image_is_chosen_by_the_platform) {
   write(layout({add_image("amd64", "x"), add_image("arm64", "x")}));
   EXPECT_THAT(failure("oci-archive:image.tar", "linux/s390x"),
               HasSubstr("not made for linux/s390x, only for linux/amd64, linux/arm64"));
   EXPECT_EQ(read("oci-archive:image.tar", "linux/arm64").description.at("Architecture"), "arm64");
 }
 
-TEST_F(Archives, of_all_kinds_are_the_image_that_an_engine_describes) {
+TEST_F(Archives, of_all_kinds_have_the_image_that_an_engine_describes) {
   write(layout({add_image("amd64")}));
   const auto image = read("oci-archive:image.tar", "linux/amd64");
   EXPECT_EQ(image.description.at("Id"), digest_in_archive(config_for("amd64")));
@@ -183,7 +183,7 @@ TEST_F(Archives, of_all_kinds_are_the_image_that_an_engine_describes) {
   EXPECT_THAT(failure("docker-archive:image.tar:alpine"), HasSubstr("only debian:12, debian:book"));
 }
 
-TEST_F(Archives, what_an_engine_loads_has_one_name_and_the_same_image) {
+TEST_F(Archives, the_form_for_an_engine_has_one_name_and_the_same_image) {
   write(layout({add_image("amd64", "debian:12")}));
   const auto image = read("oci-archive:image.tar");
   const auto source = loadable_tar(image, "pipe:parent-1");

@@ -56,7 +56,7 @@ class ImageTrees : public testing::Test {
   int layers_ = 0;
 };
 
-TEST_F(ImageTrees, what_leads_out_or_is_no_file_is_refused) {
+TEST_F(ImageTrees, entries_that_lead_out_or_are_special_files_are_refused) {
   add(entry('5', "etc/") + entry('0', "etc/passwd", "root") + entry('2', "a", {}, "b") +
       entry('2', "b", {}, "/a"));
   EXPECT_THAT(refusal(entry('0', "../x")), testing::HasSubstr("`..`"));
@@ -86,7 +86,7 @@ TEST_F(ImageTrees, a_layer_that_was_cut_is_refused) {
   EXPECT_NO_THROW(tree_.add_layer(file));
 }
 
-TEST_F(ImageTrees, links_lead_within_the_image_whatever_they_say) {
+TEST_F(ImageTrees, links_are_resolved_within_the_image) {
   add(entry('2', "out", {}, "/../../tmp") + entry('2', "lib", {}, "usr/lib"));
   add(entry('0', "out/x", "1") + entry('0', "lib/y", "2") + entry('0', "/etc/z", "3"));
   EXPECT_EQ(files(),
@@ -94,7 +94,7 @@ TEST_F(ImageTrees, links_lead_within_the_image_whatever_they_say) {
             "usr/lib/ 5 \nusr/lib/y 0 2\n");
 }
 
-TEST_F(ImageTrees, whiteouts_hide_what_is_below_and_nothing_of_their_own_layer) {
+TEST_F(ImageTrees, whiteouts_hide_files_of_lower_layers_and_none_of_their_own) {
   add(entry('5', "a/") + entry('0', "a/1", "1") + entry('5', "a/b/") + entry('0', "a/b/2", "2") +
       entry('5', "c/") + entry('0', "c/3", "3") + entry('0', "d", "4") + entry('0', "e", "5"));
   add(entry('5', "a/") + entry('0', "a/new", "n") + entry('0', "a/.wh..wh..opq") +

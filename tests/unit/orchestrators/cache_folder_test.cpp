@@ -37,7 +37,7 @@ class CacheFolder : public testing::Test {
   const core::TemporaryFolder shared_;
 };
 
-TEST_F(CacheFolder, of_a_caller_without_home_is_open_to_nobody_else) {
+TEST_F(CacheFolder, of_a_caller_without_home_is_private) {
   EXPECT_EQ(cache_folder(), made());
   EXPECT_EQ(fs::status(made()).permissions(), fs::perms::owner_all);
   EXPECT_EQ(cache_folder(), made()) << "the next time it is there";

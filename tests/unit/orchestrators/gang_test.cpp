@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -17,6 +18,7 @@
 namespace pipeline::orchestrators {
 namespace {
 
+namespace fs = std::filesystem;
 using test::AttemptBuilder;
 using test::run_task;
 
@@ -79,7 +81,7 @@ struct Nodes : testing::Test {
   }
 };
 
-TEST_F(Nodes, that_fail_end_the_others_and_the_first_failure_counts) {
+TEST_F(Nodes, end_when_another_fails_and_the_first_failure_is_the_attempts) {
   std::map<unsigned, core::StopLevel> stopped;
   Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
     const auto rank = attempt.process->rank;
@@ -109,7 +111,7 @@ TEST_F(Nodes, that_fail_end_the_others_and_the_first_failure_counts) {
   EXPECT_EQ(runner.disconnected, 1);
 }
 
-TEST_F(Nodes, name_the_process_that_ended_first_not_the_one_that_was_seen_first) {
+TEST_F(Nodes, name_the_process_that_ended_first_and_not_the_first_that_was_noticed) {
   const auto now = std::chrono::steady_clock::now();
   Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
     const auto rank = attempt.process->rank;
@@ -123,7 +125,7 @@ TEST_F(Nodes, name_the_process_that_ended_first_not_the_one_that_was_seen_first)
   EXPECT_EQ(failed_rank, 1u);
 }
 
-TEST_F(Nodes, that_are_stopped_from_outside_are_cancelled_and_none_is_blamed) {
+TEST_F(Nodes, that_are_stopped_from_outside_are_cancelled_without_a_failed_rank) {
   auto attempt = builder.attempt();
   int begun = 0;
   attempt.io.on_began = [&](std::chrono::milliseconds) {
@@ -141,7 +143,7 @@ TEST_F(Nodes, that_are_stopped_from_outside_are_cancelled_and_none_is_blamed) {
   EXPECT_EQ(begun, 1) << "once, when the last of four has begun";
 }
 
-TEST_F(Nodes, pass_an_exception_on_when_all_have_ended) {
+TEST_F(Nodes, pass_an_exception_on_once_all_have_ended) {
   int ended = 0;
   Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
     if (attempt.process->rank == 3) throw core::EnvironmentError("the engine is lost");
@@ -154,7 +156,7 @@ TEST_F(Nodes, pass_an_exception_on_when_all_have_ended) {
   EXPECT_EQ(runner.disconnected, 1);
 }
 
-TEST_F(Nodes, done_first_ends_the_others_when_rank_0_has_succeeded) {
+TEST_F(Nodes, with_done_first_end_when_rank_0_has_succeeded) {
   builder.step.nodes.done = NodesDone::first;
   Runner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     if (attempt.process->rank > 0) co_return co_await until_stopped(attempt);
@@ -167,7 +169,7 @@ TEST_F(Nodes, done_first_ends_the_others_when_rank_0_has_succeeded) {
   EXPECT_EQ(result.exit_code, 0);
 }
 
-TEST_F(Nodes, begin_again_as_often_as_they_may_under_another_id) {
+TEST_F(Nodes, restart_as_often_as_they_may_under_another_id) {
   std::set<std::string> ids;
   Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
     const auto id = node_variables(attempt).at("PIPE_RENDEZVOUS_ID");
@@ -185,7 +187,7 @@ TEST_F(Nodes, begin_again_as_often_as_they_may_under_another_id) {
             std::string::npos);
 }
 
-TEST_F(Nodes, fail_once_the_restarts_are_used_up_and_at_once_for_what_is_not_their_own_end) {
+TEST_F(Nodes, fail_once_restarts_are_used_up_and_at_once_for_other_failures) {
   Runner runner([&](const Attempt& attempt) -> async::Task<AttemptResult> {
     if (attempt.process->rank > 0) co_return co_await until_stopped(attempt);
     co_return failed(3);
@@ -213,7 +215,7 @@ TEST_F(Nodes, wait_for_all_without_done_first) {
   EXPECT_EQ(ended, 4);
 }
 
-TEST_F(Nodes, share_the_gpus_and_each_process_may_have_its_own) {
+TEST_F(Nodes, share_the_gpus_or_give_each_process_its_own) {
   std::vector<AssignedGpu> gpus(4);
   for (unsigned i = 0; i < 4; ++i) gpus[i].index = i;
   std::map<unsigned, std::vector<unsigned>> seen;
@@ -261,7 +263,7 @@ TEST_F(Nodes, give_the_outputs_of_the_first_node_or_of_all) {
   for (const auto* node : {"0", "1"}) fs::permissions(shards / node, fs::perms(0755));
 }
 
-TEST_F(Nodes, of_which_one_lacks_an_output_of_all_have_failed) {
+TEST_F(Nodes, fail_if_one_lacks_an_output_of_all) {
   builder.output("shards", "shards");
   builder.outputs[0].from_all_nodes = true;
   Runner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
@@ -274,7 +276,7 @@ TEST_F(Nodes, of_which_one_lacks_an_output_of_all_have_failed) {
             "succeeded, but its node 1 did not write the output 'shards', which is `from: all`");
 }
 
-TEST_F(Nodes, pass_on_what_the_failed_process_says_of_its_failure) {
+TEST_F(Nodes, pass_on_the_message_of_the_failed_process) {
   Runner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     test::write(attempt.scratch / failure_file_name,
                 "of rank " + std::to_string(attempt.process->rank));
@@ -285,7 +287,7 @@ TEST_F(Nodes, pass_on_what_the_failed_process_says_of_its_failure) {
   EXPECT_EQ(core::read_file(builder.folder.path() / "scratch" / failure_file_name), "of rank 3");
 }
 
-TEST(NodeVariables, tell_a_process_about_itself_and_the_others) {
+TEST(NodeVariables, describe_a_process_and_the_others) {
   AttemptBuilder builder(test::shell("train"));
   builder.step.nodes = {.count = 2, .processes = 2};
   builder.environment["NCCL_DEBUG"] = "INFO";
@@ -324,7 +326,7 @@ TEST(NodeVariables, tell_a_process_about_itself_and_the_others) {
                        {"PIPE_NODE_ADDRESSES", "10.0.0.2,10.0.0.3"}}));
 }
 
-TEST(NodeVariables, have_the_options_of_torchrun_where_it_starts_the_processes) {
+TEST(NodeVariables, have_the_options_for_torchrun_where_it_starts_the_processes) {
   AttemptBuilder builder(test::shell("torchrun train.py"));
   builder.step.nodes = {.count = 2};
   auto attempt = builder.attempt();

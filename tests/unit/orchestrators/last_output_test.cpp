@@ -28,7 +28,7 @@ struct Endless {
   core::CancelSource stream;
 };
 
-TEST(LastOutput, output_without_end_is_given_up_after_a_stop_at_once) {
+TEST(LastOutput, without_end_is_given_up_after_a_stop_at_once) {
   asio::io_context loop;
   for (const bool is_stopped_before : {true, false}) {
     Endless server;

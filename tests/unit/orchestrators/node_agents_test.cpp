@@ -85,7 +85,7 @@ struct NodeAgents : testing::Test {
   }
 };
 
-TEST_F(NodeAgents, pass_the_lines_of_their_processes_on_with_the_ranks_that_they_have) {
+TEST_F(NodeAgents, pass_the_lines_of_their_processes_on_with_their_ranks) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     const auto first = attempt.process->rank;
     EXPECT_EQ(attempt.process->local_ranks, 2u);
@@ -125,7 +125,7 @@ TEST_F(NodeAgents, name_the_rank_that_failed_and_only_the_others_are_stopped) {
   EXPECT_EQ(stopped[1], core::StopLevel::none) << "the agent ends its node by itself";
 }
 
-TEST_F(NodeAgents, order_failures_by_their_times_and_not_by_when_they_were_heard_of) {
+TEST_F(NodeAgents, order_failures_by_their_times_and_not_by_their_arrival) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     const bool is_first = attempt.process->node == 0;
     if (!is_first) co_await async::sleep(std::chrono::milliseconds(20));
@@ -137,7 +137,7 @@ TEST_F(NodeAgents, order_failures_by_their_times_and_not_by_when_they_were_heard
   EXPECT_EQ(run(runner).failure->message, "rank 2 of 4, on node 1, exited with code 5");
 }
 
-TEST_F(NodeAgents, go_on_where_all_begin_again) {
+TEST_F(NodeAgents, continue_through_a_restart_of_all_processes) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     attempt.io.log.write(Stream::out, end_line(0, 1, "again") + end_line(1, 143, "ended"));
     co_await async::sleep(std::chrono::milliseconds(200), &attempt.io.cancel);
@@ -147,7 +147,7 @@ TEST_F(NodeAgents, go_on_where_all_begin_again) {
   EXPECT_FALSE(run(runner).failure);
 }
 
-TEST_F(NodeAgents, are_told_to_have_a_process_for_each_gpu_of_a_node_elsewhere) {
+TEST_F(NodeAgents, start_a_process_for_each_gpu_of_a_node_elsewhere) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     EXPECT_EQ(attempt.process->ranks, 8u);
     EXPECT_EQ(attempt.process->gpus_of_node, 4u);
@@ -158,7 +158,7 @@ TEST_F(NodeAgents, are_told_to_have_a_process_for_each_gpu_of_a_node_elsewhere) 
   EXPECT_FALSE(run(runner).failure);
 }
 
-TEST_F(NodeAgents, begin_anew_once_all_has_been_given_back) {
+TEST_F(NodeAgents, begin_anew_once_all_nodes_have_been_given_back) {
   NodeRunner runner([](const Attempt& attempt) -> async::Task<AttemptResult> {
     const auto& addresses = *attempt.process->addresses;
     if (addresses.tries > 0) co_return exited(0);
@@ -185,7 +185,7 @@ TEST_F(NodeAgents, fail_if_the_nodes_cannot_be_connected_again) {
   EXPECT_EQ(run(runner).failure->message, "no network is left");
 }
 
-TEST(NodeVariables, have_marks_where_an_agent_starts_the_processes) {
+TEST(NodeVariables, have_placeholders_where_an_agent_starts_the_processes) {
   AttemptBuilder builder(test::shell("train"));
   builder.step.nodes = {.count = 2, .processes = 2, .visible = VisibleGpus::own};
   builder.environment["LOCAL_RANK"] = "mine";
@@ -225,7 +225,7 @@ TEST(NodeVariables, have_marks_where_an_agent_starts_the_processes) {
   EXPECT_EQ(*(std::ranges::find(known, "--addresses") + 1), "10.0.0.2,10.0.0.3");
 }
 
-TEST(OddRank, is_the_one_that_the_others_wait_for) {
+TEST(OddRank, is_the_rank_for_which_the_others_wait) {
   const std::vector<std::string> waiting{"1 python3 a: b.py: 3 threads sleep in futex_wait_queue"},
       reading{"9 python3 a: b.py: 3 threads wait for a device"};
   EXPECT_EQ(odd_rank_text({{0, waiting}, {1, reading}, {2, waiting}}),
@@ -237,7 +237,7 @@ TEST(OddRank, is_the_one_that_the_others_wait_for) {
   EXPECT_EQ(odd_rank_text({}), "");
 }
 
-TEST(OddRank, is_told_by_the_lines_of_a_node_with_several) {
+TEST(OddRank, is_found_in_the_lines_of_a_node_with_several_ranks) {
   const auto rank = [](int number, const std::string& wait) {
     return "7 python3 train.py (rank " + std::to_string(number) + "): " + wait;
   };
@@ -256,7 +256,7 @@ TEST(OddRank, is_told_by_the_lines_of_a_node_with_several) {
       << "torchrun's are not the step's";
 }
 
-TEST(RankEnd, is_read_from_the_agents_line) {
+TEST(RankEnd, is_parsed_from_the_agents_line) {
   const auto end = rank_end_of("!12 137 failed 1764263453123456 10 20");
   ASSERT_TRUE(end);
   EXPECT_EQ(end->rank, 12u);

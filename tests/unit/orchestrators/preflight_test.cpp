@@ -58,20 +58,20 @@ class Gate : public testing::Test {
   PreflightLog gate{log};
 };
 
-TEST_F(Gate, lets_the_command_through_as_it_is) {
+TEST_F(Gate, runs_the_command_unchanged) {
   lists("GPU 0: A (UUID: GPU-a)\\nGPU 1: B (UUID: GPU-b)\\n");
   EXPECT_EQ(
       run({"sh", "-c", "printf '%s|' \"$@\"; echo; exit 3", "x", "a b", "", "it's $HOME", "*"},
           {"GPU-b", "GPU-a"}),
       3);
-  EXPECT_TRUE(gate.open());
+  EXPECT_TRUE(gate.is_open());
   EXPECT_EQ(log.out,
             "[preflight] the table\n[preflight] GPU 0: A (UUID: GPU-a)\n[preflight] GPU 1: B "
             "(UUID: GPU-b)\na b||it's $HOME|*|\n");
   EXPECT_FALSE(preflight_failure(gate.report(), gpus({"GPU-a", "GPU-b"}), GpuVisibility::its_own));
 }
 
-TEST_F(Gate, becomes_the_command) {
+TEST_F(Gate, is_replaced_by_the_command) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
   EXPECT_EQ(run({"sh", "-c", "kill -TERM $$"}, {"GPU-a"}), -SIGTERM)
       << "no shell between that would make 143 of it";
@@ -90,7 +90,7 @@ TEST_F(Gate, leaves_no_variable_behind) {
       << log.out;
 }
 
-TEST_F(Gate, stays_closed_unless_exactly_the_own_gpus_are_there) {
+TEST_F(Gate, stays_closed_unless_exactly_the_attempts_gpus_are_visible) {
   lists(
       "GPU 0: A (UUID: GPU-a)\\n  MIG 1g Device 0: (UUID: MIG-1)\\n  MIG 2g Device 1: (UUID: "
       "MIG-2)\\nGPU 1: B (UUID: GPU-b)\\n");
@@ -102,9 +102,9 @@ TEST_F(Gate, stays_closed_unless_exactly_the_own_gpus_are_there) {
     EXPECT_EQ(log.out.find("started"), std::string::npos);
     EXPECT_TRUE(preflight_failure(gate.report(), gpus(own), GpuVisibility::its_own));
   }
-  EXPECT_FALSE(gate.open());
+  EXPECT_FALSE(gate.is_open());
   EXPECT_EQ(run({"echo", "started"}, {"MIG-2", "GPU-b", "MIG-1"}), 0);
-  EXPECT_TRUE(gate.open());
+  EXPECT_TRUE(gate.is_open());
 }
 
 TEST_F(Gate, a_failing_nvidia_smi_keeps_it_closed) {
@@ -125,7 +125,7 @@ TEST_F(Gate, a_table_without_a_last_line_end_is_whole) {
   EXPECT_EQ(log.out, "[preflight] the table\n[preflight] GPU 0: A (UUID: GPU-a)\nstarted\n");
 }
 
-TEST_F(Gate, what_the_command_prints_may_look_like_the_gate) {
+TEST_F(Gate, does_not_take_output_of_the_command_for_its_own) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
   EXPECT_EQ(run({"printf", "pipe-preflight list 9\\nno end"}, {"GPU-a"}), 0);
   EXPECT_TRUE(log.out.ends_with(")\npipe-preflight list 9\nno end")) << log.out;
@@ -154,7 +154,7 @@ TEST(Preflight, a_process_of_this_machine_may_see_the_others) {
             FailureKind::infrastructure);
 }
 
-TEST(Preflight, what_may_pass_can_be_tried_again) {
+TEST(Preflight, only_temporary_failures_can_be_tried_again) {
   EXPECT_EQ(
       preflight_failure({15, "GPU is lost", ""}, gpus({"GPU-a"}), GpuVisibility::its_own)->kind,
       FailureKind::infrastructure);

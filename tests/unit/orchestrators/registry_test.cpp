@@ -47,7 +47,7 @@ TEST(OrchestratorCatalog, an_unknown_name_is_an_error_with_a_suggestion) {
   EXPECT_THROW(make_orchestrator("", loop, {}), core::InputError);
 }
 
-TEST(OrchestratorCatalog, says_what_holds_on_every_machine) {
+TEST(OrchestratorCatalog, has_the_traits_that_hold_on_every_machine) {
   EXPECT_THAT(with(&Traits::uses_images), ElementsAre("docker", "kubernetes"));
   EXPECT_THAT(with(&Traits::needs_engine), ElementsAre("docker", "kubernetes"));
   EXPECT_THAT(with(&Traits::runs_on_engine), ElementsAre("docker"));

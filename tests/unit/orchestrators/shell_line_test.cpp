@@ -82,7 +82,7 @@ const std::vector<std::string>& nasty_values() {
   return values;
 }
 
-TEST(shell_line, value_that_is_no_integer_is_refused_in_arithmetic) {
+TEST(shell_line, value_that_is_not_an_integer_is_refused_in_arithmetic) {
   EXPECT_THROW(filled("echo $((@ + 1))", "a[$(touch made)]"), core::InputError);
   EXPECT_THROW(filled("echo $((@ + 1))", ""), core::InputError);
   EXPECT_EQ(output_of_shell(filled("echo $((@ + 1))", "41")), "42\n");
@@ -98,7 +98,7 @@ TEST(shell_line, value_cannot_be_the_end_mark) {
   EXPECT_THROW(filled("cat <<@\nx\n", "EOF"), core::InputError);
 }
 
-TEST(shell_line, every_value_comes_out_as_it_is_wherever_it_stands) {
+TEST(shell_line, every_value_is_printed_unchanged_wherever_it_stands) {
   // Each prints the value between brackets.
   const std::vector<std::string> lines = {
       "printf '[%s]' @",
@@ -128,7 +128,7 @@ TEST(shell_line, every_value_comes_out_as_it_is_wherever_it_stands) {
     }
 }
 
-TEST(shell_line, every_value_comes_out_as_it_is_in_a_here_document) {
+TEST(shell_line, every_value_is_printed_unchanged_in_a_here_document) {
   for (auto& value : nasty_values()) {
     EXPECT_EQ(output_of_shell(filled("cat <<EOF\nit's [@] \"\nEOF\nprintf '[%s]' @", value)),
               "it's [" + value + "] \"\n[" + value + "]")
@@ -144,7 +144,7 @@ TEST(shell_line, every_value_comes_out_as_it_is_in_a_here_document) {
   }
 }
 
-TEST(shell_line, number_sign_within_a_word_begins_no_comment) {
+TEST(shell_line, number_sign_within_a_word_does_not_begin_a_comment) {
   for (auto& value : nasty_values()) {
     EXPECT_EQ(output_of_shell(filled("printf '%s' $((1))#@", value)), "1#" + value);
     EXPECT_EQ(output_of_shell(filled("printf '%s' a\\ #@", value)), "a #" + value);
@@ -168,7 +168,7 @@ TEST(command, unset_variable_of_the_caller_is_named) {
   EXPECT_THROW(command_of(step.attempt(), layout), core::EnvironmentError);
 }
 
-TEST(command, holes_are_filled_and_words_stay_words) {
+TEST(command, references_are_filled_in_and_words_stay_words) {
   AttemptBuilder step(program({"run"}));
   auto& arguments = step.step.command.arguments;
   arguments.push_back(text("--data=") + placeholder(Template::Placeholder::input, "data"));
@@ -186,7 +186,7 @@ TEST(command, holes_are_filled_and_words_stay_words) {
                                       "r1/step", "me"}));
 }
 
-TEST(command, a_line_goes_to_the_shell) {
+TEST(command, a_text_is_run_by_the_shell) {
   AttemptBuilder step(shell(text("echo ") + placeholder(Template::Placeholder::parameter, "x")));
   step.step.parameters = {{"x", "it's"}};
   EXPECT_EQ(command_of(step.attempt(), layout),
@@ -244,7 +244,7 @@ TEST(command, a_failing_line_fails_the_command) {
   EXPECT_EQ(exit_code_of(command_of(allowed.attempt(), layout)), 0);
 }
 
-TEST(command, a_failing_part_of_a_pipe_fails_the_command_where_the_shell_can_tell) {
+TEST(command, a_failing_part_of_a_pipe_fails_the_command_where_the_shell_supports_it) {
   AttemptBuilder pipe(shell("false | cat")), fine(shell("true | cat"));
   auto words = command_of(pipe.attempt(), layout), others = command_of(fine.attempt(), layout);
   const bool sh_can_tell = exit_code_of({"sh", "-c", "set -o pipefail"}) == 0;
@@ -255,7 +255,7 @@ TEST(command, a_failing_part_of_a_pipe_fails_the_command_where_the_shell_can_tel
   EXPECT_EQ(exit_code_of(others), 0);
 }
 
-TEST(command, bash_reads_a_text_where_it_is_found_and_names_the_line_that_fails) {
+TEST(command, bash_runs_a_text_where_it_exists_and_names_the_line_that_fails) {
   const auto said = [](const char* line, std::optional<bool> has_bash) {
     AttemptBuilder step(shell(line));
     auto with_bash = layout;
@@ -280,7 +280,7 @@ TEST(command, bash_reads_a_text_where_it_is_found_and_names_the_line_that_fails)
   EXPECT_EQ(said("false\ntrue", false), "failed");
 }
 
-TEST(command, parameters_are_written_as_short_as_json_has_them) {
+TEST(command, numbers_are_written_as_in_json) {
   AttemptBuilder step(program({"true"}));
   step.step.parameters = {{"text", "5"}, {"yes", true},  {"no", false},  {"count", 100000},
                           {"rate", 0.1}, {"whole", 1.0}, {"small", 1e-5}};

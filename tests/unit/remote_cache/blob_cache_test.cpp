@@ -68,7 +68,7 @@ TEST_F(ResultsInABucket, are_found_by_the_key_under_which_they_were_published) {
   EXPECT_TRUE(blobs::is_executable_file(folder.path() / "came"));
 }
 
-TEST_F(ResultsInABucket, are_none_where_the_record_is_not_ours) {
+TEST_F(ResultsInABucket, are_not_found_where_the_record_is_not_from_pipe) {
   for (const char* record :
        {"", "[]", "{", "{\"format\": \"x\"}", "{\"format\": 1, \"run\": \"r\"}",
         "{\"format\": 1, \"run\": \"r\", \"outputs\": [{\"name\": \"a\", \"file_name\": \"a\", "
@@ -81,7 +81,7 @@ TEST_F(ResultsInABucket, are_none_where_the_record_is_not_ours) {
   EXPECT_FALSE(run_task(loop, results->find("k", nullptr)));
 }
 
-TEST_F(ResultsInABucket, are_none_where_a_name_would_lead_elsewhere) {
+TEST_F(ResultsInABucket, are_not_found_where_a_name_would_lead_elsewhere) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
   const auto record = nlohmann::json::parse(objects["/team/pipe/results/k.json"]);
@@ -97,7 +97,7 @@ TEST_F(ResultsInABucket, are_none_where_a_name_would_lead_elsewhere) {
             "the record results/k.json in s3://team/pipe is not one that pipe wrote");
 }
 
-TEST_F(ResultsInABucket, stay_there_if_their_steps_run_elsewhere_or_if_the_profile_says_so) {
+TEST_F(ResultsInABucket, stay_there_if_their_steps_run_elsewhere_or_by_the_profile) {
   const auto stay = [&](const std::string& verify) {
     auto given = settings();
     if (!verify.empty()) given.options["verify"] = verify;
@@ -110,7 +110,7 @@ TEST_F(ResultsInABucket, stay_there_if_their_steps_run_elsewhere_or_if_the_profi
   EXPECT_EQ(stay("driver"), std::pair(false, false));
 }
 
-TEST_F(ResultsInABucket, are_none_where_a_number_is_no_size) {
+TEST_F(ResultsInABucket, are_not_found_where_a_size_is_invalid) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
   const auto record = nlohmann::json::parse(objects["/team/pipe/results/k.json"]);
@@ -127,13 +127,13 @@ TEST_F(ResultsInABucket, are_none_where_a_number_is_no_size) {
             "the record results/k.json in s3://team/pipe is not one that pipe wrote");
 }
 
-TEST_F(ResultsInABucket, are_none_where_the_record_cannot_be_read) {
+TEST_F(ResultsInABucket, are_not_found_where_the_record_cannot_be_read) {
   if (test::under_tsan) GTEST_SKIP() << "64 MiB take longer than such a request may take";
   EXPECT_EQ(refusal(std::string((std::size_t{64} << 20) + 1, ' ')),
             "cannot read results/k.json from s3://team/pipe: it is larger than 64 MiB");
 }
 
-TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
+TEST_F(ResultsInABucket, are_not_found_when_their_content_is_missing) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
   const auto found = run_task(loop, results->find("k", nullptr));

@@ -90,7 +90,7 @@ class ARemoteStore : public testing::Test {
   std::set<std::filesystem::path> aged;
 };
 
-TEST_F(ARemoteStore, keeps_what_results_name_and_loses_what_nothing_names) {
+TEST_F(ARemoteStore, keeps_artifacts_of_results_and_loses_the_others) {
   add_result("one", {"a", "b"});
   put(artifact("lonely"), "lonely");
   make_older(100h);
@@ -102,7 +102,7 @@ TEST_F(ARemoteStore, keeps_what_results_name_and_loses_what_nothing_names) {
   EXPECT_EQ(report.bytes_left, 7u);
 }
 
-TEST_F(ARemoteStore, loses_results_of_an_age_and_keeps_what_younger_ones_share) {
+TEST_F(ARemoteStore, loses_old_results_and_keeps_artifacts_that_younger_ones_share) {
   add_result("old", {"shared", "of_old"}, 1000h);
   add_result("new", {"shared", "of_new"}, 30h);
   clean({.older_than = 500h});
@@ -119,7 +119,7 @@ TEST_F(ARemoteStore, loses_its_oldest_results_above_a_budget) {
   EXPECT_EQ(keys("artifacts/").size(), 2u);
 }
 
-TEST_F(ARemoteStore, says_what_it_cannot_free) {
+TEST_F(ARemoteStore, reports_how_much_it_cannot_free) {
   add_result("young", {std::string(100, 'x')}, 1h);
   clean({.max_bytes = 10});
   EXPECT_THAT(notes, ElementsAre(HasSubstr("artifacts of 100 B stay")));
@@ -139,6 +139,28 @@ TEST_F(ARemoteStore, is_not_written_by_a_dry_run) {
   EXPECT_EQ(report.removed[1].bytes, 7u);
 }
 
+/// A pod that ends while the Job of its dead driver is removed may upload its report after the
+/// files of its run were removed, for as long as its addresses are valid.
+TEST_F(ARemoteStore, loses_what_pods_have_written_after_their_run_was_removed) {
+  for (const auto* name : {"report.json", "question.json", "outputs/model"})
+    put(std::string("runs/late/train.1/") + name, "x");
+  put("runs/held/train.1/report.json", "x");
+  put(artifact("sent to its digest"), "sent to its digest");
+  make_older(200h);
+  put("runs/young/train.1/report.json", "x");
+  make_older(100h);
+  RemoteArtifacts driver{loop, settings()};
+  driver.hold_for("held", quick);
+  EXPECT_FALSE(run_task(loop, driver.has(artifact("none"))));
+  const auto report = clean({});
+  run_task(loop, driver.release());
+  EXPECT_THAT(keys(), UnorderedElementsAre("runs/held/train.1/report.json",
+                                           "runs/young/train.1/report.json"));
+  ASSERT_EQ(report.removed.size(), 2u);
+  EXPECT_EQ(report.removed[1].name, "late");
+  EXPECT_EQ(report.removed[1].bytes, 3u);
+}
+
 TEST_F(ARemoteStore, of_a_later_version_loses_nothing) {
   add_result("old", {"a"});
   put("results/later.json", R"({"format": 2})");
@@ -155,7 +177,7 @@ TEST_F(ARemoteStore, of_a_later_version_loses_nothing) {
   EXPECT_EQ(keys(), before);
 }
 
-TEST_F(ARemoteStore, keeps_what_the_caller_and_names_need) {
+TEST_F(ARemoteStore, keeps_artifacts_that_the_caller_and_names_need) {
   put(artifact("kept"), "kept");
   const auto file = folder.path() / "file";
   core::write_file_atomically(file, "named");
@@ -170,7 +192,7 @@ TEST_F(ARemoteStore, keeps_what_the_caller_and_names_need) {
   EXPECT_THAT(keys("artifacts/"), UnorderedElementsAre(artifact("kept"), artifact("named")));
 }
 
-TEST_F(ARemoteStore, keeps_what_a_process_has_leased) {
+TEST_F(ARemoteStore, keeps_artifacts_that_a_process_has_leased) {
   put(artifact("used"), "used");
   put(artifact("lonely"), "lonely");
   make_older(1000h);
@@ -197,7 +219,7 @@ TEST_F(ARemoteStore, has_no_lease_of_a_process_whose_first_look_at_cleanings_fai
   EXPECT_THAT(keys("leases/"), IsEmpty());
 }
 
-TEST_F(ARemoteStore, forgets_the_driver_whose_run_another_one_continues) {
+TEST_F(ARemoteStore, forgets_the_lease_of_a_driver_whose_run_another_continues) {
   put("leases/run-1.dead.json", R"({"owner": "run-1", "knows": [], "needs": []})");
   put("leases/run-10.alive.json", R"({"owner": "run-10", "knows": [], "needs": []})");
   RemoteArtifacts driver{loop, settings()};
@@ -217,7 +239,7 @@ TEST_F(ARemoteStore, does_not_wait_for_a_process_that_was_killed) {
   EXPECT_THAT(notes, ElementsAre(HasSubstr("waiting for the answer of 1 run")));
 }
 
-TEST_F(ARemoteStore, is_cleaned_whatever_others_write_among_its_leases) {
+TEST_F(ARemoteStore, can_be_cleaned_whatever_others_write_among_its_leases) {
   put(artifact("lonely"), "lonely");
   put_large("results/other.json", core::largest_text + 1);
   put("leases/other", "");
@@ -229,7 +251,7 @@ TEST_F(ARemoteStore, is_cleaned_whatever_others_write_among_its_leases) {
   EXPECT_THAT(keys(), IsEmpty());
 }
 
-TEST_F(ARemoteStore, is_used_whatever_others_write_among_its_cleanings) {
+TEST_F(ARemoteStore, can_be_used_whatever_others_write_among_its_cleanings) {
   put(artifact("used"), "used");
   put(artifact("lonely"), "lonely");
   put("cleanings/a", "");
@@ -280,7 +302,7 @@ TEST_F(ARemoteStore, that_is_cleaned_makes_a_late_process_wait_and_look_again) {
   run_task(loop, driver.release());
 }
 
-TEST_F(ARemoteStore, does_not_believe_what_a_process_knew_that_was_cut_off) {
+TEST_F(ARemoteStore, is_checked_again_by_a_process_whose_lease_has_expired) {
   put(artifact("used"), "used");
   RemoteArtifacts driver{loop, settings()};
   driver.hold_for("run-1", short_lived);
@@ -406,7 +428,7 @@ class ABucketToClean : public test::BucketTest {
   CleaningReport report;
 };
 
-TEST_F(ABucketToClean, has_no_uploads_afterwards_that_nobody_can_complete) {
+TEST_F(ABucketToClean, has_no_abandoned_uploads_afterwards) {
   upload("artifacts/ab/c", "killed-driver", 200h);
   upload("artifacts/ab/d", "driver-or-pod", 100h);
   upload("runs/old/step.1/outputs/x", "dead-pod", 200h);

@@ -84,7 +84,7 @@ TEST_F(AMirror, changes_nothing_in_the_bucket_and_keeps_what_is_gone_from_it) {
   EXPECT_EQ(shown.runs().list().size(), 2u);
 }
 
-TEST_F(AMirror, of_a_bucket_that_refuses_says_so) {
+TEST_F(AMirror, of_a_bucket_that_refuses_reports_the_refusal) {
   refuses = true;
   EXPECT_THROW(run_task(loop, mirror.refresh()), core::EnvironmentError);
 }
@@ -97,7 +97,7 @@ TEST_F(AMirror, passes_over_a_run_that_is_damaged) {
   EXPECT_EQ(shown.runs().list()[0].id, "b");
 }
 
-TEST_F(AMirror, passes_over_a_run_whose_store_has_rows_without_end) {
+TEST_F(AMirror, passes_over_a_run_whose_store_has_endless_rows) {
   for (auto& [name, content] : objects) {
     if (name.find("/a/pipe-") == name.npos) continue;
     const core::TemporaryFolder other;

@@ -97,7 +97,7 @@ class ARunInAStore : public ASavedRun, public testing::WithParamInterface<bool> 
 };
 INSTANTIATE_TEST_SUITE_P(Stores, ARunInAStore, testing::Bool());
 
-TEST_P(ARunInAStore, that_nobody_has_left_there_is_not_taken_over) {
+TEST_P(ARunInAStore, that_does_not_exist_there_is_not_taken_over) {
   RunReplica other(artifacts, "ffff");
   EXPECT_FALSE(run_task(loop, other.take_over(there, folder.path() / "nothing")));
   EXPECT_THAT(there.runs().list(), IsEmpty());
@@ -128,7 +128,7 @@ TEST_P(ARunInAStore, is_found_by_its_driver_with_its_files_and_without_other_run
   EXPECT_EQ(core::read_file(there.paths().detached_folder(id) / "src/train.py"), "print()\n");
 }
 
-TEST_P(ARunInAStore, is_known_at_home_as_far_as_it_has_been_saved) {
+TEST_P(ARunInAStore, is_seen_at_home_as_far_as_it_has_been_saved) {
   ASSERT_TRUE(take_over(driver, there));
   there.runs().put_step({.run = id,
                          .name = "load",
@@ -165,7 +165,7 @@ TEST_F(ARunInABucket, costs_one_request_where_nothing_is_new) {
   EXPECT_THAT(server.asked, IsEmpty());
 }
 
-TEST_F(ARunInABucket, brings_of_a_log_what_it_has_gained) {
+TEST_F(ARunInABucket, brings_only_the_new_part_of_a_log) {
   ASSERT_TRUE(take_over(driver, there));
   log(there, "load.1.log", "");
   run_task(loop, driver.save(there));
@@ -290,7 +290,7 @@ TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
-TEST_F(ARunInABucket, is_left_alone_by_who_only_reads_it) {
+TEST_F(ARunInABucket, is_not_changed_by_a_process_that_only_reads_it) {
   ASSERT_TRUE(take_over(driver, there));
   const auto before = objects;
   RunStore other(folder.path() / "other");
@@ -312,7 +312,7 @@ TEST_F(ARunInABucket, leaves_nothing_there_once_it_is_removed) {
   EXPECT_FALSE(take_over(driver, there));
 }
 
-TEST_F(ARunInABucket, is_removed_by_what_is_there_and_not_by_what_its_head_says) {
+TEST_F(ARunInABucket, is_removed_by_the_list_of_objects_and_not_by_its_head) {
   ASSERT_TRUE(take_over(driver, there));
   for (auto& [name, content] : objects)
     if (name.ends_with("/head.json"))
@@ -323,7 +323,7 @@ TEST_F(ARunInABucket, is_removed_by_what_is_there_and_not_by_what_its_head_says)
   EXPECT_EQ(objects.size(), 1U) << "the run's files stay";
 }
 
-TEST_F(ARunInABucket, is_not_taken_from_what_makes_no_sense) {
+TEST_F(ARunInABucket, is_not_read_from_invalid_objects) {
   for (const auto* text :
        {"", "[]", R"({"format": 1})", R"({"format": 1, "saved": "x", "files": "", "logs": []})",
         R"({"format": 1, "saved": 1e91, "files": "", "logs": []})",
@@ -381,7 +381,7 @@ TEST_P(ARunInAStore, has_no_outputs_whose_names_lead_elsewhere) {
   for (const auto& each : home.runs().steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
 }
 
-TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
+TEST_F(ARunInABucket, is_not_read_if_the_usage_of_an_attempt_is_invalid) {
   ASSERT_TRUE(take_over(driver, there));
   there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   run_task(loop, driver.save(there));
@@ -425,7 +425,7 @@ TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {
   EXPECT_FALSE(fs::exists(folder.path() / "home/x"));
 }
 
-TEST_F(ARunInABucket, has_no_logs_where_a_link_in_the_state_folder_leads) {
+TEST_F(ARunInABucket, writes_no_logs_through_a_link_in_the_state_folder) {
   ASSERT_TRUE(take_over(driver, there));
   log(there, "authorized_keys", "one\n");
   run_task(loop, driver.save(there));

@@ -43,7 +43,7 @@ class SavingTest : public test::BucketTest {
   RunReplica bucket{artifacts, uploaded};
 };
 
-TEST_F(SavingTest, what_is_recorded_before_is_saved_when_keep_returns) {
+TEST_F(SavingTest, records_made_before_keep_are_saved_when_it_returns) {
   RunUploader saving(loop, bucket, store);
   for (const auto status : {StepStatus::running, StepStatus::succeeded}) {
     record(status);
@@ -53,7 +53,7 @@ TEST_F(SavingTest, what_is_recorded_before_is_saved_when_keep_returns) {
   run_task(loop, saving.end());
 }
 
-TEST_F(SavingTest, what_nobody_waits_for_is_saved_all_the_same) {
+TEST_F(SavingTest, records_that_nobody_waits_for_are_saved_too) {
   RunUploader saving(loop, bucket, store);
   record(StepStatus::running);
   for (int i = 0; i < 100 && saved() != StepStatus::running; ++i)
@@ -62,14 +62,14 @@ TEST_F(SavingTest, what_nobody_waits_for_is_saved_all_the_same) {
   run_task(loop, saving.end());
 }
 
-TEST_F(SavingTest, the_end_is_saved) {
+TEST_F(SavingTest, the_runs_end_is_saved) {
   RunUploader saving(loop, bucket, store);
   record(StepStatus::failed);
   run_task(loop, saving.end());
   EXPECT_EQ(saved(), StepStatus::failed);
 }
 
-TEST_F(SavingTest, a_bucket_that_refuses_holds_up_nobody_and_is_told_at_the_end) {
+TEST_F(SavingTest, a_bucket_that_refuses_delays_nothing_and_is_reported_at_the_end) {
   RunUploader saving(loop, bucket, store);
   refuses = true;
   record(StepStatus::running);

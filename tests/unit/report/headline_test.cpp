@@ -39,7 +39,7 @@ TEST_F(HeadlineTest, is_of_the_last_steps_with_metrics) {
   EXPECT_EQ(found[0].step + "." + found[0].name, "evaluate.accuracy");
 }
 
-TEST_F(HeadlineTest, is_what_the_pipeline_names_in_its_order) {
+TEST_F(HeadlineTest, has_the_metrics_that_the_pipeline_names_in_its_order) {
   const auto run = add_run("r");
   store.key_values().put(store::declared_kind, "r",
                          R"({"train": {"headline": {"loss": 1}}, "plot": {"needs": ["train"]},
@@ -64,7 +64,7 @@ TEST_F(HeadlineTest, of_a_matrix_is_the_best_instance) {
   EXPECT_EQ(found[0].instances, 2u);
 }
 
-TEST_F(HeadlineTest, of_a_matrix_is_no_failed_instance) {
+TEST_F(HeadlineTest, of_a_matrix_is_not_of_a_failed_instance) {
   auto run = add_run("r");
   for (const auto& [instance, loss] : {std::pair{"evaluate.c-1", 0.5}, {"evaluate.c-2", 0.25}})
     add("r", instance, "loss", loss);

@@ -69,7 +69,7 @@ TEST_F(LeaderboardTest, instances_that_failed_without_a_metric_are_counted) {
   EXPECT_EQ(leaderboard_of_steps(store, {run}, "metrics.loss < 1")["rows"].size(), 1u);
 }
 
-TEST_F(LeaderboardTest, a_comparison_leaves_out_what_failed_instances_had_come_to) {
+TEST_F(LeaderboardTest, a_comparison_leaves_out_values_of_failed_instances) {
   put("train.c-1", R"({"c": 1})", "loss", {{0.5, 0, {}}});
   put("train.c-2", R"({"c": 2})", "loss", {{0.25, 0, {}}});
   auto failed = store.runs().steps("r1", "train.c-2").at(0);

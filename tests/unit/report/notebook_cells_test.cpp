@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(NotebookCells, keep_texts_and_pictures_and_leave_out_what_could_run_or_load_something) {
+TEST(NotebookCells, keep_texts_and_pictures_and_no_content_that_runs_or_loads) {
   const json notebook{
       {"cells",
        {{{"cell_type", "markdown"}, {"source", {"# Title\n", "text"}}},

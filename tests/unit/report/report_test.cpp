@@ -61,7 +61,7 @@ TEST_F(ReportTest, the_policy_names_the_style_and_the_script) {
   EXPECT_NE(page.find("<script 'sha256-"), page.npos);
 }
 
-TEST_F(ReportTest, logs_have_a_bound_and_what_failed_comes_first) {
+TEST_F(ReportTest, logs_have_a_bound_and_those_of_failed_steps_come_first) {
   add("long", StepStatus::succeeded, std::string(100'000, 'x'));
   add("broken", StepStatus::failed, std::string(1'000'000, 'y'));
   const auto all = data({.logs = 70'000});

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t mebibyte = 1u << 20, gibibyte = 1u << 30;
 
-TEST(ResourceAdvice, step_that_asks_for_what_it_uses_gets_none) {
+TEST(ResourceAdvice, step_that_asks_for_what_it_uses_gets_no_advice) {
   ResourceSettings asked;
   EXPECT_TRUE(advise(asked, {.runs = 3, .memory = gibibyte, .cpus = 2.0}).empty());
   asked.memory = 3 * gibibyte;
@@ -18,7 +18,7 @@ TEST(ResourceAdvice, step_that_asks_for_what_it_uses_gets_none) {
   EXPECT_TRUE(advise(asked, {.runs = 0}).empty());
 }
 
-TEST(ResourceAdvice, waste_is_named_with_what_was_asked_and_used) {
+TEST(ResourceAdvice, waste_is_named_with_the_requested_and_the_used_amount) {
   ResourceSettings asked;
   asked.memory = 8 * gibibyte;
   asked.cpu_count = 4;
@@ -32,7 +32,7 @@ TEST(ResourceAdvice, waste_is_named_with_what_was_asked_and_used) {
   EXPECT_EQ(advice[1].reason, "4 asked, 0.98 at most used in 14 runs");
 }
 
-TEST(ResourceAdvice, a_few_megabytes_too_many_are_no_waste) {
+TEST(ResourceAdvice, a_few_megabytes_too_many_do_not_count_as_waste) {
   ResourceSettings asked;
   asked.memory = 128 * mebibyte;
   EXPECT_TRUE(advise(asked, {.runs = 1, .memory = 8 * mebibyte}).empty());
@@ -134,7 +134,7 @@ TEST_F(StepUses, a_gpu_counts_that_any_long_attempt_kept_busy) {
   EXPECT_EQ(uses.at("slices").gpus, 1U) << "a slice does not say";
 }
 
-TEST_F(StepUses, only_the_last_attempt_says_whether_the_memory_was_too_small) {
+TEST_F(StepUses, only_the_last_attempt_decides_whether_the_memory_was_too_small) {
   const auto killed = std::string(to_string(FailureKind::out_of_memory));
   add("r1", "a", 2, {.peak_memory = 1}, {}, "");
   add("r2", "a", 1, {.peak_memory = 1}, {}, killed);

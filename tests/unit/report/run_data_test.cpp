@@ -30,7 +30,7 @@ class RunDataTest : public testing::Test {
       .id = "r1", .pipeline = "p", .parameters = R"({"c": 2})", .status = RunStatus::succeeded};
 };
 
-TEST_F(RunDataTest, only_what_has_changed_is_returned_again) {
+TEST_F(RunDataTest, only_changes_are_returned_again) {
   put("a", StepStatus::running, 1);
   put("b", StepStatus::pending);
   RunData data(store, artifacts, run, {.logs = 0, .pictures = 0, .digits = 64});
@@ -105,8 +105,7 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
       << "of steps that have made the same, each counts";
 }
 
-TEST_F(RunDataTest,
-       without_details_a_step_has_what_all_steps_show_and_one_is_whole_when_it_is_asked_for) {
+TEST_F(RunDataTest, details_are_returned_only_of_the_step_that_is_asked_for) {
   const auto made = core::sha256("made");
   store.runs().put_step({.run = "r1",
                          .name = "make",

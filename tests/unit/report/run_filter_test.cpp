@@ -7,7 +7,7 @@
 namespace pipeline::report {
 namespace {
 
-TEST(RunFilter, what_is_no_expression_is_refused) {
+TEST(RunFilter, text_that_is_not_an_expression_is_refused) {
   for (const auto* text : {"params.c >", "(a", "a b", "= 3", "'open"})
     EXPECT_THROW(RunFilter{text}, core::InputError) << text;
 }

@@ -21,7 +21,7 @@ TEST(Guard, takes_the_token_from_the_address_or_a_header) {
   EXPECT_EQ(judge({.authorization = token}), Verdict::no_token);
 }
 
-TEST(Guard, lets_nothing_change_by_an_address_or_from_another_site) {
+TEST(Guard, allows_no_change_by_an_address_or_from_another_site) {
   const Guard guard(token, "127.0.0.1");
   const std::string bearer = "Bearer " + token;
   const auto judge = [&](RequestOrigin origin) {
@@ -37,12 +37,12 @@ TEST(Guard, lets_nothing_change_by_an_address_or_from_another_site) {
               Verdict::cross_site);
 }
 
-TEST(Guard, an_empty_token_opens_nothing_where_there_is_one) {
+TEST(Guard, does_not_accept_an_empty_token_where_there_is_one) {
   const Guard guard(token, "127.0.0.1");
   EXPECT_EQ(guard.judge({.host = "localhost", .authorization = "Bearer "}), Verdict::no_token);
 }
 
-TEST(Guard, answers_only_under_names_that_no_other_site_can_have) {
+TEST(Guard, accepts_only_host_names_that_no_other_site_can_have) {
   const Guard guard(token, "127.0.0.1"), open(token, "0.0.0.0");
   for (const char* host : {"127.0.0.1", "127.0.0.1:1", "localhost:9000", "[::1]:7473", "127.1.2.3"})
     EXPECT_EQ(guard.judge({.host = host, .token = token}), Verdict::allowed) << host;
@@ -58,7 +58,7 @@ TEST(Guard, answers_only_under_names_that_no_other_site_can_have) {
     EXPECT_EQ(open.judge({.host = host, .token = token}), Verdict::wrong_host) << host;
 }
 
-TEST(Guard, other_sites_may_link_to_it_and_no_more) {
+TEST(Guard, allows_other_sites_links_and_no_more) {
   const Guard guard(token, "127.0.0.1");
   const auto judge = [&](std::string_view site, std::string_view mode) {
     return guard.judge(

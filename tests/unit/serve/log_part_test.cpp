@@ -51,14 +51,14 @@ TEST_F(LogPartTest, a_line_that_is_longer_is_cut_between_characters) {
   EXPECT_EQ(again, text);
 }
 
-TEST_F(LogPartTest, bytes_that_are_no_text_end) {
+TEST_F(LogPartTest, bytes_that_are_not_text_end_too) {
   const auto file = log("\xff\xc3");
   EXPECT_EQ(part_from(file, 0, 10).to, 1u) << "the character may go on";
   EXPECT_EQ(part_from(file, 1, 10).to, 2u) << "it does not";
   EXPECT_EQ(part_from(file, 99, 10).text, "");
 }
 
-TEST_F(LogPartTest, links_and_folders_are_no_logs) {
+TEST_F(LogPartTest, links_and_folders_are_not_read_as_logs) {
   std::filesystem::create_symlink("/etc/passwd", folder.path() / "link");
   EXPECT_FALSE(open_log(folder.path() / "link"));
   EXPECT_FALSE(open_log(folder.path()));

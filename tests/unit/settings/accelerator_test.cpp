@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// `none`, `any 2`, `first 3`, `all`, or the devices with commas; or what is wrong.
+/// Returns the request as `none`, `any 2`, `first 3`, `all` or devices with commas, or the error.
 std::string outcome(const ResourceSettings& resources) {
   std::vector<GpuProblem> problems;
   const GpuRequest request = gpu_request(resources, problems);
@@ -49,7 +49,7 @@ ResourceSettings with_gpus(std::string gpus) {
 }
 GpuRequest request_of(const std::string& gpus) { return gpu_request(with_gpus(gpus)); }
 
-TEST(Accelerator, every_row_of_lightnings_table) {
+TEST(Accelerator, each_row_of_lightnings_table_holds) {
   const std::vector<std::pair<json, std::string>> rows{
       {3, "first 3"},
       {-1, "all"},
@@ -79,7 +79,7 @@ TEST(Accelerator, every_row_of_lightnings_table) {
   }
 }
 
-TEST(Accelerator, what_lightnings_parser_raises_is_an_error) {
+TEST(Accelerator, values_that_lightnings_parser_refuses_are_errors) {
   const std::vector<std::pair<json, std::string>> rows{
       {true, "not the boolean true"},
       {false, "not the boolean false"},
@@ -120,7 +120,7 @@ TEST(Accelerator, a_number_beyond_64_bits_with_a_sign_is_not_minus_one) {
   EXPECT_THAT(outcome(with_devices(9223372036854775808ULL)), HasSubstr("more than 1000000"));
 }
 
-TEST(Accelerator, alone_it_says_all_or_none) {
+TEST(Accelerator, alone_means_all_gpus_or_none) {
   ResourceSettings resources;
   EXPECT_EQ(outcome(resources), "none");
   resources.accelerator = Accelerator::gpu;
@@ -178,7 +178,7 @@ TEST(Accelerator, number_of_devices_is_lightnings_number_of_processes_on_the_cpu
     EXPECT_EQ(on_cpu(gpus), "error: 'devices' asks for GPUs, but 'accelerator' is cpu") << gpus;
 }
 
-TEST(GpuOption, every_form_of_dockers) {
+TEST(GpuOption, each_form_of_docker_is_read) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"all", "all"},
       {"2", "any 2"},
@@ -221,7 +221,7 @@ TEST(GpuOption, driver_capabilities_and_options_are_kept) {
   EXPECT_THAT(request_of("all,driver=acme,capabilities=warp").capabilities, ElementsAre("warp"));
 }
 
-TEST(GpuOption, what_docker_refuses_is_an_error) {
+TEST(GpuOption, values_that_docker_refuses_are_errors) {
   const std::vector<std::pair<std::string, std::string>> rows{
       {"two", "not 'two'"},
       {"all,all", "gives the count twice"},
@@ -245,6 +245,8 @@ TEST(GpuOption, what_docker_refuses_is_an_error) {
       {",", "an empty field"},
       {"count=1.5", "not '1.5'"},
       {"count=-2", "must not be -2"},
+      {"+-1", "not '+-1'"},
+      {"++1", "not '++1'"},
       {"99999999999999999999", "not '99999999999999999999'"},
       {"options=\"=b\"", "a quote within a field"},
       {"options==b", "has no name"},
@@ -279,7 +281,7 @@ TEST(GpuOption, likely_fixes_are_named) {
 
 Settings with(const ResourceSettings& resources) { return {.docker = {}, .resources = resources}; }
 
-TEST(Accelerator, a_steps_way_of_asking_replaces_the_pipelines) {
+TEST(Accelerator, a_steps_request_replaces_the_pipelines) {
   const auto merged = [](const ResourceSettings& pipeline, const ResourceSettings& step) {
     return outcome(merge(with(pipeline), with(step)).resources);
   };
@@ -305,7 +307,7 @@ TEST(Accelerator, a_steps_way_of_asking_replaces_the_pipelines) {
   EXPECT_THAT(merged(with_devices("1, 3"), chosen), HasSubstr("already names them"));
 }
 
-TEST(Accelerator, what_each_gpu_has_to_be_is_in_the_request) {
+TEST(Accelerator, requirements_on_each_gpu_are_in_the_request) {
   ResourceSettings resources;
   resources.gpu_count = 1;
   resources.gpu_class = "A100";

@@ -56,7 +56,7 @@ std::string first_error(const json& document) {
 
 json docker(const json& keys) { return {{"docker", keys}}; }
 
-TEST(Settings, every_key_survives_the_round) {
+TEST(Settings, every_key_is_written_as_it_was_read) {
   const json all{
       {"docker",
        {{"parent_image", "ghcr.io/a/b:1"},
@@ -238,7 +238,7 @@ TEST(Settings, a_steps_parent_replaces_the_pipelines_other_kind_of_parent) {
   EXPECT_FALSE(merge(step, pipeline).docker.dockerfile);
 }
 
-TEST(Settings, what_contradicts_itself_is_refused) {
+TEST(Settings, contradictions_are_refused) {
   EXPECT_THAT(first_error(docker({{"skip_build", true}, {"requirements", {"numpy"}}})),
               HasSubstr("needs a build"));
   EXPECT_THAT(first_error(docker({{"dockerfile", "D"}, {"parent_image", "a"}})), HasSubstr("both"));
@@ -308,7 +308,7 @@ struct Case {
   json good, bad;
 };
 
-TEST(Settings, what_reaches_a_dockerfile_an_engine_or_a_shell_is_checked) {
+TEST(Settings, values_for_a_dockerfile_an_engine_or_a_shell_are_checked) {
   const std::string digest(64, 'a');
   const std::vector<Case> cases{
       {"parent_image",
@@ -405,7 +405,7 @@ TEST(Settings, retry_is_decoded_and_merged) {
   EXPECT_EQ(merged.backoff, 2.0);
 }
 
-TEST(Settings, retry_survives_the_round) {
+TEST(Settings, retry_is_written_as_it_was_read) {
   Diagnostics diagnostics;
   const json all{{"max_retries", 3},
                  {"on", {"exit 75", "CUDA error"}},
@@ -421,7 +421,7 @@ TEST(Settings, retry_survives_the_round) {
   EXPECT_THAT(diagnostics, IsEmpty());
 }
 
-TEST(Scalars, plain_texts_mean_what_yaml_1_2_says) {
+TEST(Scalars, plain_scalars_have_their_meaning_in_yaml_1_2) {
   const std::vector<std::pair<std::string, json>> cases{
       {"true", true},
       {"False", false},

@@ -6,7 +6,7 @@
 namespace pipeline::settings {
 namespace {
 
-TEST(Snapshot, every_notation_of_a_moment_has_one_id) {
+TEST(Snapshot, every_notation_of_a_moment_has_the_same_id) {
   EXPECT_EQ(snapshot_id("2026-11-01"), "20261101T000000Z");
   EXPECT_EQ(snapshot_id("2026-11-01T09:08:07Z"), "20261101T090807Z");
   EXPECT_EQ(snapshot_id("20261101T090807Z"), "20261101T090807Z");
@@ -23,7 +23,7 @@ TEST(Snapshot, a_moment_in_the_future_has_no_snapshot) {
   EXPECT_FALSE(is_snapshot("2999-01-01"));
 }
 
-TEST(Snapshot, other_notations_of_a_date_suggest_the_one_that_is_meant) {
+TEST(Snapshot, errors_about_other_notations_suggest_the_valid_one) {
   for (const auto* text : {"2024/11/1", "2024.11.01", "20241101", "1.11.2024", "2024-11-1 noon"})
     EXPECT_EQ(nearest_snapshot(text), "2024-11-01") << text;
   EXPECT_EQ(nearest_snapshot("last week"), "");

@@ -128,7 +128,7 @@ TEST_F(CodeResolving, shell_scripts_are_followed) {
   EXPECT_THAT(of("[./tool]"), ElementsAre("table.csv", "tool"));
 }
 
-TEST_F(CodeResolving, the_reason_is_told) {
+TEST_F(CodeResolving, each_file_has_the_reason_why_it_is_code) {
   write("train.py", "\nimport helper\n");
   write("helper.py");
   const StepSpec spec = step("command: [python, train.py]");
@@ -150,7 +150,7 @@ TEST_F(CodeResolving, folders_of_the_command_are_taken_whole_less_what_is_ignore
   EXPECT_THAT(of("[python, main.py, data]"), ElementsAre("data/a.csv"));  // named on purpose
 }
 
-TEST_F(CodeResolving, git_leaves_out_what_rules_above_the_folder_and_info_exclude_say) {
+TEST_F(CodeResolving, rules_above_the_folder_and_in_info_exclude_hold) {
   const auto git = [&](const std::string& arguments) {
     const auto command =
         "cd '" + folder_.path().string() + "' && git " + arguments + " >/dev/null 2>&1";
@@ -197,7 +197,7 @@ TEST_F(CodeResolving, rules_around_a_submodule_do_not_count_in_it_without_a_repo
                           "vendor/x/models/net.py", "vendor/x/run.py"));
 }
 
-TEST_F(CodeResolving, what_git_s_rules_depend_on_is_looked_at) {
+TEST_F(CodeResolving, files_with_gits_rules_are_among_the_sources) {
   ASSERT_EQ(std::system(("git -C '" + folder_.path().string() + "' init -q").c_str()), 0);
   write("ml/.gitignore", "*.log\n");
   write("ml/a.log");
@@ -311,7 +311,7 @@ TEST_F(CodeResolving, python_of_a_virtual_environment_in_the_folder_gets_advice)
   }
 }
 
-TEST_F(CodeResolving, equal_steps_share_one_answer) {
+TEST_F(CodeResolving, equal_steps_share_their_answer) {
   write("a.py");
   pipeline_ = parse(
       "name: x\nsteps: {s: {command: [python, a.py, --i, 1]}, t: {command: [python, a.py, --i, "
@@ -322,7 +322,7 @@ TEST_F(CodeResolving, equal_steps_share_one_answer) {
   EXPECT_NE(&resolver.code_of(pipeline_.steps[0]), &resolver.code_of(pipeline_.steps[2]));
 }
 
-TEST_F(CodeResolving, what_could_change_the_answer_is_told) {
+TEST_F(CodeResolving, files_that_could_change_the_answer_are_among_the_sources) {
   write("src/a.py", "import b");
   const StepSpec spec = step("command: [python, src/a.py, src/later.py]");
   CodeResolver resolver(pipeline_);

@@ -47,13 +47,13 @@ TEST(FailureAdvice, a_missing_package_has_the_name_of_the_index) {
               HasSubstr("requirements: [pandas]"));
 }
 
-TEST(FailureAdvice, a_module_of_another_folder_is_code) {
+TEST(FailureAdvice, a_module_of_another_folder_is_to_be_added_to_the_code) {
   const Folder folder;
   EXPECT_THAT(folder.advice("ModuleNotFoundError: No module named 'helpers'\n"),
               HasSubstr("add `code: [train.py, lib/helpers.py]`"));
 }
 
-TEST(FailureAdvice, a_file_named_by_its_absolute_path_is_read_by_its_relative_one) {
+TEST(FailureAdvice, a_file_named_by_its_absolute_path_is_to_be_read_by_its_relative_one) {
   const Folder folder;
   core::write_file_atomically(folder.folder.path() / "data.csv", "");
   const auto data = (folder.folder.path() / "data.csv").string();
@@ -68,7 +68,7 @@ TEST(FailureAdvice, a_file_named_by_its_absolute_path_is_read_by_its_relative_on
               AllOf(HasSubstr("read 'train.py', relative"), Not(HasSubstr("code:"))));
 }
 
-TEST(FailureAdvice, a_file_outside_of_the_folder_is_an_input) {
+TEST(FailureAdvice, a_file_outside_of_the_folder_is_to_be_an_input) {
   const Folder folder;
   const core::TemporaryFolder other;
   core::write_file_atomically(other.path() / "data.csv", "");
@@ -79,7 +79,7 @@ TEST(FailureAdvice, a_file_outside_of_the_folder_is_an_input) {
   EXPECT_EQ(folder.advice("cat: " + data + ".gone: Permission denied\n"), "none");
 }
 
-TEST(FailureAdvice, a_script_that_is_not_there_is_not_taken_for_the_interpreter_that_says_so) {
+TEST(FailureAdvice, a_missing_script_is_not_taken_for_a_missing_interpreter) {
   const Folder folder;
   const core::TemporaryFolder other;
   core::write_file_atomically(other.path() / "python", "");
@@ -94,7 +94,7 @@ TEST(FailureAdvice, a_script_that_is_not_there_is_not_taken_for_the_interpreter_
               HasSubstr("add `code: [train.py, lib/helpers.py]`"));
 }
 
-TEST(FailureAdvice, a_write_into_the_code_is_answered_with_where_to_write) {
+TEST(FailureAdvice, a_write_into_the_code_has_the_folder_for_outputs_as_advice) {
   const Folder folder;
   for (const char* line : {"OSError: [Errno 30] Read-only file system: 'out.csv'\n",
                            "sh: 1: cannot create out.csv: Read-only file system\n",
@@ -107,7 +107,7 @@ TEST(FailureAdvice, a_write_into_the_code_is_answered_with_where_to_write) {
     EXPECT_EQ(folder.advice(line), "none") << line;
 }
 
-TEST(MissingScripts, a_script_that_is_not_there_is_found) {
+TEST(MissingScripts, are_found) {
   const Folder folder;
   EXPECT_THAT(folder.missing("[python, trian.py]"), ElementsAre("trian.py"));
   EXPECT_THAT(folder.missing("python3 trian.py && bash run.sh"), ElementsAre("trian.py", "run.sh"));

@@ -15,7 +15,7 @@ std::string host_error(std::string_view text) {
   return test::error_text([&] { parse_host(text, "host.yaml"); });
 }
 
-TEST(HostFile, names_become_the_attributes_of_ecs) {
+TEST(HostFile, names_are_translated_to_attributes_of_ecs) {
   const auto attributes = parse_host(
       "instance_type: g5.xlarge\navailability_zone: eu-1a\nattributes: {rack: a1, gpus: 4}\n",
       "host.yaml");
@@ -34,7 +34,7 @@ TEST(HostFile, errors_have_their_place) {
   EXPECT_THAT(host_error("- a\n"), HasSubstr("a host file must be a map, not a list"));
 }
 
-TEST(HostFile, this_machine_knows_what_it_is) {
+TEST(HostFile, this_machines_attributes_are_known) {
   ::unsetenv("PIPE_HOST");
   ::setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
   const auto attributes = host_attributes();

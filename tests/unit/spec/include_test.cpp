@@ -198,7 +198,7 @@ TEST_F(Include, refuses_cycles_and_files_that_are_not_there) {
   EXPECT_THAT(error_of(), HasSubstr("is not a path relative to the file that includes it"));
 }
 
-TEST_F(Include, refuses_files_that_are_longer_together_than_one_may_be) {
+TEST_F(Include, refuses_files_that_are_together_longer_than_a_single_one_may_be) {
   std::string text = "steps: {s: {command: x}}\n";
   for (int i = 0; i < 10'000; ++i) text += "# " + std::string(97, 'x') + "\n";
   write("a.yaml", text);
@@ -210,7 +210,7 @@ TEST_F(Include, refuses_files_that_are_longer_together_than_one_may_be) {
                                     "than 16 MiB together"));
 }
 
-TEST_F(Include, refuses_files_that_include_one_another_without_end) {
+TEST_F(Include, refuses_more_than_20_files_that_include_one_another) {
   for (int i = 0; i < 30; ++i)
     write("f" + std::to_string(i) + ".yaml", "include: [f" + std::to_string(i + 1) +
                                                  ".yaml]\nsteps: {s" + std::to_string(i) +
@@ -238,7 +238,7 @@ TEST_F(Include, finds_the_step_that_is_nearest_to_the_file_that_names_it) {
   EXPECT_THAT(step(pipeline, "side-use").after, ElementsAre("make"));
 }
 
-TEST_F(Include, refuses_what_many_files_take_over_before_memory_is_gone) {
+TEST_F(Include, refuses_parameters_of_many_files_before_memory_is_gone) {
   write("a.yaml", "steps: {s: {command: x}}\n");
   std::string text = "name: x\nparameters:\n";
   for (int i = 0; i < 40'000; ++i) text += "  p" + std::to_string(i) + ": 1\n";
@@ -258,7 +258,7 @@ TEST_F(Include, refuses_a_table_of_few_bytes_and_many_cells_before_memory_is_gon
   }
 }
 
-TEST_F(Include, refuses_two_steps_of_one_name) {
+TEST_F(Include, refuses_two_steps_of_the_same_name) {
   write("pipeline.yaml", "name: x\ninclude: [a.yaml]\nsteps: {one: {command: x}}\n");
   write("a.yaml", "steps: {one: {command: x}}\n");
   const auto text = error_of();

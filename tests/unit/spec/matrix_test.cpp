@@ -100,7 +100,7 @@ TEST(Matrix, is_gathered_in_its_order) {
                           "train.c-1.kernel-rbf model", "train.c-1.kernel-linear model"));
 }
 
-TEST(Matrix, gives_one_of_its_steps_or_some) {
+TEST(Matrix, selects_one_of_its_steps_or_some) {
   const auto reads = [](const std::string& reference) {
     return parse_steps(train_matrix + "  one: {command: [c], inputs: {model: \"" + reference +
                        "\"}}\n")
@@ -116,7 +116,7 @@ TEST(Matrix, gives_one_of_its_steps_or_some) {
   EXPECT_TRUE(reads("train[kernel=rbf,c=*].model").inputs[0].gathered);
 }
 
-TEST(Matrix, joins_another_one_pair_by_pair) {
+TEST(Matrix, joins_another_matrix_pair_by_pair) {
   const auto pipeline = parse_steps(train_matrix + R"(  test:
     matrix: train
     command: [t]
@@ -137,12 +137,12 @@ TEST(Matrix, joins_another_one_pair_by_pair) {
   EXPECT_THAT(pipeline.steps[8].after, ElementsAre("test.c-1.kernel-linear"));
 }
 
-TEST(Matrix, after_waits_for_all_of_it) {
+TEST(Matrix, in_after_means_all_of_its_steps) {
   const auto pipeline = parse_steps(train_matrix + "  last: {command: [l], after: [train]}\n");
   EXPECT_EQ(pipeline.steps.back().after.size(), 4u);
 }
 
-TEST(Matrix, parameter_of_an_axis_has_no_option) {
+TEST(Matrix, has_no_option_for_the_parameter_of_an_axis) {
   try {
     parse("name: x\nsteps:\n" + train_matrix, "/nowhere/p.yaml",
           {.parameters = {{"train.c", "5"}}});
@@ -152,7 +152,7 @@ TEST(Matrix, parameter_of_an_axis_has_no_option) {
   }
 }
 
-TEST(Matrix, of_many_reading_all_of_many_is_refused_before_memory_is_gone) {
+TEST(Matrix, of_many_steps_that_read_all_of_many_is_refused_before_memory_is_gone) {
   std::string values;
   for (int i = 0; i < 2000; ++i) values += (i ? "," : "") + std::to_string(i);
   const auto steps = "  a: {matrix: {i: [" + values +
@@ -204,7 +204,7 @@ TEST(Matrix, copies_of_long_texts_are_refused_before_memory_is_gone) {
               HasSubstr("the matrix of step 'a' takes too much memory"));
 }
 
-TEST(Matrix, of_which_each_step_is_small_has_a_hundred_thousand) {
+TEST(Matrix, may_have_a_hundred_thousand_small_steps) {
   const auto pipeline = parse_steps("  a: {matrix: {i: " + numbers(1000) + ", j: " + numbers(100) +
                                     "}, command: [a, \"${params.i}\", " + std::string(500, 'x') +
                                     "], parameters: {lr: 0.1}, outputs: [o]}\n");
@@ -228,7 +228,7 @@ TEST(Parameters, that_each_of_many_steps_takes_over_are_refused_before_memory_is
               HasSubstr("the parameters and settings that each step takes over"));
 }
 
-TEST(Parameters, that_fill_one_text_a_thousand_times_are_refused_before_memory_is_gone) {
+TEST(Parameters, that_are_a_thousand_times_in_a_text_are_refused_before_memory_is_gone) {
   std::string filled;
   for (int i = 0; i < 10'000; ++i) filled += "${params.p}";
   EXPECT_THAT(matrix_error("  a: {command: [a], parameters: {p: " + std::string(200'000, 'x') +

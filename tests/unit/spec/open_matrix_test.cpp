@@ -103,7 +103,7 @@ TEST(OpenMatrix, reports_values_that_it_cannot_take) {
               HasSubstr("has a `run_on`"));
 }
 
-TEST(OpenMatrix, is_part_of_cycles) {
+TEST(OpenMatrix, is_reported_in_cycles) {
   EXPECT_THAT(problem_of("  split: {command: [split], inputs: {m: \"work[*].made\"}, outputs: "
                          "[files]}\n  work:\n    matrix:\n      file: ${split.files[*]}\n"
                          "    command: [work]\n    outputs: [made]\n"),

@@ -62,7 +62,7 @@ TEST(Parameters, wrong_values_are_reported_at_their_own_position) {
               HasSubstr("3:43: 'own' has 70004 bytes as JSON, and a list or map at most 65536"));
 }
 
-TEST(Parameters, a_command_looks_into_lists_and_maps) {
+TEST(Parameters, a_command_can_name_members_of_lists_and_maps) {
   const auto pipeline = read("a: {command: [x, '${params.opt.layers.1}', '${params.names.0}']}");
   EXPECT_TRUE(pipeline.steps[0].parameters.contains("opt"));
   EXPECT_TRUE(pipeline.steps[0].parameters.contains("names"));
@@ -159,7 +159,7 @@ TEST(Parameters, the_values_of_a_matrix_keep_their_text) {
   EXPECT_THAT(pipeline.steps.back().after, ElementsAre("a.python-3.10.fold-01"));
 }
 
-TEST(Parameters, a_file_may_be_a_pipe) {
+TEST(Parameters, a_file_of_parameters_may_be_a_pipe) {
   int ends[2] = {};
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "lr: 0.5\n", 8), 8);
@@ -185,7 +185,7 @@ TEST(Parameters, a_matrix_takes_the_items_of_a_list) {
   EXPECT_EQ(own.steps.size(), 2u) << "options come before the matrix";
 }
 
-TEST(Parameters, what_is_no_list_is_no_matrix) {
+TEST(Parameters, a_value_that_is_not_a_list_is_refused_for_a_matrix) {
   const auto with = [](const std::string& text, const std::string& list = "[1]") {
     return first_error("a: {command: x, parameters: {l: " + list + "}, matrix: {c: '" + text +
                        "'}}");
@@ -198,7 +198,7 @@ TEST(Parameters, what_is_no_list_is_no_matrix) {
             "3:59: the step has no parameter 'nmes' | did you mean 'names'?");
 }
 
-TEST(Parameters, a_condition_looks_into_lists_and_maps) {
+TEST(Parameters, a_condition_can_name_members_of_lists_and_maps) {
   const auto pipeline =
       read("a: {command: x, when: \"${params.opt.lr} < 1 and ${params.names.0} == 'a'\"}");
   EXPECT_EQ(*pipeline.steps[0].when->parameters.at("params.opt.lr"), 0.1);

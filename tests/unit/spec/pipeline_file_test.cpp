@@ -85,7 +85,7 @@ TEST(PipelineFile, all_keys_of_a_step_are_read) {
   EXPECT_EQ(train.version, "2024-01");
 }
 
-TEST(PipelineFile, a_steps_value_wins_over_the_pipelines) {
+TEST(PipelineFile, a_steps_value_replaces_the_pipelines) {
   const auto pipeline = parse_text(example);
   const StepSpec &load = pipeline.steps[0], &train = pipeline.steps[1];
   EXPECT_TRUE(load.parameters.empty());
@@ -220,7 +220,7 @@ TEST(PipelineFile, a_shell_is_chosen_for_the_pipeline_or_a_step) {
               HasSubstr("its command is a list"));
 }
 
-TEST(PipelineFile, unknown_options_are_told_with_a_suggestion) {
+TEST(PipelineFile, unknown_options_are_reported_with_a_suggestion) {
   EXPECT_THAT(file_error(example, {{{"testsize", "1"}}}), HasSubstr("did you mean 'test_size'?"));
   EXPECT_THAT(file_error(example, {{{"c", "1"}}}), HasSubstr("did you mean 'train.c'?"));
   EXPECT_THAT(file_error(example, {{{"train.cc", "1"}}}), HasSubstr("did you mean 'train.c'?"));
@@ -237,7 +237,7 @@ TEST(PipelineFile, plain_scalars_follow_yaml_1_2) {
   EXPECT_EQ(nlohmann::json(pipeline.parameters), expected);
 }
 
-TEST(PipelineFile, a_byte_order_mark_and_windows_line_ends_do_no_harm) {
+TEST(PipelineFile, a_byte_order_mark_and_windows_line_ends_are_accepted) {
   EXPECT_EQ(
       parse_text("\xEF\xBB\xBFname: x\r\nsteps:\r\n  a:\r\n    command: [a]\r\n").steps[0].line,
       3u);
@@ -275,7 +275,7 @@ TEST(PipelineFile, requirements_files_become_lists) {
                                                               folder.path() / "pipeline.yaml"));
 }
 
-TEST(PipelineFile, requirements_files_that_are_none_or_have_no_end_are_errors) {
+TEST(PipelineFile, requirements_files_that_are_missing_or_endless_are_errors) {
   const core::TemporaryFolder folder;
   const auto load = [&](const std::string& name) {
     parse("name: x\nsettings: {docker: {requirements: " + name + "}}\nsteps: {a: {command: [a]}}\n",
@@ -334,13 +334,13 @@ TEST(PipelineFile, an_input_with_a_wrong_source_is_one_error) {
   EXPECT_THAT(error, testing::Not(HasSubstr("has no input")));
 }
 
-TEST(PipelineFile, a_folder_or_nothing_instead_of_a_file_is_told) {
+TEST(PipelineFile, a_folder_instead_of_a_file_and_a_missing_file_are_reported) {
   const core::TemporaryFolder folder;
   EXPECT_THROW(load(folder.path()), core::InputError);
   EXPECT_THROW(load(folder.path() / "none.yaml"), core::InputError);
 }
 
-TEST(PipelineFile, a_hundred_errors_are_enough) {
+TEST(PipelineFile, at_most_a_hundred_errors_are_reported) {
   std::string text = "name: x\nsteps:\n";
   for (int i = 0; i < 3000; ++i)
     text += "  s" + std::to_string(i) + ": {command: [a], after: [t" + std::to_string(i) + "]}\n";
@@ -373,7 +373,7 @@ TEST(Schema, every_key_has_a_description) {
           .contains("parent_image"));
 }
 
-TEST(Schema, inputs_are_texts_that_are_read) {
+TEST(Schema, accepts_inputs_that_the_reader_accepts) {
   const auto inputs =
       schema()["$defs"]["step"]["properties"]["inputs"]["additionalProperties"]["anyOf"];
   const auto matches = [&](const std::string& text) {
@@ -389,7 +389,7 @@ TEST(Schema, inputs_are_texts_that_are_read) {
     EXPECT_FALSE(matches(text)) << text;
 }
 
-TEST(Schema, a_number_of_gpus_needs_no_quotes) {
+TEST(Schema, accepts_a_number_of_gpus_without_quotes) {
   const auto rooms = schema()["properties"]["settings"]["properties"];
   const auto type = nlohmann::json::array({"string", "number"});
   EXPECT_EQ(rooms["resources"]["properties"]["gpus"]["type"], type);

@@ -27,7 +27,7 @@ class ProfileTest : public testing::Test {
   core::TemporaryFolder folder;
 };
 
-TEST_F(ProfileTest, the_users_own_wins_over_one_beside_the_pipeline) {
+TEST_F(ProfileTest, the_users_profile_is_preferred_to_one_beside_the_pipeline) {
   write("mine.yaml", "both: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
   write("profiles.yaml",
         "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: "
@@ -62,7 +62,7 @@ TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
   EXPECT_EQ(store.option("verify"), "consumer");
 }
 
-TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
+TEST_F(ProfileTest, mistakes_in_an_artifact_store_are_reported_together) {
   write("profiles.yaml",
         "a: {artifact_store: team/pipe}\nb: {artifact_store: {endpoint: 'lab:9000', buckets: "
         "x}}\nc: {artifact_store: s3://team, claim: {name: x, "
@@ -94,7 +94,7 @@ TEST_F(ProfileTest, an_artifact_store_can_be_a_folder_also_beside_a_claim) {
   EXPECT_EQ(profiles.at("c").remote_store.url, "file:///mnt/x y");
 }
 
-TEST_F(ProfileTest, a_nodes_cache_is_a_path_of_the_nodes_or_a_claim) {
+TEST_F(ProfileTest, the_cache_of_nodes_is_a_path_or_a_claim) {
   write("profiles.yaml",
         "a: {artifact_store: s3://team, node_cache: {path: /var/cache/pipe, budget: 2KiB}}\n"
         "b: {artifact_store: s3://team, node_cache: {path: pvc/scratch, budget: 1000}}\n");
@@ -116,7 +116,7 @@ TEST_F(ProfileTest, an_address_of_another_scheme_is_not_said_to_be_a_bucket_of_s
   EXPECT_THAT(error, testing::Not(HasSubstr("write `s3://gs")));
 }
 
-TEST_F(ProfileTest, unknown_one_is_refused_with_the_likely_name) {
+TEST_F(ProfileTest, unknown_profile_is_refused_with_the_likely_name) {
   write("profiles.yaml", "cluster: {orchestrator: kubernetes}\n");
   try {
     find_profile("clusters", folder.path());
@@ -127,7 +127,7 @@ TEST_F(ProfileTest, unknown_one_is_refused_with_the_likely_name) {
   }
 }
 
-TEST_F(ProfileTest, none_at_all_names_the_files_that_are_looked_for) {
+TEST_F(ProfileTest, the_error_without_any_profile_names_the_files_that_can_have_them) {
   try {
     find_profile("lab", folder.path());
     FAIL();
@@ -137,7 +137,7 @@ TEST_F(ProfileTest, none_at_all_names_the_files_that_are_looked_for) {
   }
 }
 
-TEST_F(ProfileTest, what_the_pipeline_says_wins_and_what_changes_is_told) {
+TEST_F(ProfileTest, the_pipelines_settings_win_and_changes_by_the_profile_are_reported) {
   write("profiles.yaml",
         "lab: {settings: {docker: {parent_image: 'cuda:12', platform: linux/arm64}, resources: "
         "{memory: 2GiB}}}\n");
@@ -155,7 +155,7 @@ TEST_F(ProfileTest, what_the_pipeline_says_wins_and_what_changes_is_told) {
                                 "resources.memory is 2147483648 for train, plot"));
 }
 
-TEST_F(ProfileTest, one_that_only_names_a_place_changes_no_settings) {
+TEST_F(ProfileTest, a_profile_with_only_an_orchestrator_changes_no_settings) {
   write("profiles.yaml", "lab: {orchestrator: kubernetes}\n");
   PipelineSpec pipeline;
   pipeline.steps.resize(1);

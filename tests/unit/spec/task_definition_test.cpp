@@ -33,7 +33,7 @@ constexpr const char* guide = R"({
   "family": "example-ecs-gpu"
 })";
 
-/// Everything that is honoured, and some that is not.
+/// All supported keys, and some that are not.
 constexpr const char* everything = R"({
   "family": "everything",
   "cpu": "2 vCPU", "memory": "4096",
@@ -135,7 +135,7 @@ TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
       ElementsAre(HasSubstr("task.json:9:18: 'command' of container 'gpu' is run as it stands")));
 }
 
-TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
+TEST_F(TaskDefinition, every_supported_key_is_translated) {
   const auto pipeline = read(everything);
   EXPECT_EQ(pipeline.execution_mode, ExecutionMode::continue_on_failure);
   EXPECT_THAT(pipeline.tags, ElementsAre("team=vision"));
@@ -178,7 +178,7 @@ TEST_F(TaskDefinition, every_key_that_is_honoured_arrives) {
   EXPECT_THAT(after.after, ElementsAre("train"));
 }
 
-TEST_F(TaskDefinition, what_is_not_honoured_is_named_with_its_place_and_nothing_else_is) {
+TEST_F(TaskDefinition, unsupported_keys_and_only_those_are_named_with_their_place) {
   read(everything);
   const auto notices = notices_;
   for (const char* part :
@@ -194,7 +194,7 @@ TEST_F(TaskDefinition, what_is_not_honoured_is_named_with_its_place_and_nothing_
   EXPECT_THAT(notices, Contains(HasSubstr("task.json:4:56: 'pidMode'")));
 }
 
-/// Two pipelines do the same; places and files aside.
+/// Checks that two pipelines do the same, whatever their files and positions are.
 void expect_equal(const PipelineSpec& one, const PipelineSpec& two) {
   EXPECT_EQ(one.name, two.name);
   EXPECT_EQ(one.tags, two.tags);
@@ -224,7 +224,7 @@ TEST_F(TaskDefinition, the_imported_file_is_the_same_pipeline) {
   }
 }
 
-TEST_F(TaskDefinition, what_describe_task_definition_prints_is_taken) {
+TEST_F(TaskDefinition, output_of_describe_task_definition_is_accepted) {
   // Its last member's end; yaml-cpp 0.9 takes no comma at the begin of a line.
   const std::string inner = guide;
   const auto end = inner.find_last_not_of(" \n", inner.rfind('}') - 1);
@@ -236,7 +236,7 @@ TEST_F(TaskDefinition, what_describe_task_definition_prints_is_taken) {
   expect_equal(described, read(guide));
 }
 
-TEST_F(TaskDefinition, json_that_is_no_yaml_is_read_all_the_same) {
+TEST_F(TaskDefinition, json_that_is_not_valid_yaml_is_read_too) {
   const auto pipeline = read(
       "{\n\t\"family\":\t\"f\",\r\n\t\"containerDefinitions\":[{\"name\":\"c\",\"image\":\"i\","
       "\"command\":[\"echo\",\"\\ud83d\\ude00 \\/ \\u00e9\\t\"]}]}\n");
@@ -275,9 +275,9 @@ TEST_F(TaskDefinition, units_and_limits_are_checked) {
                 HasSubstr("'value' must be a whole number"));
 }
 
-/// What the examples of Amazon's developer guide have that does not import, each in the fewest
+/// Parts of the examples in Amazon's developer guide that cannot be imported, each in the fewest
 /// words.
-TEST_F(TaskDefinition, what_cannot_be_run_is_refused_with_the_key_and_the_reason) {
+TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_the_reason) {
   const std::string container = R"({"name": "c", "image": "i", "command": ["true"]})";
   const std::vector<std::pair<std::string, std::string>> refused = {
       // A server, which starts as its image says.
@@ -313,7 +313,7 @@ TEST_F(TaskDefinition, what_cannot_be_run_is_refused_with_the_key_and_the_reason
   }
 }
 
-TEST_F(TaskDefinition, one_that_is_cut_anywhere_is_told_also_behind_a_backslash) {
+TEST_F(TaskDefinition, a_definition_that_is_cut_anywhere_is_an_error) {
   const std::string whole = guide;
   for (std::size_t length = 1; length < whole.size(); length += 3)
     for (const char* end : {"", "\\", "\"\\", "\"\\ud83d", "\"\\ud83d\\ude"})

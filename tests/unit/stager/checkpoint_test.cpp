@@ -71,7 +71,7 @@ class Checkpoint : public ServerFixture {
   std::string refused;
 };
 
-TEST_F(Checkpoint, is_restored_as_it_was_sent_last) {
+TEST_F(Checkpoint, is_restored_as_sent_last) {
   EXPECT_EQ(restore(), "");
   fs::create_directories(step / "deep");
   write("one");
@@ -89,7 +89,7 @@ TEST_F(Checkpoint, is_restored_as_it_was_sent_last) {
   EXPECT_TRUE(save());
 }
 
-TEST_F(Checkpoint, is_written_beside_the_last_one_before_that_is_replaced) {
+TEST_F(Checkpoint, is_written_beside_the_last_one_before_it_replaces_that) {
   for (const char* text : {"one", "two", "three"}) {
     write(text);
     EXPECT_TRUE(save(false));
@@ -102,7 +102,7 @@ TEST_F(Checkpoint, is_written_beside_the_last_one_before_that_is_replaced) {
   EXPECT_EQ(written[6], "/c.1?s=1") << "it has a slot of its own";
 }
 
-TEST_F(Checkpoint, that_was_sent_by_half_is_not_restored) {
+TEST_F(Checkpoint, that_was_sent_in_part_is_not_restored) {
   write("one");
   EXPECT_TRUE(save(false));
   write("two");
@@ -112,7 +112,7 @@ TEST_F(Checkpoint, that_was_sent_by_half_is_not_restored) {
   EXPECT_EQ(state(), "one");
 }
 
-TEST_F(Checkpoint, that_is_damaged_or_not_there_leaves_an_empty_folder) {
+TEST_F(Checkpoint, that_is_damaged_or_missing_leaves_an_empty_folder) {
   write("one");
   EXPECT_TRUE(save());
   const auto whole = objects;
@@ -133,7 +133,7 @@ TEST_F(Checkpoint, that_is_damaged_or_not_there_leaves_an_empty_folder) {
   EXPECT_THAT(restore(), HasSubstr("unknown to this one"));
 }
 
-TEST_F(Checkpoint, that_always_changes_is_copied_in_a_moment_in_which_it_does_not) {
+TEST_F(Checkpoint, that_changes_often_is_copied_while_it_does_not) {
   std::atomic<bool> is_over = false;
   std::thread writer([&] {
     for (int i = 0; !is_over; ++i) {

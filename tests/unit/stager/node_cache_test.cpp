@@ -107,7 +107,7 @@ TEST_F(NodeCacheTest, a_folder_is_kept_as_a_tar) {
             std::string(100'000, 'f'));
 }
 
-TEST_F(NodeCacheTest, what_was_changed_in_it_is_downloaded_again) {
+TEST_F(NodeCacheTest, files_that_were_changed_in_it_are_downloaded_again) {
   for (const bool is_tree : {false, true}) {
     for (const std::string bad : {"y", "", "other than before, and longer than a header is"}) {
       asked = 0;
@@ -145,7 +145,7 @@ TEST_F(NodeCacheTest, a_folder_that_is_a_volume_of_the_pod_stays) {
   EXPECT_TRUE(fs::exists(fs::path(same) / "deep/f")) << "another folder has been put in its place";
 }
 
-TEST_F(NodeCacheTest, what_comes_damaged_from_the_server_is_not_kept) {
+TEST_F(NodeCacheTest, a_damaged_download_is_not_kept) {
   auto item = file_item("right");
   objects["/file"] = "wrong";
   try {
@@ -166,7 +166,7 @@ TEST_F(NodeCacheTest, an_object_that_the_server_lacks_leaves_nothing) {
   EXPECT_THAT(cached(), testing::IsEmpty());
 }
 
-TEST_F(NodeCacheTest, odd_things_under_a_name_are_not_followed) {
+TEST_F(NodeCacheTest, special_files_under_a_name_are_not_followed) {
   const auto item = file_item("right");
   fs::create_symlink("/etc/passwd", cache_folder() / item.at("digest").get<std::string>());
   fetch_item(item);
@@ -174,7 +174,7 @@ TEST_F(NodeCacheTest, odd_things_under_a_name_are_not_followed) {
   EXPECT_TRUE(fs::exists("/etc/passwd"));
 }
 
-TEST_F(NodeCacheTest, pods_that_come_at_once_download_once) {
+TEST_F(NodeCacheTest, pods_that_fetch_at_the_same_time_download_once) {
   NodeCacheWaits waits{1ms, 20s};
   std::atomic<int> downloads = 0, found = 0;
   std::vector<std::jthread> running;
@@ -220,7 +220,7 @@ TEST_F(NodeCacheTest, the_next_pod_takes_over_from_one_that_died) {
   EXPECT_EQ(cached(), std::set<std::string>{"x"});
 }
 
-TEST_F(NodeCacheTest, a_pod_whose_download_stands_still_is_not_waited_for) {
+TEST_F(NodeCacheTest, a_pod_whose_download_makes_no_progress_is_not_waited_for) {
   NodeCache slow(cache_folder(), plenty), other(cache_folder(), plenty, {1ms, 20ms});
   bool is_given_up = false;
   const auto object = slow.open("x", [&](int file, const fs::path& path) {
@@ -233,7 +233,7 @@ TEST_F(NodeCacheTest, a_pod_whose_download_stands_still_is_not_waited_for) {
   EXPECT_TRUE(object);
 }
 
-TEST_F(NodeCacheTest, a_full_disk_is_no_failure) {
+TEST_F(NodeCacheTest, a_full_disk_is_not_a_failure) {
   const auto unused = cache_folder() / "unused";
   core::write_file_atomically(unused, std::string(1000, 'u'));
   NodeCache cache(cache_folder(), 1000);
@@ -253,7 +253,7 @@ TEST_F(NodeCacheTest, without_a_folder_everything_is_downloaded) {
   EXPECT_THAT(cache.summary(), HasSubstr("cannot write to the node's cache: No such file"));
 }
 
-TEST_F(NodeCacheTest, the_longest_unused_go_when_the_budget_is_used_up) {
+TEST_F(NodeCacheTest, the_longest_unused_are_removed_when_the_budget_is_used_up) {
   NodeCache cache(cache_folder(), 2500);
   const auto put = [&](const std::string& name) {
     return cache.open(name, [](int file, const fs::path& path) {

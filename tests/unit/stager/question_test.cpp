@@ -120,7 +120,7 @@ TEST_F(Question, about_a_folder_has_the_digest_of_its_artifact) {
   EXPECT_EQ(told["digest"], core::sha256(direct()).hex());
 }
 
-TEST_F(Question, without_an_answer_in_time_has_the_output_sent_as_before) {
+TEST_F(Question, without_an_answer_in_time_lets_the_output_go_to_the_runs_place) {
   core::write_file_atomically(file, text);
   const auto is_sent_as_before = [&] {
     const auto told = collected(output(file));
@@ -145,7 +145,7 @@ TEST_F(Question, without_an_answer_in_time_has_the_output_sent_as_before) {
   is_sent_as_before();
 }
 
-TEST_F(Question, is_not_asked_about_what_is_small_or_leaves_the_store_or_has_failed) {
+TEST_F(Question, is_not_asked_about_small_outputs_and_those_of_failures_or_that_leave_the_store) {
   given = {{"outputs", {{"o", {{"is_there", true}}}}}};
   core::write_file_atomically(file, text);
   EXPECT_EQ(collected(output(file, false))["direct"], false);

@@ -30,8 +30,7 @@ inline std::string counted_text(std::size_t size) {
   return text;
 }
 
-/// What is derived from it says how its server answers, in serve(), and calls stop() before its
-/// own members are gone.
+/// A test with a server on another thread; derived classes answer requests in serve().
 class ServerFixture : public testing::Test {
  protected:
   ServerFixture() : thread([this] { loop.run(); }) {}

@@ -121,7 +121,7 @@ TEST_F(Source, large_content_comes_in_ranges_through_troubles) {
   EXPECT_EQ(cuts, 0);
 }
 
-TEST_F(Source, a_server_that_gives_a_byte_in_each_try_is_given_up) {
+TEST_F(Source, a_server_that_sends_one_byte_in_each_try_is_given_up) {
   drips = true;
   objects["/file"] = content;
   EXPECT_THAT(refusal("/file"), HasSubstr("was cut off"));
@@ -135,7 +135,7 @@ TEST_F(Source, ranges_are_known_by_their_header_whatever_the_status) {
   EXPECT_EQ(begins.size(), 3u);
 }
 
-TEST_F(Source, a_server_without_ranges_gives_all_at_once_and_is_asked_again) {
+TEST_F(Source, content_of_a_server_without_ranges_is_fetched_whole_and_again_after_a_cut) {
   has_ranges = false;
   cuts = 2;
   objects["/file"] = content;
@@ -172,7 +172,7 @@ TEST_F(Source, an_item_comes_from_its_address_and_is_kept_for_others) {
   EXPECT_FALSE(objects.contains("/wanted"));
 }
 
-TEST_F(Source, what_cannot_be_had_or_is_something_else_is_asked_of_the_driver) {
+TEST_F(Source, items_that_are_unavailable_or_differ_are_requested_from_the_driver) {
   objects["/file"] = "other";
   for (const auto* path : {"/file", "/nothing"}) {
     objects.erase("/wanted");
@@ -186,7 +186,7 @@ TEST_F(Source, what_cannot_be_had_or_is_something_else_is_asked_of_the_driver) {
   EXPECT_FALSE(objects.contains("/kept"));
 }
 
-TEST_F(Source, a_list_of_files_without_end_is_not_read_into_memory) {
+TEST_F(Source, an_endless_list_of_files_is_not_read_into_memory) {
   objects["/list"] = std::string(65 * mebibyte, ' ');
   auto made = item("", {{"files", server.url() + "/list"}});
   made["kind"] = "tree";

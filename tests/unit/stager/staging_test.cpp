@@ -141,13 +141,13 @@ class Carrier : public ServerFixture {
   bool forgets = false, has_ranges = true;
 };
 
-TEST_F(Carrier, gives_a_server_up_that_gives_a_byte_in_each_try) {
+TEST_F(Carrier, gives_up_a_server_that_sends_one_byte_in_each_try) {
   Transfer transfer("", hasty);
   EXPECT_THROW(transfer.find("a text", server.url() + "/drips"), TransferError);
   EXPECT_EQ(asked, 4);
 }
 
-TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {
+TEST_F(Carrier, fetches_files_folders_and_texts_through_all_failures) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree / "deep");
   core::write_file_atomically(tree / "deep/f", std::string(100'000, 'f'));
@@ -179,7 +179,7 @@ TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {
   EXPECT_EQ(troubles + cuts, 0);
 }
 
-TEST_F(Carrier, brings_a_large_file_and_a_large_folder_in_ranges_through_all_troubles) {
+TEST_F(Carrier, fetches_a_large_file_and_a_large_folder_in_ranges_through_all_failures) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree);
   const auto text = counted_text(17 * mebibyte + 5);
@@ -202,7 +202,7 @@ TEST_F(Carrier, brings_a_large_file_and_a_large_folder_in_ranges_through_all_tro
   }
 }
 
-TEST_F(Carrier, brings_many_small_files_and_reports_the_one_that_is_missing) {
+TEST_F(Carrier, fetches_many_small_files_and_reports_the_missing_one) {
   json items = json::array();
   for (int i = 0; i < 200; ++i) {
     const auto name = std::to_string(i);
@@ -221,7 +221,7 @@ TEST_F(Carrier, brings_many_small_files_and_reports_the_one_that_is_missing) {
   EXPECT_THAT(refusal(items), HasSubstr("many/150: NoSuchKey"));
 }
 
-TEST_F(Carrier, brings_the_pieces_of_a_list) {
+TEST_F(Carrier, fetches_the_pieces_of_a_list) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree);
   core::write_file_atomically(tree / "f", "in a tree");
@@ -268,7 +268,7 @@ TEST_F(Carrier, refuses_a_large_file_whose_last_byte_differs_or_that_ends_early)
   EXPECT_THAT(refusal(items), HasSubstr("was answered with a wrong range"));
 }
 
-TEST_F(Carrier, gets_lists_that_are_too_long_for_its_document) {
+TEST_F(Carrier, fetches_lists_that_are_too_long_for_its_document) {
   objects["/items"] = R"([{"kind": "text", "to": "a", "text": "[]"}])";
   json document;
   document["lists"]["items"] = server.url() + "/items";
@@ -277,7 +277,7 @@ TEST_F(Carrier, gets_lists_that_are_too_long_for_its_document) {
   EXPECT_EQ(document["items"][0]["to"], "a");
 }
 
-TEST_F(Carrier, refuses_what_is_not_what_its_digest_says) {
+TEST_F(Carrier, refuses_content_that_differs_from_its_digest) {
   objects["/file"] = "other";
   const json document{{"items", json::array({{{"kind", "file"},
                                               {"to", (folder.path() / "a").string()},
@@ -294,7 +294,7 @@ TEST_F(Carrier, refuses_what_is_not_what_its_digest_says) {
   }
 }
 
-TEST_F(Carrier, names_the_folder_that_is_damaged_or_gone) {
+TEST_F(Carrier, names_the_folder_that_is_damaged_or_missing) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree / "deep");
   core::write_file_atomically(tree / "deep/f", std::string(100'000, 'f'));
@@ -319,7 +319,7 @@ TEST_F(Carrier, names_the_folder_that_is_damaged_or_gone) {
   }
 }
 
-TEST_F(Carrier, tells_the_digest_of_a_folder_as_an_artifact) {
+TEST_F(Carrier, reports_the_digest_of_a_folder_as_that_of_an_artifact) {
   const auto tree = folder.path() / "tree";
   fs::create_directories(tree / "deep");
   core::write_file_atomically(tree / "deep/f", "12345");
@@ -335,7 +335,7 @@ TEST_F(Carrier, tells_the_digest_of_a_folder_as_an_artifact) {
   EXPECT_EQ(collected(tree)["outputs"][0]["artifact"], digest_of(tree)) << "sent in parts";
 }
 
-TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {
+TEST_F(Carrier, reports_the_servers_words_and_never_its_signature) {
   Transfer transfer("", hasty);
   const auto url = server.url() + "/none?X-Amz-Signature=secret";
   try {
@@ -355,7 +355,7 @@ TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {
   }
 }
 
-TEST_F(Carrier, reads_only_the_beginning_of_a_refusal_without_end) {
+TEST_F(Carrier, reads_only_the_beginning_of_an_endless_refusal) {
   Transfer transfer("", hasty);
   for (int i = 0; i < 2; ++i) {
     try {
@@ -367,7 +367,7 @@ TEST_F(Carrier, reads_only_the_beginning_of_a_refusal_without_end) {
   }
 }
 
-TEST_F(Carrier, refuses_a_response_whose_head_has_no_end) {
+TEST_F(Carrier, refuses_a_response_with_an_endless_head) {
   Transfer transfer("", hasty);
   for (const auto* path : {"/continue", "/headers"}) {
     try {
@@ -379,7 +379,7 @@ TEST_F(Carrier, refuses_a_response_whose_head_has_no_end) {
   }
 }
 
-TEST_F(Carrier, takes_outputs_away_in_parts_of_one_size_and_reports_last) {
+TEST_F(Carrier, sends_outputs_in_parts_of_the_same_size_and_the_report_last) {
   const auto file = folder.path() / "out";
   const auto text = counted_text(35 * mebibyte);
   core::write_file_atomically(file, text);
@@ -394,7 +394,7 @@ TEST_F(Carrier, takes_outputs_away_in_parts_of_one_size_and_reports_last) {
   EXPECT_EQ(objects["/part?n=1&s=a"].size(), 12u << 20) << "three URLs have to suffice";
 }
 
-TEST_F(Carrier, sends_at_once_what_is_small_or_whose_upload_the_server_has_forgotten) {
+TEST_F(Carrier, sends_small_outputs_and_those_of_lost_uploads_in_one_request) {
   core::write_file_atomically(folder.path() / "out", "x");
   EXPECT_EQ(collected(folder.path() / "out")["outputs"][0]["at_once"], true);
   EXPECT_EQ(objects["/whole"], "x");
@@ -407,7 +407,7 @@ TEST_F(Carrier, sends_at_once_what_is_small_or_whose_upload_the_server_has_forgo
   EXPECT_EQ(objects["/whole"], text);
 }
 
-TEST_F(Carrier, reports_what_is_missing_and_why_a_step_failed) {
+TEST_F(Carrier, reports_missing_outputs_and_the_reason_of_a_steps_failure) {
   EXPECT_EQ(collected(folder.path() / "none")["outputs"][0]["kind"], "none");
   core::write_file_atomically(folder.path() / "failure", "{\"type\": \"Oops\"}");
   core::write_file_atomically(folder.path() / "out", "x");

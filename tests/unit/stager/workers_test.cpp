@@ -31,7 +31,7 @@ TEST(WorkersOfTransfers, do_each_number_once_in_several_threads) {
   EXPECT_LE(who.size(), blobs::max_connections);
 }
 
-TEST(WorkersOfTransfers, are_the_calling_thread_alone_where_no_other_may_start) {
+TEST(WorkersOfTransfers, run_on_the_calling_thread_alone_where_no_other_may_start) {
   ThreadBudget threads(1);
   Workers workers(20, threads);
   std::set<std::thread::id> who;
@@ -71,7 +71,7 @@ TEST(WorkersOfTransfers, end_with_the_first_failure) {
   EXPECT_LT(done, 500);
 }
 
-TEST(ResultsInOrder, are_handled_in_order_and_once_whoever_makes_them) {
+TEST(ResultsInOrder, are_handled_in_order_and_once_whichever_thread_makes_them) {
   ThreadBudget threads;
   std::vector<std::size_t> handled;
   InOrder in_order([&](std::size_t i) { handled.push_back(i); });
@@ -85,7 +85,7 @@ TEST(ResultsInOrder, are_handled_in_order_and_once_whoever_makes_them) {
   EXPECT_TRUE(std::ranges::is_sorted(handled));
 }
 
-TEST(ResultsInOrder, are_not_waited_for_once_one_will_never_come) {
+TEST(ResultsInOrder, are_not_waited_for_once_one_of_them_cannot_come) {
   ThreadBudget threads;
   InOrder in_order([](std::size_t) {});
   Workers workers(500, threads);

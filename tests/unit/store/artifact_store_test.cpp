@@ -33,7 +33,7 @@ TEST_F(ArtifactStoreTest, file_is_kept_under_the_sha256_of_its_content) {
   EXPECT_EQ(leftovers(), 0u);
 }
 
-TEST_F(ArtifactStoreTest, what_is_all_but_holes_is_refused_before_it_is_read) {
+TEST_F(ArtifactStoreTest, a_file_that_is_almost_only_holes_is_refused_before_it_is_read) {
   constexpr std::uintmax_t tebibyte = std::uintmax_t{1} << 40;
   const auto refusal = [&](const fs::path& path) -> std::string {
     try {
@@ -57,7 +57,7 @@ TEST_F(ArtifactStoreTest, what_is_all_but_holes_is_refused_before_it_is_read) {
   EXPECT_EQ(refusal(folder.path() / "wide"), "taken");
 }
 
-TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) {
+TEST_F(ArtifactStoreTest, the_callback_has_the_artifact_while_the_output_still_exists) {
   const auto source = write("out", "hello\n"), copy = write("copy", "hello\n");
   fs::create_hard_link(copy, folder.path() / "link");  // not ours alone: it is copied
   fs::create_directory(folder.path() / "tree");
@@ -80,7 +80,7 @@ TEST_F(ArtifactStoreTest, who_asks_knows_the_artifact_while_all_is_still_there) 
   EXPECT_EQ(core::read_file(kept), "other\n");
 }
 
-TEST_F(ArtifactStoreTest, what_changes_while_it_is_taken_is_refused) {
+TEST_F(ArtifactStoreTest, a_file_that_changes_while_it_is_taken_is_refused) {
   const auto file = write("file", std::string(1000, 'a')), tree = write_tree("tree");
   const std::pair<fs::path, fs::path> cases[] = {{file, file}, {tree, tree / "sub/b.txt"}};
   for (const auto& [taken, written] : cases) {
@@ -155,7 +155,7 @@ TEST_F(ArtifactStoreTest, folder_is_kept_with_its_links_empty_folders_and_execut
   EXPECT_EQ(leftovers(), 0u);
 }
 
-TEST_F(ArtifactStoreTest, digest_of_a_folder_tells_names_bits_and_empty_folders) {
+TEST_F(ArtifactStoreTest, digest_of_a_folder_depends_on_names_bits_and_empty_folders) {
   std::set<std::string> digests;
   const auto take_changed = [&](const std::string& name,
                                 const std::function<void(const fs::path&)>& change) {
@@ -175,7 +175,7 @@ TEST_F(ArtifactStoreTest, digest_of_a_folder_tells_names_bits_and_empty_folders)
   take_changed("content", [](const fs::path& tree) { std::ofstream(tree / "a.txt") << "alphb"; });
 }
 
-TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their_way) {
+TEST_F(ArtifactStoreTest, links_that_leave_the_folder_by_any_path_are_refused) {
   const auto refused = [&](const std::string& name,
                            const std::function<void(const fs::path&)>& make) {
     const auto tree = folder.path() / name;
@@ -205,7 +205,7 @@ TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their
   EXPECT_EQ(leftovers(), 0u);
 }
 
-TEST_F(ArtifactStoreTest, a_circle_of_links_is_named) {
+TEST_F(ArtifactStoreTest, a_cycle_of_links_is_named) {
   const auto tree = folder.path() / "circle";
   fs::create_directories(tree);
   fs::create_symlink("m", tree / "l");
@@ -235,7 +235,7 @@ TEST_F(ArtifactStoreTest, absolute_links_into_the_folder_become_relative) {
   EXPECT_TRUE(store.verify(store.all().at(0)));
 }
 
-TEST_F(ArtifactStoreTest, what_is_no_file_or_folder_is_refused) {
+TEST_F(ArtifactStoreTest, special_files_are_refused) {
   const auto link = folder.path() / "link";
   fs::create_symlink("/etc/passwd", link);
   EXPECT_THROW(store.take(link), core::EnvironmentError);
@@ -411,7 +411,7 @@ TEST_F(ArtifactStoreTest, copying_out_gives_writable_files_and_replaces_nothing)
   EXPECT_FALSE(fs::exists(folder.path() / "damaged"));
 }
 
-TEST_F(ArtifactStoreTest, collecting_removes_what_is_not_used_and_nothing_else) {
+TEST_F(ArtifactStoreTest, collecting_removes_only_unused_artifacts) {
   const auto kept = store.take(write("kept", "kept"));
   const auto file = store.take(write("file", "12345"));
   const auto tree = store.take(write_tree("tree"));

@@ -8,7 +8,7 @@ const core::Digest digest = core::sha256("content");
 const model::Elsewhere in_bucket{
     .is_executable = true, .bytes = 7, .store = "{\"url\":\"s3://a\"}"};
 
-TEST_F(ArtifactStoreTest, knows_what_is_elsewhere_until_that_is_forgotten) {
+TEST_F(ArtifactStoreTest, knows_artifacts_elsewhere_until_they_are_forgotten) {
   EXPECT_FALSE(store.elsewhere(digest));
   EXPECT_FALSE(store.is_known(digest));
   store.note_elsewhere(digest, in_bucket);
@@ -27,7 +27,7 @@ TEST_F(ArtifactStoreTest, knows_what_is_elsewhere_until_that_is_forgotten) {
   EXPECT_FALSE(store.is_known(digest));
 }
 
-TEST_F(ArtifactStoreTest, has_what_was_elsewhere_once_it_is_fetched_and_again_if_that_is_lost) {
+TEST_F(ArtifactStoreTest, uses_a_note_of_an_artifact_elsewhere_only_while_it_is_not_here) {
   store.note_elsewhere(digest, in_bucket);
   store.take(write("file", "content"));
   EXPECT_FALSE(store.elsewhere(digest));
@@ -47,7 +47,7 @@ TEST_F(ArtifactStoreTest, removes_notes_that_nothing_uses) {
   EXPECT_FALSE(store.is_known(digest));
 }
 
-TEST_F(ArtifactStoreTest, takes_no_note_that_says_something_else) {
+TEST_F(ArtifactStoreTest, ignores_a_note_of_another_form) {
   store.note_elsewhere(digest, in_bucket);
   auto note = store.path(digest);
   note += ".elsewhere";

@@ -86,7 +86,7 @@ class OtherMachine {
   }
   ~OtherMachine() { goes_down(); }
   int answer() const { return answer_; }
-  /// Its driver is killed with it.
+  /// Ends the machine; its driver is killed with it.
   void goes_down() {
     if (outer_ <= 0) return;
     ::kill(outer_, SIGKILL);
@@ -126,7 +126,7 @@ TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
   EXPECT_EQ(dead.size(), 1u) << "its lock is gone, and no other kernel can have one on this disk";
 }
 
-TEST_F(LivenessTest, another_machine_lets_our_run_be) {
+TEST_F(LivenessTest, another_machine_does_not_take_our_run_for_dead) {
   RunStore store(state);
   store.runs().add(own_run("mine"));
   const auto look = [&] {
@@ -142,7 +142,7 @@ TEST_F(LivenessTest, another_machine_lets_our_run_be) {
   EXPECT_EQ(store.runs().find("mine")->status, RunStatus::running);
 }
 
-TEST_F(LivenessTest, run_of_which_nothing_can_be_told_is_left_alone) {
+TEST_F(LivenessTest, run_whose_driver_cannot_be_seen_is_left_alone) {
   RunStore store(state);
   auto run = own_run("old");
   run.driver.process = {
@@ -157,7 +157,7 @@ TEST_F(LivenessTest, run_of_which_nothing_can_be_told_is_left_alone) {
   EXPECT_TRUE(store.remove_run("old", false));
 }
 
-TEST_F(LivenessTest, heartbeat_tells_of_life_and_its_lack_of_nothing) {
+TEST_F(LivenessTest, heartbeat_shows_life_and_a_missing_one_shows_nothing) {
   RunStore store(state);
   auto run = own_run("far");
   run.driver.process = {1, "00000000-1111-2222-3333-444444444444:pid:[4026531836]:77"};
@@ -177,7 +177,7 @@ TEST_F(LivenessTest, heartbeat_tells_of_life_and_its_lack_of_nothing) {
   EXPECT_EQ(store.drivers().liveness(run), Liveness::unknown);
 }
 
-TEST_F(LivenessTest, resuming_waits_for_what_removes_the_rest_of_the_run) {
+TEST_F(LivenessTest, resuming_waits_for_the_removal_of_the_runs_rest) {
   RunStore store(state);
   auto run = own_run("r1");
   run.status = RunStatus::interrupted;
@@ -200,7 +200,7 @@ TEST_F(LivenessTest, resuming_waits_for_what_removes_the_rest_of_the_run) {
   other.join();
 }
 
-TEST_F(LivenessTest, artifacts_stay_while_any_process_wants_them_to) {
+TEST_F(LivenessTest, artifacts_stay_while_any_process_needs_them) {
   const RunStore store(state), other(state);
   {
     const auto one = StateLock::keep_artifacts(store.folder()),

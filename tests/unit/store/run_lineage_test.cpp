@@ -3,7 +3,7 @@
 namespace pipeline::store {
 namespace {
 
-TEST_F(RunStoreTest, what_took_an_artifact_is_in_the_order_of_its_run) {
+TEST_F(RunStoreTest, steps_that_took_an_artifact_are_in_the_order_of_their_run) {
   RunStore store(state);
   const auto artifact = core::sha256("data");
   store.runs().add(run_record("r"));
@@ -18,7 +18,7 @@ TEST_F(RunStoreTest, what_took_an_artifact_is_in_the_order_of_its_run) {
   EXPECT_EQ(users[1].name, "c");
 }
 
-TEST_F(RunStoreTest, a_step_is_read_alone_or_with_all_of_its_run) {
+TEST_F(RunStoreTest, a_steps_parts_are_read_alone_or_with_all_of_its_run) {
   RunStore store(state);
   store.runs().add(run_record("r"));
   auto again = run_record("again");

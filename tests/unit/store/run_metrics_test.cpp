@@ -27,12 +27,12 @@ class RunMetricsTest : public testing::Test {
   RunStore store{folder.path() / "state"};
 };
 
-TEST_F(RunMetricsTest, points_that_are_cut_are_an_error) {
+TEST_F(RunMetricsTest, incomplete_points_are_an_error) {
   EXPECT_THROW(read_points("123"), core::EnvironmentError);
   EXPECT_TRUE(read_points("").empty());
 }
 
-TEST_F(RunMetricsTest, numbers_without_end_and_no_numbers_are_kept) {
+TEST_F(RunMetricsTest, infinite_numbers_and_nan_are_kept) {
   add_run("r");
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   const std::vector<MetricPoint> points{{std::nan(""), -1, WallTime(std::chrono::milliseconds(5))},
@@ -123,7 +123,7 @@ TEST_F(RunMetricsTest, a_reused_step_keeps_them_when_the_run_that_made_it_is_rem
   EXPECT_EQ(store.cache().find("key")->run, "third");
 }
 
-TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
+TEST_F(RunMetricsTest, measurements_are_read_as_they_were_written) {
   add_run("r");
   AttemptRecord attempt{.run = "r", .step = "train"};
   attempt.usage.user = std::chrono::microseconds(1500);
@@ -138,7 +138,7 @@ TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
   EXPECT_FALSE(found.usage.system) << "was not measured";
 }
 
-TEST_F(RunMetricsTest, tags_and_notes_stay) {
+TEST_F(RunMetricsTest, tags_and_notes_are_read_as_they_were_written) {
   add_run("r");
   store.runs().set_tags("r", {"best", "müde"});
   store.runs().set_note("r", "the first");

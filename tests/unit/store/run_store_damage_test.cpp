@@ -175,7 +175,7 @@ TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
   }
 }
 
-TEST_F(RunStoreTest, of_somebody_else_has_our_tables_word_for_word_and_values_of_their_types) {
+TEST_F(RunStoreTest, of_another_user_must_have_our_exact_tables_and_types) {
   const auto is_plain = [&] {
     try {
       require_received_store(database, "r1");
@@ -220,7 +220,7 @@ TEST_F(RunStoreTest, of_somebody_else_has_our_tables_word_for_word_and_values_of
   }
 }
 
-TEST_F(RunStoreTest, what_an_attempt_used_that_cannot_be_read_is_an_error) {
+TEST_F(RunStoreTest, damaged_usage_of_an_attempt_is_an_error) {
   RunStore store(state);
   store.runs().add(run_record("r1"));
   store.runs().put_step(step_record("r1", "zeta"));
@@ -232,7 +232,7 @@ TEST_F(RunStoreTest, what_an_attempt_used_that_cannot_be_read_is_an_error) {
   }
 }
 
-TEST_F(RunStoreTest, log_does_not_grow_without_end) {
+TEST_F(RunStoreTest, log_has_a_limited_size) {
   for (int i = 0; i < 4; ++i) {
     RunStore store(state);
     store.key_values().put("k", "v", std::string(3'000'000, 'x'));
@@ -319,7 +319,7 @@ std::string journal_with(const std::string& super_journal, std::uintmax_t pages)
          magic;
 }
 
-TEST_F(RunStoreTest, of_somebody_else_names_no_file_that_is_removed) {
+TEST_F(RunStoreTest, of_another_user_names_no_file_that_is_removed) {
   {
     RunStore store(state);
     store.runs().add(run_record("r"));
@@ -334,7 +334,7 @@ TEST_F(RunStoreTest, of_somebody_else_names_no_file_that_is_removed) {
   EXPECT_TRUE(RunStore(state).runs().find("r"));
 }
 
-TEST_F(RunStoreTest, of_somebody_else_loses_nothing_behind_a_link_with_its_runs) {
+TEST_F(RunStoreTest, of_another_user_loses_nothing_behind_a_link_with_its_runs) {
   const auto theirs = folder.path() / "theirs";
   core::make_folders(theirs / "papers");
   for (const char* place : {"logs", "failed", "detached", "drivers"}) {
@@ -349,7 +349,7 @@ TEST_F(RunStoreTest, of_somebody_else_loses_nothing_behind_a_link_with_its_runs)
   }
 }
 
-TEST_F(RunStoreTest, of_somebody_else_has_no_triggers) {
+TEST_F(RunStoreTest, of_another_user_must_have_no_triggers) {
   { RunStore(state).runs().add(run_record("r")); }
   ASSERT_EQ(
       sql_of(database, "CREATE TRIGGER theirs AFTER UPDATE ON runs BEGIN DELETE FROM runs; END",
@@ -360,7 +360,7 @@ TEST_F(RunStoreTest, of_somebody_else_has_no_triggers) {
   EXPECT_TRUE(store.runs().find("r"));
 }
 
-TEST_F(RunStoreTest, of_somebody_else_has_no_view_in_the_place_of_a_table) {
+TEST_F(RunStoreTest, of_another_user_must_have_no_view_in_the_place_of_a_table) {
   { RunStore(state).runs().add(run_record("r")); }
   ASSERT_EQ(sql_of(database,
                    "PRAGMA foreign_keys=OFF; ALTER TABLE steps RENAME TO kept; CREATE VIEW steps "
@@ -370,7 +370,7 @@ TEST_F(RunStoreTest, of_somebody_else_has_no_view_in_the_place_of_a_table) {
   EXPECT_THROW(RunStore(state).runs().steps("r"), core::EnvironmentError);
 }
 
-TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
+TEST_F(RunStoreTest, full_disk_is_an_error_with_advice_and_the_database_stays_whole) {
   fs::create_directory(state);
   if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0)
     GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);

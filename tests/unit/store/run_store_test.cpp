@@ -36,7 +36,7 @@ TEST_F(RunStoreTest, names_of_outputs_that_would_lead_elsewhere_are_not_read) {
   EXPECT_EQ(store.runs().steps("r1").at(0).outputs.at(0).file_name, "data.csv");
 }
 
-TEST_F(RunStoreTest, takes_a_run_as_another_store_has_it_and_nothing_else) {
+TEST_F(RunStoreTest, imports_one_run_of_another_store_and_nothing_else) {
   core::TemporaryFolder elsewhere;
   RunStore other(elsewhere.path()), store(state);
   for (auto* each : {&other, &store}) {
@@ -74,7 +74,7 @@ TEST_F(RunStoreTest, takes_a_run_as_another_store_has_it_and_nothing_else) {
   EXPECT_EQ(empty.key_values().find(invocation_kind, "r1"), "theirs");
 }
 
-TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
+TEST_F(RunStoreTest, records_are_read_by_the_next_process) {
   const auto attempt = [] {
     AttemptRecord a{.run = "r1", .step = "train", .number = 1};
     a.exit_code = 137;
@@ -211,7 +211,7 @@ TEST_F(RunStoreTest, transaction_is_all_or_nothing) {
   EXPECT_TRUE(RunStore(state).runs().find("r2"));
 }
 
-TEST_F(RunStoreTest, run_that_reused_everything_shows_the_other_ones_steps_and_inherits_them) {
+TEST_F(RunStoreTest, run_that_reused_everything_has_the_steps_of_the_other_run_and_inherits_them) {
   RunStore store(state);
   for (const auto* id : {"r1", "r2", "r3"}) {
     auto run = run_record(id);
@@ -271,7 +271,7 @@ TEST_F(RunStoreTest, log_stays_below_its_folder) {
   EXPECT_EQ(store.paths().log_file("r1/train.1.log"), state / "logs/r1/train.1.log");
 }
 
-TEST_F(RunStoreTest, run_that_is_driven_elsewhere_is_dead_only_for_who_knows) {
+TEST_F(RunStoreTest, run_that_is_driven_elsewhere_is_dead_only_by_its_lease) {
   RunStore store(state);
   auto run = run_record("far");
   run.driver = {{}, {"la'b", "ml", "pipe-driver-1"}};
@@ -288,7 +288,7 @@ TEST_F(RunStoreTest, run_that_is_driven_elsewhere_is_dead_only_for_who_knows) {
   EXPECT_FALSE(std::filesystem::exists(store.paths().detached_folder("far")));
 }
 
-TEST_F(RunStoreTest, shared_one_has_no_write_ahead_log_and_stays_so) {
+TEST_F(RunStoreTest, shared_store_never_has_a_write_ahead_log) {
   {
     RunStore store(state);
     store.runs().add(run_record("before"));
@@ -386,7 +386,7 @@ TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
   EXPECT_EQ(RunStore(state).runs().list().size(), std::size_t{processes * rounds});
   EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
 }
-TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
+TEST_F(RunStoreTest, newer_and_foreign_databases_are_refused_and_not_changed) {
   fs::create_directory(state);
   const auto expect = [&](const std::string& text) {
     try {

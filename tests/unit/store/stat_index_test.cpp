@@ -40,7 +40,7 @@ TEST_F(StatIndexTest, missing_file_is_an_error_that_names_it) {
   }
 }
 
-TEST_F(StatIndexTest, what_is_all_but_holes_is_refused_before_it_is_read) {
+TEST_F(StatIndexTest, a_file_that_is_almost_only_holes_is_refused_before_it_is_read) {
   StatIndex stats(index);
   write("begins");
   fs::resize_file(file, std::uintmax_t{8} << 40);
@@ -62,8 +62,7 @@ TEST_F(StatIndexTest, young_files_are_not_kept) {
   EXPECT_FALSE(fs::exists(index));
 }
 
-TEST_F(StatIndexTest,
-       old_files_are_kept_and_not_read_again_and_damage_to_the_index_only_costs_time) {
+TEST_F(StatIndexTest, old_files_are_not_read_again_and_a_damaged_index_costs_only_time) {
   write("x");
   {
     // The time of the last change of status cannot be set back, but the clock can be ahead.

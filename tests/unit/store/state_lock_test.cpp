@@ -21,7 +21,7 @@ TEST(StateLock, file_systems_that_machines_may_share_are_not_local) {
   EXPECT_FALSE(is_local_file_system("/nonexistent"));
 }
 
-TEST(StateLock, is_seen_while_it_is_held_and_is_one_for_each_run) {
+TEST(StateLock, is_seen_while_it_is_held_and_separate_for_each_run) {
   const core::TemporaryFolder state;
   const auto byte = StateLock::driver_of("run-1");
   EXPECT_NE(byte, StateLock::driver_of("run-2"));
@@ -37,7 +37,7 @@ TEST(StateLock, is_seen_while_it_is_held_and_is_one_for_each_run) {
   EXPECT_FALSE(StateLock::is_held(state.path(), byte));
 }
 
-TEST(StateLock, is_only_for_those_who_may_write_into_the_folder) {
+TEST(StateLock, is_only_for_users_who_may_write_into_the_folder) {
   const core::TemporaryFolder state;
   const auto file = state.path() / "locks";
   std::ofstream(file) << "";
@@ -52,13 +52,13 @@ TEST(StateLock, is_only_for_those_who_may_write_into_the_folder) {
   }
 }
 
-TEST(StateLock, where_there_can_be_none_nothing_is_locked) {
+TEST(StateLock, is_not_taken_where_it_cannot_be) {
   const auto lock = StateLock::take("/nonexistent", 1, StateLock::Kind::exclusive);
   EXPECT_FALSE(lock.locks());
   EXPECT_FALSE(StateLock::is_held("/nonexistent", 1));
 }
 
-TEST(KeyLocks, exclude_other_runs_and_the_same_one_key_by_key_with_one_descriptor) {
+TEST(KeyLocks, exclude_other_runs_and_the_same_one_for_each_key_with_one_descriptor) {
   const core::TemporaryFolder state;
   const auto descriptors = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
@@ -85,7 +85,7 @@ TEST(KeyLocks, of_a_run_are_seen_by_it_where_the_file_system_has_none) {
   EXPECT_TRUE(locks.try_take("a"));
 }
 
-TEST(Heartbeat, renews_its_file_and_takes_it_along) {
+TEST(Heartbeat, renews_its_file_and_removes_it_at_its_end) {
   const core::TemporaryFolder state;
   const auto file = state.path() / "drivers/run-1";
   EXPECT_FALSE(Heartbeat::is_fresh(file));

@@ -24,7 +24,7 @@ class UserDataTest : public testing::Test {
   ArtifactStore artifacts{folder.path() / "artifacts"};
 };
 
-TEST_F(UserDataTest, what_cannot_be_read_or_leads_out_is_an_error) {
+TEST_F(UserDataTest, unreadable_files_and_links_that_lead_out_are_errors) {
   EXPECT_THROW(read(), core::EnvironmentError);
   EXPECT_THROW(stamp_of(root), core::EnvironmentError);
   write("a", "a");

@@ -53,7 +53,7 @@ TEST_F(RepositoryTest, tracked_files_are_those_of_the_index_below_the_folder) {
             (std::vector<std::string>{"other.py", "pipeline/a/c.py", "pipeline/b.py"}));
 }
 
-TEST_F(RepositoryTest, files_of_submodules_are_tracked_and_their_changes_are_dirt) {
+TEST_F(RepositoryTest, files_of_submodules_are_tracked_and_their_changes_make_it_dirty) {
   git("init lib");
   write("lib/models/net.py", "1");
   git("-C lib add .");
@@ -73,7 +73,7 @@ TEST_F(RepositoryTest, files_of_submodules_are_tracked_and_their_changes_are_dir
   EXPECT_TRUE(source_state(repo)->dirty) << "another commit of the submodule";
 }
 
-TEST_F(RepositoryTest, commit_and_dirtiness_are_git_s) {
+TEST_F(RepositoryTest, commit_and_dirtiness_are_those_of_git) {
   git("init");
   write("pipeline/a.py", "1");
   write(".gitignore", "*.log\n");
@@ -107,7 +107,7 @@ TEST_F(RepositoryTest, password_with_an_at_sign_is_left_out_as_a_whole) {
   EXPECT_EQ(source_state(root.path())->remote_url, "https://example.org/team/x@y.git");
 }
 
-TEST_F(RepositoryTest, repository_of_another_user_is_no_error) {
+TEST_F(RepositoryTest, repository_of_another_user_is_not_an_error) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   git("init");
   write("a", "1");
@@ -129,7 +129,7 @@ TEST_F(RepositoryTest, a_stop_at_once_ends_the_comparison_with_the_files) {
   EXPECT_THROW(tracked_files(root.path()), core::Stopped);
 }
 
-TEST_F(RepositoryTest, folders_of_ignored_files_are_no_dirt) {
+TEST_F(RepositoryTest, folders_of_ignored_files_do_not_make_it_dirty) {
   git("init");
   write(".gitignore", "*.log\n");
   git("add .gitignore");
@@ -140,7 +140,7 @@ TEST_F(RepositoryTest, folders_of_ignored_files_are_no_dirt) {
   EXPECT_TRUE(source_state(root.path())->dirty);
 }
 
-TEST_F(RepositoryTest, damaged_repository_is_no_error) {
+TEST_F(RepositoryTest, damaged_repository_is_not_an_error) {
   git("init");
   write("a", "1");
   git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
@@ -158,7 +158,7 @@ TEST_F(RepositoryTest, damaged_repository_is_no_error) {
   EXPECT_TRUE(without_index->dirty);
 }
 
-TEST_F(RepositoryTest, named_pipes_hang_nothing_whatever_file_they_are_in_place_of) {
+TEST_F(RepositoryTest, named_pipes_in_the_place_of_any_file_block_nothing) {
   git("init");
   write("a/.gitignore", "*.log\n");
   write("a/.gitattributes", "*.txt text\n");
@@ -186,7 +186,7 @@ TEST_F(RepositoryTest, named_pipes_hang_nothing_whatever_file_they_are_in_place_
   EXPECT_TRUE(source_state(root.path())->dirty);
 }
 
-TEST_F(RepositoryTest, staged_deleted_and_renamed_files_are_dirt) {
+TEST_F(RepositoryTest, staged_deleted_and_renamed_files_make_it_dirty) {
   git("init");
   write("a", "1");
   write("b c/ü", "1");

@@ -48,7 +48,7 @@ TEST(YamlDocument, every_scalar_knows_its_place) {
   EXPECT_EQ(root.find("b")->items[2].scalar, "it's");
 }
 
-TEST(YamlDocument, quotes_make_texts) {
+TEST(YamlDocument, quoted_scalars_are_strings) {
   const auto root = *read("a: '5'\nb: 5\nc: !!str 5\nd: |\n  5\n").root;
   EXPECT_TRUE(root.find("a")->quoted);
   EXPECT_FALSE(root.find("b")->quoted);
@@ -98,14 +98,14 @@ TEST(YamlDocument, an_alias_bomb_is_refused_by_its_size) {
   EXPECT_THAT(first_error(bomb), HasSubstr("alias-bomb"));
 }
 
-TEST(YamlDocument, aliases_of_one_long_text_are_refused_by_its_bytes) {
+TEST(YamlDocument, aliases_of_a_long_text_are_refused_by_their_bytes) {
   std::string bomb = "a: &a " + std::string(200'000, 'x') + "\nb: [*a";
   for (int i = 0; i < 60'000; ++i) bomb += ", *a";
   EXPECT_THAT(first_error(bomb + "]\n"),
               testing::AllOf(HasSubstr("alias-bomb"), HasSubstr("MiB of text")));
 }
 
-TEST(YamlDocument, nesting_without_end_is_refused) {
+TEST(YamlDocument, very_deep_nesting_is_refused) {
   constexpr int deep = 100'000;
   const auto repeated = [](std::string_view part, int times) {
     std::string text;
@@ -129,7 +129,7 @@ TEST(YamlDocument, brackets_in_quotes_are_text_however_many) {
     EXPECT_THAT(first_error(text), HasSubstr("too-deep")) << text.substr(0, 12);
 }
 
-TEST(YamlDocument, aliases_do_not_deepen_it_past_the_limit) {
+TEST(YamlDocument, aliases_count_for_the_limit_of_depth) {
   std::string text = "a0: &a0 [x]\n";
   for (int i = 1; i < 150; ++i)
     text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) +
@@ -162,14 +162,14 @@ TEST(YamlDocument, a_quote_that_is_never_closed_is_found_where_it_opens) {
   EXPECT_EQ(first_error("a: \"b\n  c\"\nd: 'e\n  ''f'\n"), "");
 }
 
-TEST(YamlDocument, what_is_no_map_key_is_refused) {
+TEST(YamlDocument, invalid_keys_are_refused) {
   EXPECT_THAT(first_error("? [a]\n: b\n"), HasSubstr("bad-key"));
   EXPECT_THAT(first_error("{}: b\n"), HasSubstr("bad-key"));
   EXPECT_THAT(first_error("~: b\n"), HasSubstr("bad-key"));
   EXPECT_THAT(first_error("<<: {a: b}\n"), HasSubstr("merge-key"));
 }
 
-TEST(YamlDocument, lists_and_maps_that_follow_each_other_are_no_second_document) {
+TEST(YamlDocument, lists_and_maps_that_follow_each_other_are_not_a_second_document) {
   EXPECT_THAT(first_error("- a\nb: 1\n"), HasSubstr("cannot be mixed"));
   EXPECT_THAT(first_error("a: 1\n---\nb: 1\n"), HasSubstr("second document"));
   EXPECT_EQ(first_error("---\na: 1\n...\n"), "");

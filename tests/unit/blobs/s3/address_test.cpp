@@ -33,23 +33,23 @@ TEST(AnAddress,
   EXPECT_EQ(url({"", "ml", "us-east-1", false}, ""), "https://ml.s3.us-east-1.amazonaws.com/");
 }
 
-TEST(AnAddress, has_no_port_where_clients_write_none_into_the_header) {
+TEST(AnAddress, has_no_default_port) {
   EXPECT_EQ(BucketAddress("https://lab:443", "ml", "x", true).host(), "lab");
   EXPECT_EQ(BucketAddress("http://lab:443", "ml", "x", true).host(), "lab:443");
 }
 
-TEST(AnAddress, that_is_none_is_refused) {
+TEST(AnAddress, that_is_invalid_is_refused) {
   for (const char* bad : {"minio:9000", "ftp://x", "https://", "https://a b", "https://x?y"})
     EXPECT_THROW(BucketAddress(bad, "ml", "x", {}), core::InputError) << bad;
 }
 
-TEST(AnAddress, of_amazon_is_led_elsewhere_by_no_region) {
+TEST(AnAddress, of_amazon_cannot_lead_elsewhere_by_its_region) {
   for (const char* bad : {"example.org/", "example.org:8443/", "a.example.org", "a/b", "a b"})
     EXPECT_THROW(BucketAddress("", "ml", bad, {}), core::InputError) << bad;
   EXPECT_EQ(BucketAddress("https://lab", "ml", "lab.example.org", {}).host(), "lab");
 }
 
-TEST(ABucket, is_read_with_its_prefix_and_kept) {
+TEST(ABucket, is_read_with_its_prefix_and_stored) {
   BucketSettings store;
   EXPECT_TRUE(read_bucket("s3://ml-team/a/b/", store));
   EXPECT_EQ(store.bucket, "ml-team");
@@ -69,7 +69,7 @@ TEST(ABucket, is_read_with_its_prefix_and_kept) {
     EXPECT_FALSE(read_bucket(bad, store)) << bad;
 }
 
-TEST(ABucket, is_read_as_version_0_1_0_has_kept_it) {
+TEST(ABucket, is_read_as_stored_by_version_0_1_0) {
   const auto kept = settings::remote_store_of(nlohmann::json::parse(
       R"({"bucket": "ml", "prefix": "a/b/", "endpoint": "https://x", "pod_endpoint": "", "region": "",
           "certificate_authority": "/ca.pem", "aws_profile": "", "path_style": false})"));
@@ -90,12 +90,12 @@ TEST(Credentials, are_read_from_files_as_amazon_writes_them) {
   EXPECT_FALSE(file.at("profile lab").contains("addressing_style"));
 }
 
-TEST(Credentials, of_a_program_run_out) {
+TEST(Credentials, of_a_program_expire) {
   const auto found = parse_process_output(
       R"({"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "B", "SessionToken": "C", "Expiration": "2026-11-21T10:00:00Z"})",
       "x");
   EXPECT_EQ(found.keys.session_token, "C");
-  EXPECT_EQ(found.runs_out,
+  EXPECT_EQ(found.expiry,
             std::chrono::sys_days(std::chrono::year(2026) / 11 / 21) + std::chrono::hours(10));
   try {
     parse_process_output("please log in", "vault");

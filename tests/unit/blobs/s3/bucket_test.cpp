@@ -69,7 +69,7 @@ TEST_F(ABucketOfAServer, gives_an_object_whatever_its_text_is) {
   EXPECT_EQ(get(bucket, "record"), "{\"message\": \"<Error>\"}");
 }
 
-TEST_F(ABucketOfAServer, is_asked_again_when_it_is_busy_broken_or_cut_but_not_for_ever) {
+TEST_F(ABucketOfAServer, is_asked_again_a_limited_number_of_times_when_it_is_busy_broken_or_cut) {
   int count = 0;
   handler = [&](HttpExchange& exchange) -> async::Task<> {
     ++count;
@@ -114,7 +114,7 @@ TEST_F(ABucketOfAServer, is_looked_up_a_few_times_only_where_no_server_is) {
   EXPECT_THROW(run_task(loop, bucket.find_text("k")), core::EnvironmentError);
 }
 
-TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_knows_ranges_or_not) {
+TEST_F(ABucketOfAServer, continues_a_download_after_a_cut_with_and_without_ranges) {
   for (const bool knows_ranges : {true, false}) {
     bool first = true;
     handler = [&](HttpExchange& exchange) -> async::Task<> {
@@ -136,7 +136,7 @@ TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_know
   }
 }
 
-TEST_F(ABucketOfAServer, is_given_up_if_it_gives_a_byte_in_each_try) {
+TEST_F(ABucketOfAServer, is_given_up_if_it_sends_one_byte_in_each_try) {
   handler = [](HttpExchange& exchange) -> async::Task<> {
     co_await exchange.begin_stream();
     co_await exchange.piece("0");
@@ -169,7 +169,7 @@ TEST_F(ABucketOfAServer, is_asked_again_when_it_is_silent_before_an_object_or_wi
   unsetenv("PIPE_SERVER_TIMEOUT");
 }
 
-TEST_F(ABucketOfAServer, takes_what_is_small_at_once_and_compares_it) {
+TEST_F(ABucketOfAServer, takes_a_small_object_in_one_request_with_its_checksum) {
   handler = [](HttpExchange& exchange) -> async::Task<> {
     EXPECT_EQ(exchange.body, "small");
     EXPECT_THAT(exchange.headers,
@@ -183,7 +183,7 @@ TEST_F(ABucketOfAServer, takes_what_is_small_at_once_and_compares_it) {
   EXPECT_THAT(server.asked, ElementsAre("PUT /team/pipe/k"));
 }
 
-TEST_F(ABucketOfAServer, takes_what_is_large_in_parts_and_forgets_them_when_one_is_refused) {
+TEST_F(ABucketOfAServer, takes_a_large_object_in_parts_and_removes_them_when_one_is_refused) {
   const std::string text(17u << 20, 'x');
   std::string completed;
   bool refuses = false;
@@ -218,7 +218,7 @@ TEST_F(ABucketOfAServer, takes_what_is_large_in_parts_and_forgets_them_when_one_
   EXPECT_EQ(server.asked.back(), "DELETE /team/pipe/k?uploadId=u%261");
 }
 
-TEST_F(ABucketOfAServer, may_answer_well_and_say_later_that_it_failed) {
+TEST_F(ABucketOfAServer, may_report_a_failure_after_a_status_of_success) {
   handler = [](HttpExchange& exchange) {
     return exchange.answer(200, error("AccessDenied", "no copies"));
   };
@@ -238,7 +238,7 @@ TEST_F(ABucketOfAServer, has_completed_an_upload_whose_answer_was_lost) {
   EXPECT_EQ(server.asked.size(), 2u);
 }
 
-TEST_F(ABucketOfAServer, has_nothing_under_a_name_or_is_not_there_itself) {
+TEST_F(ABucketOfAServer, distinguishes_a_missing_object_from_a_missing_bucket) {
   Bucket bucket(loop, settings(), hasty);
   handler = [](HttpExchange& exchange) { return exchange.answer(404, error("NoSuchKey", "none")); };
   EXPECT_EQ(run_task(loop, bucket.find_text("k")), std::nullopt);
@@ -251,7 +251,7 @@ TEST_F(ABucketOfAServer, has_nothing_under_a_name_or_is_not_there_itself) {
             "NoSuchBucket");
 }
 
-TEST_F(ABucketOfAServer, says_what_to_do_about_each_refusal) {
+TEST_F(ABucketOfAServer, has_advice_for_each_refusal) {
   const auto advice = [&](int status, const std::string& code, const std::string& headers = {}) {
     handler = [&, status, code, headers](HttpExchange& exchange) {
       return exchange.answer(status, error(code, "words"), headers);
@@ -371,14 +371,14 @@ TEST_F(ABucketOfAServer, lists_no_more_than_a_gigabyte) {
   EXPECT_EQ(page, 26);
 }
 
-TEST_F(ABucketOfAServer, gives_an_object_that_speaks_of_a_bucket_which_is_missing) {
+TEST_F(ABucketOfAServer, gives_an_object_whose_content_is_an_error_about_a_missing_bucket) {
   const std::string text = "{\"step\": \"" + error("NoSuchBucket", "none") + "\"}";
   handler = [&](HttpExchange& exchange) { return exchange.answer(200, text); };
   Bucket bucket(loop, settings(), hasty);
   EXPECT_EQ(run_task(loop, bucket.find_text("k")), text);
 }
 
-TEST(XmlTexts, of_many_beginnings_and_one_end_are_one_text) {
+TEST(XmlTexts, with_many_beginnings_and_one_end_are_read_as_one_text) {
   std::string xml;
   while (xml.size() < 600'000) xml += "<Code>";
   xml += "x</Code><Code>y</Code>";
@@ -403,7 +403,7 @@ TEST_F(ABucketOfAServer, signs_requests_that_others_send) {
   EXPECT_EQ(bucket.refused("read a b from", response).code(), "AccessDenied");
 }
 
-TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they_know) {
+TEST_F(ABucketOfAServer, allows_a_single_operation_with_each_signed_address) {
   auto store = settings();
   store.pod_endpoint = "https://s3.inside";
   store.path_style = false;

@@ -74,7 +74,7 @@ class LargeBlobs : public testing::Test {
   bool has_ranges = true;
 };
 
-TEST_F(LargeBlobs, come_in_ranges_at_a_time_through_troubles) {
+TEST_F(LargeBlobs, are_downloaded_in_concurrent_ranges_through_failures) {
   object = text;
   troubles = 2;
   EXPECT_EQ(receive(Form::file, text.size()), core::sha256(text).hex());
@@ -82,7 +82,7 @@ TEST_F(LargeBlobs, come_in_ranges_at_a_time_through_troubles) {
   EXPECT_EQ(troubles, 0) << "in the first range and in the next one, whatever its size is";
 }
 
-TEST_F(LargeBlobs, come_as_a_whole_from_a_server_without_ranges) {
+TEST_F(LargeBlobs, are_downloaded_whole_from_a_server_without_ranges) {
   object = text;
   has_ranges = false;
   EXPECT_EQ(receive(Form::file, unlimited), core::sha256(text).hex());
@@ -98,7 +98,7 @@ TEST_F(LargeBlobs, that_are_larger_than_announced_are_not_downloaded) {
   EXPECT_NE(receive(Form::file, text.size()), core::sha256(text).hex());
 }
 
-TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_go_there_in_parts) {
+TEST_F(LargeBlobs, that_are_folders_are_unpacked_in_order_and_uploaded_in_parts) {
   const auto tree = folder.path() / "tree";
   fs::create_directory(tree);
   core::write_file_atomically(tree / "a", text);

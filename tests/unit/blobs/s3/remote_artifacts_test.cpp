@@ -40,7 +40,7 @@ class ArtifactsInABucket : public test::BucketTest {
   RemoteArtifacts artifacts{loop, settings()};
 };
 
-TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
+TEST_F(ArtifactsInABucket, are_uploaded_once_and_downloaded_unchanged) {
   const auto file = folder.path() / "file", tree = folder.path() / "tree";
   core::write_file_atomically(file, "text");
   fs::permissions(file, fs::perms::owner_exec, fs::perm_options::add);
@@ -79,7 +79,7 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
 }
 
-TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
+TEST_F(ArtifactsInABucket, that_two_users_share_are_looked_up_once) {
   run_task(loop, artifacts.probe());
   const auto asked = server.asked.size();
   EXPECT_GT(asked, 0u);
@@ -87,7 +87,7 @@ TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
   EXPECT_EQ(server.asked.size(), asked);
 }
 
-TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
+TEST_F(ArtifactsInABucket, that_two_steps_have_made_equal_are_copied_once) {
   const auto digest = core::sha256("text").hex();
   objects["/team/pipe/outputs/a"] = objects["/team/pipe/outputs/b"] = "text";
   asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
@@ -128,7 +128,7 @@ TEST_F(ArtifactsInABucket, are_kept_by_a_server_that_refuses_to_be_asked_for_che
                                         "HEAD /team/pipe/" + to));
 }
 
-TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
+TEST_F(ArtifactsInABucket, are_not_kept_if_the_servers_checksum_differs) {
   const auto digest = core::sha256("ab").hex();
   const auto kind_of = [&](std::uint64_t bytes, std::vector<std::string> sums,
                            std::string crc = {}) {
@@ -153,7 +153,7 @@ TEST_F(ArtifactsInABucket, are_not_kept_if_the_server_attests_something_else) {
   EXPECT_EQ(kind_of(2, {"x"}, sum_of("ab")), BlobError::Kind::damaged_blob);
 }
 
-TEST_F(ArtifactsInABucket, are_compared_after_all_if_only_their_checksums_are_equal) {
+TEST_F(ArtifactsInABucket, are_downloaded_for_comparison_if_only_their_checksums_are_equal) {
   const auto digest = core::sha256("ab").hex(), to = RemoteArtifacts::key_of(digest, false);
   objects["/team/pipe/outputs/a"] = objects["/team/pipe/" + to] = "ab";
   checksums["/team/pipe/outputs/a"] = checksums["/team/pipe/" + to] = sum_of("ab");
@@ -215,7 +215,7 @@ TEST_F(ArtifactsInABucket, that_a_pod_writes_itself_are_there_once_their_upload_
   EXPECT_EQ(run_task(loop, artifacts.begin_upload(digest, false)), "1");
 }
 
-TEST(Crc64Nvme, is_that_of_the_catalogue_whatever_the_pieces) {
+TEST(Crc64Nvme, is_that_of_the_catalogue_for_pieces_of_any_size) {
   EXPECT_EQ(sum_of("123456789"), "rosUhgp5mIg=");  // 0xAE8B14860A799888
   const std::string text(1000, 'x');
   Crc64Nvme sum;
@@ -224,7 +224,7 @@ TEST(Crc64Nvme, is_that_of_the_catalogue_whatever_the_pieces) {
   EXPECT_EQ(sum.base64(), sum_of(text));
 }
 
-TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {
+TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_refused) {
   objects["/team/pipe/file"] = "12345";
   EXPECT_THROW(
       run_task(loop, artifacts.receive("file", folder.path() / "a", Form::file, 4, nullptr)),
@@ -240,7 +240,7 @@ TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {
   EXPECT_EQ(core::read_file(folder.path() / "d/b"), "45");
 }
 
-TEST_F(ArtifactsInABucket, that_would_be_unpacked_outside_of_their_folder_are_of_no_use) {
+TEST_F(ArtifactsInABucket, that_would_be_unpacked_outside_of_their_folder_are_refused) {
   fs::create_directory(folder.path() / "victim");
   for (const char* way : {"../victim", "../../victim"}) {
     objects["/team/pipe/x.tar"] = test::tar::entry('2', "./a", "", way) +
@@ -266,7 +266,7 @@ TEST_F(ArtifactsInABucket, are_not_read_into_memory_beyond_a_limit) {
     }
 }
 
-TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
+TEST_F(ArtifactsInABucket, that_are_not_folders_are_refused_as_folders) {
   objects["/team/pipe/x.tar"] = "no tar at all, but a text " + std::string(600, 'x');
   EXPECT_THROW(
       run_task(loop, artifacts.receive("x.tar", folder.path() / "x", Form::tree, 1000, nullptr)),

@@ -86,7 +86,7 @@ TEST(Signing, a_session_token_is_sent_and_signed) {
               HasSubstr("&X-Amz-Security-Token=a%2Fb%2Bc%3D&"));
 }
 
-TEST(Signing, encodes_all_that_servers_do_not_take_as_it_is) {
+TEST(Signing, encodes_all_characters_that_servers_do_not_accept) {
   EXPECT_EQ(net::url_encode("a b/ü~+*", "/"), "a%20b/%C3%BC~%2B%2A");
   EXPECT_EQ(net::url_encode("a/b"), "a%2Fb");
   EXPECT_EQ(query_text({{"uploads", ""}, {"X", "1 2"}}), "X=1%202&uploads=");

@@ -96,7 +96,7 @@ TEST_F(ContainerSpec, volumes_are_folders_or_named) {
   EXPECT_EQ(mount("/e")["Source"], "/home/me/");
 }
 
-TEST_F(ContainerSpec, a_folder_to_write_is_home_unless_said_otherwise) {
+TEST_F(ContainerSpec, a_writable_folder_is_home_unless_settings_name_another) {
   EXPECT_TRUE(has("HOME=/pipe/scratch") && has("TMPDIR=/pipe/scratch") &&
               has("PYTHONDONTWRITEBYTECODE=1"));
   EXPECT_TRUE(has("A=1") && has("TOKEN=hush") && has("PIPE_INPUT_DATA=/pipe/inputs/data.csv") &&
@@ -141,7 +141,7 @@ TEST_F(ContainerSpec, limits_are_hard_and_exact) {
   EXPECT_EQ(host["ShmSize"], 1 << 20);
 }
 
-TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_is_said_elsewhere) {
+TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_the_image_has) {
   EXPECT_TRUE(has("NVIDIA_VISIBLE_DEVICES=void"));
   step.settings->docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"},
                                                {"NVIDIA_DRIVER_CAPABILITIES", "all"}};
@@ -152,7 +152,7 @@ TEST_F(ContainerSpec, a_step_without_gpus_sees_none_whatever_is_said_elsewhere) 
   EXPECT_FALSE(body()["Labels"].contains("pipe.gpus"));
 }
 
-TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_its_container_says_which) {
+TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_labels_name_them) {
   hold({"GPU-a", "GPU-b"});
   step.settings->docker.runtime_environment = {{"NVIDIA_VISIBLE_DEVICES", "all"}};
   EXPECT_EQ(body()["HostConfig"]["DeviceRequests"][0]["DeviceIDs"],
@@ -222,7 +222,7 @@ TEST_F(ContainerSpec, withholds_rights_that_reach_beyond_it_unless_they_are_aske
   EXPECT_EQ(rights(), "[null,null]");
 }
 
-TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
+TEST_F(ContainerSpec, run_args_become_fields_of_the_api) {
   auto& arguments = step.settings->docker.run_args;
   arguments["cap_add"] = {"SYS_PTRACE"};
   arguments["devices"] = {"/dev/fuse", "/dev/a:/dev/b:r"};
@@ -247,7 +247,7 @@ TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
   EXPECT_EQ(host["Tmpfs"]["/fast"], "size=1g");
 }
 
-TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
+TEST_F(ContainerSpec, settings_that_change_the_result_are_part_of_the_environment) {
   const auto before = containers::runtime_part(step.settings->docker);
   step.settings->docker.labels["a"] = "b";
   EXPECT_EQ(containers::runtime_part(step.settings->docker), before);
@@ -274,7 +274,7 @@ TEST_F(ContainerSpec, a_volume_that_is_missing_is_named_where_the_engine_would_m
   EXPECT_FALSE(missing_volume(step, place));
 }
 
-TEST_F(ContainerSpec, ends_are_put_into_words) {
+TEST_F(ContainerSpec, ends_are_described) {
   step.settings->resources.memory = 1ULL << 30;
   const auto end = [&](int code, bool oom, const std::string& errors = "") {
     const auto failure = containers::failure_of({code, oom, errors}, attempt(), "img");
@@ -310,7 +310,7 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
             std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 127");
 }
 
-TEST_F(ContainerSpec, an_image_without_a_shell_is_told_so) {
+TEST_F(ContainerSpec, an_image_without_a_shell_is_reported) {
   step.command = {{Template{{"echo hello"}}}, true};
   const auto failure = containers::failure_of(
       {127, false, "[FATAL tini (7)] exec sh failed: No such file or directory"}, attempt(), "img");

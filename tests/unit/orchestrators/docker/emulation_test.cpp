@@ -31,7 +31,7 @@ TEST_F(Emulation, a_kernel_without_handlers_executes_its_own_programs_only) {
   EXPECT_FALSE(cannot("linux/unheard-of"));
 }
 
-TEST_F(Emulation, handlers_that_cannot_be_seen_may_be_there) {
+TEST_F(Emulation, handlers_that_cannot_be_seen_are_assumed) {
   write("filesystems", "nodev\tbinfmt_misc\n");
   EXPECT_FALSE(cannot("linux/arm64"));
 }

@@ -30,12 +30,12 @@ TEST(EngineAddresses, engines_on_this_machine_meet_at_its_own_address) {
               ElementsAre("127.0.0.1", "127.0.0.1"));
 }
 
-TEST(EngineAddresses, an_address_that_is_named_comes_before_that_of_the_url) {
+TEST(EngineAddresses, a_configured_address_is_preferred_to_that_of_the_url) {
   EXPECT_THAT(found({engine("unix:///run/a.sock", "127.0.0.7"), engine("tcp://127.0.0.1:2376")}),
               ElementsAre("127.0.0.7", "127.0.0.1"));
 }
 
-TEST(EngineAddresses, a_name_without_an_address_is_an_error_with_the_way_out) {
+TEST(EngineAddresses, a_name_without_an_address_is_an_error_with_advice) {
   try {
     found({engine("unix:///run/a.sock"), engine("ssh://no-such-host.invalid")});
     FAIL();
@@ -45,7 +45,7 @@ TEST(EngineAddresses, a_name_without_an_address_is_an_error_with_the_way_out) {
   }
 }
 
-TEST(EngineAddresses, nodes_are_dealt_in_order) {
+TEST(EngineAddresses, nodes_are_distributed_in_order) {
   const auto dealt = [](unsigned nodes, std::size_t engines) {
     std::vector<std::size_t> all;
     for (unsigned node = 0; node < nodes; ++node)
@@ -59,7 +59,7 @@ TEST(EngineAddresses, nodes_are_dealt_in_order) {
   EXPECT_THAT(dealt(5, 2), ElementsAre(0, 0, 0, 1, 1));
 }
 
-TEST(HostOfEndpoint, is_what_a_name_server_knows) {
+TEST(HostOfEndpoint, is_the_name_without_the_user_and_the_port) {
   EXPECT_EQ(docker::host_of_endpoint("unix:///run/a.sock"), "");
   EXPECT_EQ(docker::host_of_endpoint("ssh://me@gpu2:22/run/a.sock"), "gpu2");
   EXPECT_EQ(docker::host_of_endpoint("ssh://gpu2"), "gpu2");

@@ -46,7 +46,7 @@ TEST(EngineUsage, is_read_of_control_groups_of_version_2) {
   EXPECT_EQ(usage.written, 4U);
 }
 
-TEST(EngineUsage, keeps_the_most_and_what_was_known_before_the_end) {
+TEST(EngineUsage, keeps_the_maximum_and_the_values_from_before_the_end) {
   core::Usage usage;
   add_engine_sample(version_1(40'000'000, 2200), usage);
   add_engine_sample(version_1(80'000'000, 1200), usage);

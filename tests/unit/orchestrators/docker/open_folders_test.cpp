@@ -41,7 +41,7 @@ TEST_F(OpenFoldersTest, are_reached_by_a_group_that_shares_the_state) {
   EXPECT_EQ(mode_now(attempt), 02770U);
 }
 
-TEST_F(OpenFoldersTest, that_are_not_there_are_an_error) {
+TEST_F(OpenFoldersTest, that_do_not_exist_are_an_error) {
   EXPECT_THROW(OpenFolders({made("attempt", 0755) / "none"}), core::EnvironmentError);
 }
 

@@ -59,7 +59,7 @@ TEST_F(ServiceSpecTest, is_reached_by_its_name_in_the_attempts_network_and_has_i
   EXPECT_TRUE(labels.contains(service_label));
 }
 
-TEST_F(ServiceSpecTest, runs_the_images_entry_point_as_its_user_unless_said_otherwise) {
+TEST_F(ServiceSpecTest, runs_the_images_entry_point_as_its_user_unless_settings_name_others) {
   auto made = body();
   EXPECT_FALSE(made.contains("Entrypoint"));
   EXPECT_FALSE(made.contains("User"));
@@ -90,7 +90,7 @@ TEST_F(ServiceSpecTest, has_the_variables_that_it_names) {
       << "and sees no GPUs, as its step";
 }
 
-TEST_F(ServiceSpecTest, is_asked_in_its_container) {
+TEST_F(ServiceSpecTest, is_checked_within_its_container) {
   const auto check = [&] { return readiness_check(step.services["db"].ready, place); };
   EXPECT_THAT(check(), ElementsAre("/pipe/init", "ready", "5432"));
   step.services["db"].ready.http = "/health";

@@ -10,7 +10,7 @@ constexpr const char* debian =
     "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
     "node:x:1000:1000::/home/node:/bin/bash";
 
-TEST(UserEntry, numbers_are_told_from_names) {
+TEST(UserEntry, numbers_differ_from_names) {
   const auto both = user_numbers("1000:100");
   ASSERT_TRUE(both);
   EXPECT_EQ(both->uid + "/" + both->gid, "1000/100");
@@ -28,13 +28,13 @@ TEST(UserEntry, an_entry_is_found_by_its_number) {
   EXPECT_EQ(name_of("", "1"), "");
 }
 
-TEST(UserEntry, one_line_is_added) {
+TEST(UserEntry, a_line_is_added) {
   EXPECT_EQ(with_entry(debian, {"2000", "100"}, "pipe"),
             std::string(debian) + "\npipe:x:2000:100::/pipe/scratch:/bin/sh\n");
   EXPECT_EQ(with_entry("", {"2000", "100"}, "pipe"), "pipe:x:2000:100::/pipe/scratch:/bin/sh\n");
 }
 
-TEST(UserEntry, a_name_is_given_once) {
+TEST(UserEntry, a_name_is_used_once) {
   const auto text = with_entry("pipe:x:999:999::/:/bin/false\n", {"2000", "100"}, "pipe");
   EXPECT_EQ(name_of(text, "2000"), "pipe-2000");
   EXPECT_EQ(name_of(text, "999"), "pipe");

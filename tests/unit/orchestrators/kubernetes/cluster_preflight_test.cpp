@@ -172,7 +172,7 @@ TEST_F(ClusterPreflight, golden_what_has_no_form_on_a_cluster) {
   expect("no-manifest");
 }
 
-TEST_F(ClusterPreflight, what_we_may_not_see_is_taken_to_be_there) {
+TEST_F(ClusterPreflight, objects_that_we_may_not_see_are_assumed) {
   may_list_nodes = false;
   add("train", 5).settings->resources.gpu_count = 64;
   EXPECT_THAT(told(), IsEmpty());
@@ -186,7 +186,7 @@ TEST_F(ClusterPreflight, cluster_that_makes_nodes_is_waited_for) {
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(ClusterPreflight, steps_that_are_alike_are_tried_out_once_and_nothing_is_made) {
+TEST_F(ClusterPreflight, equal_steps_are_tried_out_once_and_nothing_is_created) {
   for (int i = 0; i < 100; ++i) add("step" + std::to_string(i), 3);
   EXPECT_THAT(told(), IsEmpty());
   EXPECT_EQ(jobs.size(), 1u);
@@ -195,7 +195,7 @@ TEST_F(ClusterPreflight, steps_that_are_alike_are_tried_out_once_and_nothing_is_
   EXPECT_THAT(server.asked, Not(Contains("POST /apis/batch/v1/namespaces/ml/jobs")));
 }
 
-TEST_F(ClusterPreflight, rights_that_are_missing_come_before_all_else) {
+TEST_F(ClusterPreflight, missing_permissions_are_reported_before_all_else) {
   forbidden = R"("resource":"secrets")";
   add("train", 5).settings->resources.gpu_count = 64;
   try {
@@ -208,7 +208,7 @@ TEST_F(ClusterPreflight, rights_that_are_missing_come_before_all_else) {
   }
 }
 
-TEST_F(ClusterPreflight, webhook_that_knows_no_dry_run_is_no_error) {
+TEST_F(ClusterPreflight, webhook_without_support_for_dry_runs_is_not_an_error) {
   add("train", 5);
   refusal = {{"code", 400},
              {"reason", "BadRequest"},
@@ -220,7 +220,7 @@ TEST_F(ClusterPreflight, webhook_that_knows_no_dry_run_is_no_error) {
   EXPECT_THAT(told(), HasSubstr("denied the request: no team label"));
 }
 
-TEST_F(ClusterPreflight, what_admits_no_pod_is_told_before_the_run_and_what_passes_is_not) {
+TEST_F(ClusterPreflight, reasons_that_admit_no_pod_are_reported_before_the_run_unless_temporary) {
   add("train", 5);
   pod_refusal = "failed quota: q: must specify limits.memory";
   EXPECT_THAT(told(), AllOf(HasSubstr("step 'train': the cluster does not take its pod"),
@@ -236,7 +236,7 @@ TEST_F(ClusterPreflight, what_admits_no_pod_is_told_before_the_run_and_what_pass
   }
 }
 
-TEST_F(ClusterPreflight, job_that_is_too_large_is_told_by_its_step) {
+TEST_F(ClusterPreflight, job_that_is_too_large_is_reported_with_its_step) {
   add("load", 3);
   auto& train = add("train", 5);
   for (int i = 0; i < 25; ++i)
@@ -245,7 +245,7 @@ TEST_F(ClusterPreflight, job_that_is_too_large_is_told_by_its_step) {
                             HasSubstr("pass what is long in a file"), Not(HasSubstr("'load'"))));
 }
 
-TEST_F(ClusterPreflight, namespace_that_goes_is_not_told_as_a_missing_right) {
+TEST_F(ClusterPreflight, namespace_that_is_being_deleted_is_not_reported_as_a_missing_permission) {
   add("train", 5);
   forbidden = "jobs";
   there["/api/v1/namespaces/ml"]["status"]["phase"] = "Terminating";

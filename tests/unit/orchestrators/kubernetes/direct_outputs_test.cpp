@@ -1,4 +1,4 @@
-// What a pod asks about before it sends it goes to the key of its artifact, or is not sent.
+// An output that a pod asks about first is sent to the key of its artifact, or not at all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class DirectOutputs : public test::BucketTest {
     result = AttemptResult();
     server.asked.clear();
     const auto made = attempt.attempt();
-    return run_task(loop, driver.take(made, result));
+    return run_task(loop, driver.stage_out(made, result));
   }
   void send_parts() { parts = {{1, content}}; }
 
@@ -73,7 +73,7 @@ class DirectOutputs : public test::BucketTest {
 };
 
 TEST_F(DirectOutputs, are_completed_under_their_digest_and_not_copied) {
-  const auto brought = run_task(loop, files.bring(attempt.attempt()));
+  const auto brought = run_task(loop, files.stage_in(attempt.attempt()));
   const auto document = json::parse(brought.collect);
   EXPECT_THAT(document["question"]["write"].get<std::string>(), HasSubstr("question.json?"));
   const auto answer = answered(files, digest);
@@ -103,7 +103,7 @@ TEST_F(DirectOutputs, of_a_driver_that_was_killed_are_completed_by_the_next) {
   EXPECT_TRUE(result.elsewhere.contains("data"));
 }
 
-TEST_F(DirectOutputs, are_not_sent_if_the_bucket_has_what_the_pod_has) {
+TEST_F(DirectOutputs, are_not_sent_if_the_bucket_has_the_same_content) {
   objects[artifact] = content;
   tags[artifact] = "\"" + composite + "-8\"";
   EXPECT_EQ(answered(files, digest)["data"]["is_there"], true);
@@ -113,7 +113,7 @@ TEST_F(DirectOutputs, are_not_sent_if_the_bucket_has_what_the_pod_has) {
   EXPECT_TRUE(taken(next, row(digest))) << "somebody has removed it";
 }
 
-TEST_F(DirectOutputs, are_sent_as_before_where_nothing_proves_what_the_bucket_has) {
+TEST_F(DirectOutputs, are_sent_where_nothing_proves_the_content_in_the_bucket) {
   objects[artifact] = content;
   EXPECT_TRUE(answered(files, digest).empty()) << "a digest alone obtains no artifact";
   objects.erase(folder + "answer.json");
@@ -131,7 +131,7 @@ TEST_F(DirectOutputs, that_nobody_has_allowed_are_lost_and_change_nothing) {
   EXPECT_FALSE(objects.contains(artifact));
 }
 
-TEST_F(DirectOutputs, do_not_replace_what_others_have_written_meanwhile) {
+TEST_F(DirectOutputs, do_not_replace_an_object_that_others_have_written_meanwhile) {
   answered(files, digest);
   send_parts();
   objects[artifact] = "other";

@@ -36,7 +36,7 @@ TEST(DriverJobGolden, golden_job) {
                       "driver");
 }
 
-TEST(DriverJob, through_a_claim_it_sees_no_path_of_a_node) {
+TEST(DriverJob, through_a_claim_mounts_no_path_of_a_node) {
   auto with_claim = driver();
   with_claim.claim = {"artifacts", "/mnt/lab"};
   const auto pod = driver_manifest(with_claim)["spec"]["template"]["spec"];
@@ -45,7 +45,7 @@ TEST(DriverJob, through_a_claim_it_sees_no_path_of_a_node) {
             json({{"name", "shared"}, {"mountPath", "/mnt/lab"}, {"readOnly", false}}));
 }
 
-TEST(DriverJob, has_what_all_steps_agree_on_and_its_own_patch) {
+TEST(DriverJob, has_the_settings_that_all_steps_share_and_its_own_patch) {
   StepSpec a, b;
   for (auto* step : {&a, &b}) {
     auto& own = step->settings->kubernetes;
@@ -71,7 +71,7 @@ TEST(DriverJob, has_what_all_steps_agree_on_and_its_own_patch) {
   EXPECT_EQ(job["spec"]["backoffLimit"], 7);
 }
 
-TEST(DriverJob, what_is_secret_is_in_its_secret_alone) {
+TEST(DriverJob, has_secret_values_only_in_its_secret) {
   const auto secret = driver_secret(driver());
   ASSERT_TRUE(secret);
   EXPECT_EQ((*secret)["stringData"]["TOKEN"], "hush");
@@ -81,7 +81,7 @@ TEST(DriverJob, what_is_secret_is_in_its_secret_alone) {
   EXPECT_FALSE(driver_secret(plain));
 }
 
-TEST(ImageLock, is_read_as_it_was_written_and_has_equal_ones_once) {
+TEST(ImageLock, is_read_as_it_was_written_and_has_equal_images_once) {
   ImageLock lock;
   const LockedImage image{
       "environment",

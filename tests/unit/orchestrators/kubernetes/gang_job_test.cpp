@@ -106,7 +106,7 @@ TEST_F(IndexedJob, waits_for_a_queue_that_may_choose_nodes_near_one_another) {
   EXPECT_EQ(pods["annotations"]["kueue.x-k8s.io/podset-required-topology"], "example.org/rack");
 }
 
-TEST_F(IndexedJob, through_a_claim_each_pod_has_its_own_folders) {
+TEST_F(IndexedJob, through_a_claim_gives_each_pod_its_own_folders) {
   place.claim = {"artifacts", "/state"};
   const auto mounts = job()["spec"]["template"]["spec"]["containers"][0]["volumeMounts"];
   EXPECT_EQ(mounts[1],
@@ -127,7 +127,7 @@ TEST_F(IndexedJob, topology_without_a_queue_is_refused) {
   }
 }
 
-TEST(IndexedJobs, are_known_to_servers_of_today) {
+TEST(IndexedJobs, are_supported_from_version_1_24_on) {
   EXPECT_FALSE(has_indexed_jobs({1, 20}));
   EXPECT_FALSE(has_indexed_jobs({1, 23}));
   EXPECT_TRUE(has_indexed_jobs({1, 24}));
@@ -170,7 +170,7 @@ const OwnEndCase own_end_cases[] = {
     {"failed_and_was_left_alone", pod_of(1, "Failed", 3), true},
 };
 class OwnEnd : public testing::TestWithParam<OwnEndCase> {};
-TEST_P(OwnEnd, is_told_from_that_by_the_gang) {
+TEST_P(OwnEnd, differs_from_an_end_by_the_gang) {
   const auto& row = GetParam();
   GangPods first(2, std::chrono::seconds(60)), second(2, std::chrono::seconds(60));
   const auto now = GangPods::TimePoint{} + std::chrono::hours(1);
@@ -205,7 +205,7 @@ TEST(GangFolders, of_the_first_node_are_those_of_the_index_0) {
   EXPECT_TRUE(std::filesystem::is_directory(work / "nodes/1/scratch.0"));
 }
 
-TEST(KueueWorkload, says_why_it_waits_and_why_it_was_ended) {
+TEST(KueueWorkload, has_the_reasons_of_its_wait_and_its_end) {
   const auto with = [](const char* type, const char* status, const char* message) {
     return json{
         {"status",
@@ -266,7 +266,7 @@ TEST_P(PodGroups, are_used_where_a_version_other_than_an_alpha_has_them) {
 INSTANTIATE_TEST_SUITE_P(Each, PodGroups, testing::ValuesIn(pod_group_cases),
                          [](const auto& one) { return one.param.name; });
 
-TEST_F(IndexedJob, pods_name_the_group_in_which_all_get_nodes_or_none) {
+TEST_F(IndexedJob, has_pods_that_name_the_group_in_which_all_get_nodes_or_none) {
   shared.pod_group = "scheduling.k8s.io/v1beta1";
   const auto made = job();
   EXPECT_EQ(made["spec"]["template"]["spec"]["schedulingGroup"]["podGroupName"],
@@ -281,7 +281,7 @@ TEST_F(IndexedJob, pods_name_the_group_in_which_all_get_nodes_or_none) {
   EXPECT_FALSE(can_have_pod_group(step));
 }
 
-TEST_F(IndexedJob, pods_have_the_priority_of_their_group) {
+TEST_F(IndexedJob, has_pods_with_the_priority_of_their_group) {
   step.settings->kubernetes.priority_class_name = "high";
   EXPECT_EQ(pod_group_manifest(job(), "scheduling.k8s.io/v1")["spec"]["priorityClassName"], "high");
 }

@@ -30,7 +30,7 @@ TEST(GangPods, know_the_addresses_once_all_pods_have_one) {
   EXPECT_EQ(gang.addresses(), "10.0.0.2,10.0.0.3");
 }
 
-TEST(GangPods, that_have_nodes_wait_for_the_others_for_their_time_only) {
+TEST(GangPods, that_have_nodes_wait_for_the_others_for_a_limited_time) {
   GangPods gang(3, 60s);
   const auto now = GangPods::TimePoint{} + 1h;
   for (unsigned node = 0; node < 3; ++node) gang.see(node, nullptr, now);
@@ -45,7 +45,7 @@ TEST(GangPods, that_have_nodes_wait_for_the_others_for_their_time_only) {
   EXPECT_FALSE(gang.must_give_back(2, now + 1h)) << "all have nodes";
 }
 
-TEST(GangPods, say_what_the_pod_without_a_node_waits_for) {
+TEST(GangPods, report_what_the_pod_without_a_node_waits_for) {
   const auto failure = GangPods(2, 60s).failure_of(json::parse(R"({"status": {"phase": "Pending",
       "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                       "message": "0/1 nodes are available: 1 Insufficient cpu."}]}})"));
@@ -127,7 +127,7 @@ class TwoGangs {
   int second_ = 0, max_hold_ = 0, given_back_ = 0;
 };
 
-TEST(GangPods, of_two_steps_that_want_more_than_there_is_both_run) {
+TEST(GangPods, of_two_steps_that_need_more_than_all_slots_both_run) {
   int given_back = 0;
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     TwoGangs gangs(seed);

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-TEST(References, are_all_that_a_pod_waits_for_but_what_is_optional_or_ours) {
+TEST(References, are_all_required_objects_but_those_that_pipe_creates) {
   const json container{
       {"name", "step"},
       {"env",
@@ -62,7 +62,7 @@ TEST(MergePatch, merges_maps_and_named_items_replaces_the_rest_and_null_removes)
   EXPECT_EQ(object["a"], "text");
 }
 
-TEST(RefusedFields, are_told_as_settings) {
+TEST(RefusedFields, are_reported_as_settings) {
   EXPECT_EQ(setting_of_field("spec.template.spec.tolerations[0].effect"),
             "`kubernetes.tolerations`");
   EXPECT_EQ(setting_of_field("spec.template.spec.containers[0].resources.requests"),

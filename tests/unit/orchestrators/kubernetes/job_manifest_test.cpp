@@ -64,7 +64,7 @@ class JobManifest : public testing::Test {
   core::CancelSource cancel;
 };
 
-TEST_F(JobManifest, what_a_cluster_cannot_do_is_refused_with_the_reason) {
+TEST_F(JobManifest, settings_that_a_cluster_cannot_follow_are_refused_with_the_reason) {
   step.settings->resources.devices = json::array({1, 3});
   EXPECT_THAT(refusal(),
               HasSubstr("step 'train' names its GPUs, and a cluster gives GPUs by number"));
@@ -97,7 +97,7 @@ TEST_F(JobManifest, other_nodes_are_preferred_to_those_where_the_step_has_failed
   EXPECT_TRUE(affinity.contains("requiredDuringSchedulingIgnoredDuringExecution"));
 }
 
-TEST_F(JobManifest, nodes_that_hold_the_inputs_are_preferred_and_no_condition) {
+TEST_F(JobManifest, nodes_that_hold_the_inputs_are_preferred_and_not_required) {
   const auto without = pod();
   place.preferred_nodes = {{20, {"node-1", "node-2"}}, {50, {"node-3"}}};
   const auto with = pod();
@@ -112,7 +112,7 @@ TEST_F(JobManifest, nodes_that_hold_the_inputs_are_preferred_and_no_condition) {
   EXPECT_EQ(rest, without);
 }
 
-TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
+TEST_F(JobManifest, files_are_mounted_from_a_claim_that_holds_them) {
   place.claim = {"artifacts", "/state"};
   EXPECT_EQ(pod()["volumes"].dump().find("hostPath"), std::string::npos);
   const auto mounts = container()["volumeMounts"];
@@ -130,7 +130,7 @@ TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
 }
 
 TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   const StagedFiles carried{"get X-Amz-Signature=1", "put X-Amz-Signature=2"};
   const auto secret = secret_manifest(attempt(), place.owner, carried);
@@ -153,7 +153,7 @@ TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else)
 }
 
 TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   const auto job_with = [&](const std::string& key) {
     auto kept = attempt();
@@ -177,7 +177,7 @@ TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time
 }
 
 TEST_F(JobManifest, only_the_stager_sees_the_nodes_cache) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   const auto without = job();
   place.node_cache = {"/var/cache/pipe", "1000"};
@@ -199,7 +199,7 @@ TEST_F(JobManifest, only_the_stager_sees_the_nodes_cache) {
 }
 
 TEST_F(JobManifest, golden_files_through_a_bucket) {
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "registry.example/team/x@sha256:02";
   place.pull = true;
   step.settings->resources.memory = Bytes{1} << 30;
@@ -230,7 +230,7 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
   expect("agent_image");
 }
 
-TEST_F(JobManifest, agent_of_a_step_that_may_stall_looks_what_it_waits_in) {
+TEST_F(JobManifest, agent_of_a_step_that_may_stall_reports_where_it_waits) {
   EXPECT_THAT(container()["command"].dump(), Not(HasSubstr("stalled-after")));
   step.stalled_after = std::chrono::minutes(2);
   EXPECT_THAT(container()["command"].dump(), HasSubstr(R"("--stalled-after","120000",)"));
@@ -314,7 +314,7 @@ TEST_F(JobManifest, golden_gpus_are_chosen_by_what_nodes_say_of_them) {
   expect("gpu-models");
 }
 
-TEST_F(JobManifest, capabilities_of_the_driver_are_a_variable_and_the_rest_is_told) {
+TEST_F(JobManifest, capabilities_of_the_driver_are_a_variable_and_other_options_are_reported) {
   step.settings->resources.gpus = "2,\"capabilities=compute,video\"";
   step.settings->resources.auto_select_gpus = true;
   const auto variables = container()["env"];
@@ -329,7 +329,7 @@ TEST_F(JobManifest, a_step_that_gets_no_gpu_is_not_bound_to_nodes_with_gpus) {
   EXPECT_FALSE(pod().contains("affinity"));
 }
 
-TEST_F(JobManifest, users_but_root_have_what_restricted_namespaces_demand) {
+TEST_F(JobManifest, users_but_root_have_the_settings_that_restricted_namespaces_demand) {
   step.settings->docker.user = "1000:100";
   const json restricted{{"runAsUser", 1000},
                         {"runAsGroup", 100},
@@ -367,7 +367,7 @@ TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_nam
                              {"values", {"A100-80GB"}}}}}}}));
 }
 
-TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
+TEST_F(JobManifest, resources_with_other_names_of_gpus_count_as_gpus) {
   step.settings->resources.gpu_count = 1;
   step.settings->kubernetes.gpu_resource = "amd.com/gpu";
   EXPECT_EQ(container()["resources"]["limits"], json({{"amd.com/gpu", "1"}}));
@@ -388,7 +388,7 @@ TEST_F(JobManifest, gpus_are_counted_for_programs_that_read_numbers) {
               testing::Contains(json({{"name", "CUDA_VISIBLE_DEVICES"}, {"value", "0,1"}})));
 }
 
-TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
+TEST_F(JobManifest, fields_that_pipe_relies_on_cannot_be_patched) {
   step.settings->kubernetes.job_patch = {{"spec", json{{"backoffLimit", 3}}}};
   EXPECT_THAT(refusal(), HasSubstr("step 'train': `kubernetes.job_patch` or "
                                    "`additional_pod_spec_args` changes spec.backoffLimit"));
@@ -440,7 +440,7 @@ TEST_F(JobManifest, shell_is_the_attempts_pod_with_streams_and_belongs_to_no_run
     EXPECT_EQ(made[same], of_step[same]) << same;
 }
 
-TEST_F(JobManifest, names_are_those_that_a_cluster_takes) {
+TEST_F(JobManifest, names_are_valid_on_a_cluster) {
   const auto name = job_name(attempt());
   EXPECT_EQ(job_name(attempt()), name);  // The name depends on the attempt only.
   step.name = "Train.c-0.1_" + std::string(100, 'x') + "-";
@@ -458,7 +458,7 @@ TEST_F(JobManifest, names_are_those_that_a_cluster_takes) {
   EXPECT_NE(job_name(attempt()), longest);
 }
 
-TEST_F(JobManifest, what_is_not_honoured_is_named) {
+TEST_F(JobManifest, settings_without_effect_are_named) {
   EXPECT_EQ(unhonoured(step), "");
   step.settings->docker.network = "none";
   step.settings->docker.run_args = {{"privileged", true}};

@@ -167,7 +167,7 @@ TEST(JobWatch, limits_begin_again_with_each_stage_and_notices_come_once) {
   EXPECT_EQ(watch.stopping(), StopLevel::immediate);
 }
 
-TEST(JobWatch, time_in_a_queue_does_not_count_for_what_follows) {
+TEST(JobWatch, time_in_a_queue_does_not_count_for_later_stages) {
   JobWatch watch(startup, grace);
   const JobWatch::TimePoint start(1h);
   JobView view{.job = job, .pod = full_node, .room = Room::taken};
@@ -216,7 +216,7 @@ TEST(JobWatch, stopped_pod_is_waited_for_until_its_time_is_over) {
   EXPECT_EQ(watch.next(view, start + 52s).kind, Kind::end) << "it was stopped at once";
 }
 
-TEST(JobWatch, stop_at_once_ends_although_nothing_is_heard_of_the_pod) {
+TEST(JobWatch, stop_at_once_ends_without_news_of_the_pod) {
   const JobWatch::TimePoint start(1h);
   for (const auto& pod : {json(), running}) {
     const JobView view{.job = job, .pod = pod, .wanted = StopLevel::immediate};
@@ -229,7 +229,7 @@ TEST(JobWatch, stop_at_once_ends_although_nothing_is_heard_of_the_pod) {
   }
 }
 
-TEST(Refusals, are_told_apart) {
+TEST(Refusals, of_different_kinds_differ) {
   EXPECT_EQ(refusal_of(quota).kind, Refusal::Kind::full);
   EXPECT_EQ(refusal_of(too_small).kind, Refusal::Kind::permanent);
   EXPECT_EQ(refusal_of(webhook_away).kind, Refusal::Kind::temporary);

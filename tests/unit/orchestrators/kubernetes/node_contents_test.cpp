@@ -57,7 +57,7 @@ TEST_F(NodeContentsTest, nodes_are_weighted_by_their_share_of_the_bytes) {
       << "less than a tenth";
 }
 
-TEST_F(NodeContentsTest, what_is_downloaded_in_a_moment_draws_no_pod_to_a_node) {
+TEST_F(NodeContentsTest, small_inputs_make_no_node_preferred) {
   const auto input = stored("a", 15 * mebibyte);
   contents.note(attempt({input}), "node-1");
   EXPECT_THAT(contents.holders(attempt({input})), IsEmpty());

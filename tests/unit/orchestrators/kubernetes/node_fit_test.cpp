@@ -40,7 +40,7 @@ std::vector<std::string> against(const json& node, const json& spec) {
   return fit(node, spec).lasting;
 }
 
-TEST(NodeFit, amounts_are_held_against_what_the_node_has_for_pods) {
+TEST(NodeFit, amounts_are_compared_with_those_that_the_node_has_for_pods) {
   const auto n = node("n", gpus_4);
   EXPECT_THAT(
       against(n, pod({{"cpu", "15500m"}, {"memory", "68719476736"}, {"nvidia.com/gpu", "4"}})),
@@ -54,7 +54,7 @@ TEST(NodeFit, amounts_are_held_against_what_the_node_has_for_pods) {
   EXPECT_EQ(few.gpus, 4);
 }
 
-TEST(NodeFit, containers_are_added_and_those_that_begin_are_not) {
+TEST(NodeFit, amounts_of_containers_are_added_but_not_those_of_init_containers) {
   auto spec = pod({{"cpu", "10"}});
   spec["containers"].push_back({{"name", "sidecar"}, {"resources", {{"limits", {{"cpu", "7"}}}}}});
   EXPECT_THAT(against(node("n", gpus_4), spec), ElementsAre("16 of 17 CPUs"));
@@ -130,7 +130,7 @@ TEST(NodeFit, one_term_of_several_is_enough) {
               ElementsAre("label pool gpu, not cpu"));
 }
 
-TEST(NodeFit, nodes_that_lack_the_same_are_told_together_and_those_that_lack_least_first) {
+TEST(NodeFit, nodes_with_equal_shortages_are_reported_together_the_nearest_first) {
   json nodes = json::array({node("bare", {{"cpu", "4"}})});
   for (const auto* name : {"a", "b", "c", "d", "e", "f", "g"})
     nodes.push_back(node(name, gpus_4, {{"nvidia.com/gpu.product", "Tesla-T4"}}));

@@ -26,7 +26,7 @@ TEST(PodEvents, are_lines_each_once) {
   EXPECT_THAT(warnings_in(json::object(), ""), IsEmpty());
 }
 
-TEST(PodEvents, that_say_again_what_the_pods_status_says_are_left_out) {
+TEST(PodEvents, that_repeat_the_pods_status_are_left_out) {
   const std::string said =
       "the pod p could not start: (debian, CreateContainerConfigError): couldn't find key token";
   EXPECT_THAT(warnings_in(events({{"Failed", "Error: couldn't find key token"},
@@ -36,7 +36,7 @@ TEST(PodEvents, that_say_again_what_the_pods_status_says_are_left_out) {
               ElementsAre("Failed: Error: couldn't find key secret"));
 }
 
-TEST(PodEvents, the_last_refusal_of_a_pod_counts) {
+TEST(PodEvents, with_the_last_refusal_of_a_pod_are_used) {
   json all;
   const auto add = [&](const char* reason, const char* time, const char* message) {
     all["items"].push_back({{"reason", reason}, {"lastTimestamp", time}, {"message", message}});

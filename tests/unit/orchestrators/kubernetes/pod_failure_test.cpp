@@ -44,7 +44,7 @@ struct PodEndCase {
 };
 class PodEnds : public testing::TestWithParam<PodEndCase> {};
 
-TEST_P(PodEnds, are_told_apart) {
+TEST_P(PodEnds, have_their_kind_of_failure_and_message) {
   AttemptBuilder step(test::program({"train"}));
   const auto failure = failure_of_pod(pod_with(GetParam().status), step.attempt(), "image", {});
   ASSERT_TRUE(failure);
@@ -125,14 +125,14 @@ const PodEndCase pod_end_cases[] = {
 INSTANTIATE_TEST_SUITE_P(Each, PodEnds, testing::ValuesIn(pod_end_cases),
                          [](const auto& one) { return one.param.name; });
 
-TEST(PodVerdicts, success_is_none) {
+TEST(PodVerdicts, success_is_not_a_failure) {
   AttemptBuilder step(test::program({"true"}));
   EXPECT_FALSE(failure_of_pod(pod_with(ended(0, "Completed")), step.attempt(), "image", {}));
   EXPECT_EQ(exit_code_of(pod_with(ended(0, "Completed"))), 0);
   EXPECT_EQ(exit_code_of(pod_with({})), std::nullopt);
 }
 
-TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
+TEST(PodVerdicts, deletion_by_others_is_reported_unless_the_step_had_ended) {
   AttemptBuilder step(test::program({"true"}));
   auto gone = pod_with(ended(143, "Error"));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:15:00Z";
@@ -142,7 +142,7 @@ TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
   EXPECT_FALSE(failure_of_pod(gone, step.attempt(), "image", {}));
 }
 
-TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
+TEST(PodVerdicts, deadline_differs_from_a_deletion_by_others) {
   const json job{{"spec", {{"activeDeadlineSeconds", 60}}},
                  {"status", {{"startTime", "2026-11-21T08:15:00Z"}}}};
   auto gone = pod_with(ended(143, "Error"));
@@ -159,7 +159,7 @@ TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
   EXPECT_FALSE(past_deadline(job, pod_with(ended(143, "Error"))));
 }
 
-TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
+TEST(PodVerdicts, waiting_has_its_reason_and_its_time_limit) {
   auto state = pod_state_of(
       pod_with({{"phase", "Pending"},
                 {"conditions",
@@ -196,7 +196,7 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   EXPECT_THAT(state.waits_for, HasSubstr("suspended"));
 }
 
-TEST(PodVerdicts, a_pod_whose_node_is_away_is_told_from_one_that_is_not_ready) {
+TEST(PodVerdicts, a_pod_on_a_lost_node_differs_from_one_that_is_not_ready) {
   auto running = container({{"running", json::object()}});
   auto state = pod_state_of(pod_with(running));
   EXPECT_EQ(state.phase, PodState::Phase::running);
@@ -211,7 +211,7 @@ TEST(PodVerdicts, a_pod_whose_node_is_away_is_told_from_one_that_is_not_ready) {
   EXPECT_THAT(state.waits_for, HasSubstr("does not hear of the node n1"));
 }
 
-TEST(PodState, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
+TEST(PodState, deletion_without_a_reason_is_explained_by_events) {
   auto gone = pod_with({{"phase", "Running"}});
   EXPECT_FALSE(is_unexplained(gone));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z";
@@ -244,7 +244,7 @@ TEST(PodState, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
 }
 
 /// The step's container only says that it waits.
-TEST(PodVerdicts, trouble_with_what_brings_the_agent_is_the_pods) {
+TEST(PodVerdicts, a_failure_of_the_agents_init_container_is_the_pods) {
   const auto with_bringer = [](const json& state) {
     auto status = container({{"waiting", {{"reason", "PodInitializing"}}}});
     status["initContainerStatuses"] = {

@@ -59,7 +59,7 @@ class PodServices : public testing::Test {
   JobOptions place;
 };
 
-TEST_F(PodServices, are_containers_of_the_pod_that_are_reached_by_their_names) {
+TEST_F(PodServices, are_containers_of_the_pod_with_their_names_as_host_names) {
   EXPECT_EQ(pod()["containers"][0]["name"], "step");
   EXPECT_EQ(pod()["hostAliases"],
             json::array({{{"ip", "127.0.0.1"}, {"hostnames", json::array({"db"})}}}));
@@ -97,7 +97,7 @@ TEST_F(PodServices, have_the_shared_memory_that_they_ask_for) {
                   {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "1048576"}}}}));
 }
 
-TEST_F(PodServices, secrets_are_references_and_no_gpus_are_seen) {
+TEST_F(PodServices, have_references_to_secrets_and_see_no_gpus) {
   const auto variables = service()["env"];
   const json secret{
       {"name", "TOKEN"},
@@ -116,7 +116,7 @@ TEST_F(PodServices, read_the_steps_files_and_cannot_gain_rights) {
   for (const auto& mount : container["volumeMounts"])
     EXPECT_EQ(mount["readOnly"], mount["mountPath"] != services_folder) << mount;
   EXPECT_EQ(service()["securityContext"]["allowPrivilegeEscalation"], false);
-  place.carries = true;
+  place.has_stager = true;
   place.agent_image = "pipe:agent-1";
   EXPECT_THAT(mounted(), IsSupersetOf({"/pipe/code", "/pipe/inputs", "/pipe/bin"}));
   EXPECT_THAT(mounted(), Not(Contains("/pipe/collect"))) << "which has addresses with rights";
@@ -165,7 +165,7 @@ json service_end(int code, const std::string& at, const std::string& reason = "E
             {"finishedAt", at}}}};
 }
 
-TEST(PodServiceEnd, says_when_and_why) {
+TEST(PodServiceEnd, has_its_time_and_its_reason) {
   const auto said = [](const json& pod) {
     const auto failure = failure_of_service(pod, false);
     return failure ? std::string(to_string(failure->kind)) + ": " + failure->message : "none";
@@ -184,14 +184,14 @@ TEST(PodServiceEnd, says_when_and_why) {
             "used too much memory");
 }
 
-TEST(PodServiceEnd, that_was_ready_too_shortly_for_the_status_is_known_by_the_step) {
+TEST(PodServiceEnd, soon_after_it_was_ready_is_recognised_by_the_step) {
   const auto failure =
       failure_of_service(pod_with_service(service_end(3, "2026-11-21T08:15:02Z")), true);
   EXPECT_EQ(failure->kind, FailureKind::exit_code);
   EXPECT_THAT(failure->message, HasSubstr("ended with exit code 3 while the step ran"));
 }
 
-TEST(PodServiceEnd, after_the_steps_is_none) {
+TEST(PodServiceEnd, after_the_steps_end_does_not_count) {
   auto pod = pod_with_service(service_end(143, "2026-11-21T08:20:09Z"), "2026-11-21T08:20:00Z");
   auto& step = pod["status"]["containerStatuses"][0]["state"];
   step = {{"terminated", {{"exitCode", 1}, {"finishedAt", "2026-11-21T08:20:05Z"}}}};
@@ -212,7 +212,7 @@ TEST(PodServiceEnd, ends_the_step) {
   EXPECT_THAT(action.failure->message, HasSubstr("its service 'db'"));
 }
 
-TEST(PodServiceWait, for_an_image_that_is_not_there_is_a_failure) {
+TEST(PodServiceWait, for_a_missing_image_is_a_failure) {
   const auto pod = pod_with_service({{"waiting", {{"reason", "ErrImagePull"}}}});
   EXPECT_EQ(pod_state_of(pod).phase, PodState::Phase::waiting);
   EXPECT_THAT(pod_state_of(pod).failure->message, HasSubstr("postgres:16"));

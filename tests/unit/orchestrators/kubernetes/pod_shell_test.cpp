@@ -12,7 +12,7 @@ TEST(PodShell, the_servers_status_has_the_exit_code) {
             5);
 }
 
-TEST(PodShell, a_command_that_was_not_run_has_none) {
+TEST(PodShell, a_command_that_was_not_run_has_no_exit_code) {
   EXPECT_EQ(code_in_status(R"({"status":"Failure","reason":"InternalError","message":"no agent"})"),
             std::nullopt);
   EXPECT_EQ(code_in_status(""), std::nullopt) << "the connection was lost";

@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 class ForgedUsage : public testing::TestWithParam<const char*> {};
 
-TEST_P(ForgedUsage, says_no_time) {
+TEST_P(ForgedUsage, has_no_time) {
   AttemptResult result;
   EXPECT_FALSE(read_pod_usage(GetParam(), result).has_value());
 }
@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Pod, ForgedUsage,
                                          R"({"running_ms":18446744073709551615})",
                                          R"({"running_ms":9007199254740992})"));
 
-TEST(PodUsage, has_what_the_agent_says) {
+TEST(PodUsage, has_the_agents_values) {
   AttemptResult result;
   EXPECT_EQ(read_pod_usage(R"({"running_ms":1500,"user_us":7,"peak_memory":4096})", result),
             milliseconds(1500));
@@ -47,7 +47,7 @@ TEST(PodUsage, has_the_gpus_that_the_agent_has_seen) {
 
 class ForgedGpus : public testing::TestWithParam<const char*> {};
 
-TEST_P(ForgedGpus, are_none) {
+TEST_P(ForgedGpus, are_left_out) {
   AttemptResult result;
   read_pod_usage(GetParam(), result);
   EXPECT_TRUE(result.gpus.empty());
@@ -70,7 +70,7 @@ TEST(PodUsage, has_no_more_gpus_than_a_node) {
   EXPECT_EQ(result.gpus.size(), 16u);
 }
 
-TEST(PodUsage, fetching_took_what_the_clusters_clock_says) {
+TEST(PodUsage, has_the_time_of_fetching_by_the_clusters_clock) {
   const auto pod = [](const char* state) {
     nlohmann::json found;
     found["status"]["initContainerStatuses"][0]["state"] = nlohmann::json::parse(state);

@@ -52,7 +52,7 @@ class StagedAddresses : public test::BucketTest {
   json item(const std::string& name, unsigned number = 1) {
     attempt.number = number;
     const auto made = attempt.attempt();
-    const auto document = json::parse(run_task(loop, files.bring(made)).fetch);
+    const auto document = json::parse(run_task(loop, files.stage_in(made)).fetch);
     wanted = document.value("wanted", "");
     for (const auto& each : document.at("items"))
       if (each.at("to") == "/pipe/inputs/" + name) return each;
@@ -83,7 +83,7 @@ TEST_F(StagedAddresses, a_pod_is_given_the_address_and_one_pod_keeps_the_content
   EXPECT_EQ(fetched, 0);
 }
 
-TEST_F(StagedAddresses, what_the_bucket_has_comes_from_there) {
+TEST_F(StagedAddresses, content_in_the_bucket_is_fetched_from_there) {
   objects["/team/pipe/" + key] = content;
   attempt.inputs = {input("data", "https://host")};
   EXPECT_FALSE(item("data").contains("source"));
@@ -112,14 +112,14 @@ TEST_F(StagedAddresses, a_folder_has_a_list_which_goes_with_the_attempt) {
   EXPECT_FALSE(objects.contains(list));
 }
 
-TEST_F(StagedAddresses, what_a_pod_wants_is_brought_and_later_pods_do_not_try_that_server) {
+TEST_F(StagedAddresses, content_that_a_pod_asks_for_is_sent_and_later_pods_skip_that_server) {
   attempt.inputs = {input("data", "https://host"), input("more", "https://other")};
   item("data");
   objects["/team/pipe/runs/run/step.1/wanted.json"] = json({{digest, "no route"}}).dump();
   attempt.inputs.pop_back();
   core::CancelSource enough;
   const auto made = attempt.attempt();
-  run_task(loop, files.help(made, enough));
+  run_task(loop, files.upload_wanted(made, enough));
   EXPECT_EQ(fetched, 1);
   EXPECT_EQ(objects["/team/pipe/" + key], content);
   EXPECT_THAT(attempt.log.err, StartsWith("[kubernetes] the pod cannot fetch https://host/data"));
@@ -147,12 +147,12 @@ TEST_F(StagedAddresses, an_address_that_cannot_be_listed_is_fetched_here) {
   EXPECT_TRUE(has_artifact());
 }
 
-TEST_F(StagedAddresses, help_ends_when_the_pod_has_what_it_needs) {
+TEST_F(StagedAddresses, transfers_for_a_pod_end_when_it_has_its_inputs) {
   attempt.inputs = {input("data", "https://host")};
   core::CancelSource enough;
   enough.stop(core::StopLevel::immediate);
   const auto made = attempt.attempt();
-  run_task(loop, files.help(made, enough));
+  run_task(loop, files.upload_wanted(made, enough));
   EXPECT_EQ(fetched, 0);
 }
 

@@ -31,13 +31,13 @@ class StagedOutputs : public test::BucketTest {
     if (!verify.empty()) given.options["verify"] = verify;
     return given;
   }
-  /// What take() does once the pod has sent the content.
+  /// What stage_out() does once the pod has sent the content.
   std::pair<AttemptResult, std::optional<Failure>> taken(const std::string& verify,
                                                          const std::string& reported) {
     blobs::RemoteArtifacts artifacts(loop, place(verify));
     PodStaging files(artifacts);
     const auto made = attempt.attempt();
-    run_task(loop, files.bring(made));
+    run_task(loop, files.stage_in(made));
     const std::string key = "runs/run/step.1/outputs/data";
     objects["/team/pipe/" + key] = content;
     const json entry{{"name", "data"},     {"key", key},         {"upload", "1"},
@@ -47,7 +47,7 @@ class StagedOutputs : public test::BucketTest {
         json{{"exit_code", 0}, {"outputs", {entry}}}.dump();
     server.asked.clear();
     std::pair<AttemptResult, std::optional<Failure>> result;
-    result.second = run_task(loop, files.take(made, result.first));
+    result.second = run_task(loop, files.stage_out(made, result.first));
     return result;
   }
 
@@ -94,15 +94,15 @@ TEST_F(StagedOutputs, that_are_damaged_are_lost_unless_this_machine_has_them) {
   attempt.input("here", "here", content);
   attempt.inputs.at(0).digest = digest;
   auto made = attempt.attempt();
-  run_task(loop, files.bring(made));
+  run_task(loop, files.stage_in(made));
   server.asked.clear();
   EXPECT_NO_THROW(files.see_damage(made, digest));
-  run_task(loop, files.bring(made));
+  run_task(loop, files.stage_in(made));
   EXPECT_THAT(server.asked, Contains("PUT /team/pipe/" + key)) << "it is uploaded again";
   attempt.inputs.at(0).elsewhere = model::Elsewhere{.bytes = content.size()};
   auto lost = attempt.attempt();
   EXPECT_THROW(files.see_damage(lost, digest), LostInput);
-  EXPECT_THROW(run_task(loop, files.bring(lost)), LostInput);
+  EXPECT_THROW(run_task(loop, files.stage_in(lost)), LostInput);
   EXPECT_NO_THROW(files.see_damage(lost, ""));
 }
 

@@ -40,7 +40,7 @@ class StagedPieces : public test::BucketTest {
   json items(std::size_t count) {
     attempt.inputs = {gathered(count)};
     const auto made = attempt.attempt();
-    document = run_task(loop, files.bring(made)).fetch;
+    document = run_task(loop, files.stage_in(made)).fetch;
     return json::parse(document).at("items");
   }
 
@@ -50,7 +50,7 @@ class StagedPieces : public test::BucketTest {
   std::string document;
 };
 
-TEST_F(StagedPieces, are_one_item_whose_rows_have_what_differs) {
+TEST_F(StagedPieces, are_one_item_whose_rows_have_the_differences) {
   const auto all = items(3);
   ASSERT_EQ(all.size(), 3u) << "code, pieces and their index";
   const auto& pieces = all.at(1);

@@ -90,7 +90,7 @@ TEST_F(LocalGpuPreflight, keeps_the_command_from_starting_without_its_gpu) {
   EXPECT_EQ(step.log.out.find("started"), std::string::npos) << step.log.out;
 }
 
-TEST_F(LocalGpuPreflight, misses_nvidia_smi_unless_it_is_off) {
+TEST_F(LocalGpuPreflight, fails_without_nvidia_smi_unless_it_is_off) {
   std::filesystem::create_directories(root_.path() / "few");
   std::filesystem::create_symlink(
       "/bin/sh", root_.path() / "few/sh");  // whether the machine has an nvidia-smi or not

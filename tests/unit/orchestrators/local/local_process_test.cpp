@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -40,9 +41,8 @@ class Local : public testing::Test {
   std::unique_ptr<Orchestrator> orchestrator = make_local_orchestrator(loop, {.root = root.path()});
 };
 
-/// Whether the process lives; it is given time to die.
-/// @return whether it has not ended after a minute. A zombie has ended, and so has a process
-/// that disappears between two looks at it.
+/// Returns whether the process has not ended after a minute. A zombie has ended, and so has a
+/// process that disappears between two looks at it.
 bool stays_alive(pid_t pid) {
   for (int i = 0; i < 6000; ++i) {
     std::string stat;
@@ -53,7 +53,7 @@ bool stays_alive(pid_t pid) {
   return true;
 }
 
-/// Bytes on disk that only this file has: none of a link, none that the file system shares.
+/// Returns whether the file shares its bytes on disk, as a link or as a clone.
 bool is_shared(const fs::path& file) {
   if (fs::hard_link_count(file) > 1) return true;
   core::Descriptor source(open(file.c_str(), O_RDONLY | O_CLOEXEC)),
@@ -72,7 +72,7 @@ TEST_F(Local, large_file_of_the_code_is_not_copied) {
   EXPECT_EQ(fs::hard_link_count(fs::path(workspace.layout().code) / "small.bin"), 1u);
 }
 
-TEST_F(Local, misspelt_program_is_told_with_what_is_there) {
+TEST_F(Local, misspelt_program_is_reported_with_the_similar_one) {
   core::TemporaryFolder bin;
   write(bin.path() / "frobnicate", "#!/bin/sh\n");
   fs::permissions(bin.path() / "frobnicate", fs::perms(0755));
@@ -84,7 +84,7 @@ TEST_F(Local, misspelt_program_is_told_with_what_is_there) {
   EXPECT_THAT(result.failure->hints, Contains(HasSubstr("did you mean 'frobnicate'?")));
 }
 
-TEST_F(Local, file_of_the_code_that_is_not_executable_is_told) {
+TEST_F(Local, file_of_the_code_that_is_not_executable_is_reported) {
   AttemptBuilder step(program({"./train.py"}));
   step.code("train.py", "print(1)\n");
   auto result = run(step);
@@ -94,7 +94,7 @@ TEST_F(Local, file_of_the_code_that_is_not_executable_is_told) {
   EXPECT_THAT(result.failure->hints, Contains(HasSubstr("chmod +x")));
 }
 
-TEST_F(Local, file_of_the_code_without_its_folder_is_told) {
+TEST_F(Local, file_of_the_code_without_its_folder_is_reported) {
   AttemptBuilder step(program({"train.sh"}));
   step.code("train.sh", "echo\n");
   auto result = run(step);
@@ -102,7 +102,7 @@ TEST_F(Local, file_of_the_code_without_its_folder_is_told) {
   EXPECT_THAT(result.failure->hints, Contains(HasSubstr("./train.sh")));
 }
 
-TEST_F(Local, missing_interpreter_of_a_script_is_told) {
+TEST_F(Local, missing_interpreter_of_a_script_is_reported) {
   if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   AttemptBuilder step(program({"./train.py"}));
   step.code("train.py", "#!/no/such/python\n");
@@ -342,7 +342,7 @@ TEST_F(Local, a_loop_may_end_while_memory_is_sampled) {
   }
 }
 
-TEST_F(Local, step_over_its_memory_limit_is_told_so) {
+TEST_F(Local, step_over_its_memory_limit_fails_with_this_reason) {
   if (!orchestrator->capabilities().memory_limits) GTEST_SKIP() << "no control groups to be had";
   AttemptBuilder step(shell("head -c 200000000 /dev/zero | tail | wc -c"));
   step.step.settings->resources.memory = 32 << 20;
@@ -380,7 +380,7 @@ TEST_F(Local, control_groups_are_found_where_the_parent_hands_the_controllers_do
   EXPECT_TRUE(find_control_groups(tree.path() / "none", tree.path() / "fs").memory.empty());
 }
 
-TEST_F(Local, python_is_there_where_only_python3_is) {
+TEST_F(Local, python_can_be_called_where_there_is_only_python3) {
   core::TemporaryFolder bin;
   // Not a pyenv's shim, which looks for its name's like.
   auto python3 = find_program("python3", "/usr/bin:" + std::string(getenv("PATH")));
@@ -415,7 +415,7 @@ TEST_F(Local,
   EXPECT_FALSE(fs::exists(first));
 }
 
-TEST_F(Local, settings_that_a_process_cannot_honour_are_said) {
+TEST_F(Local, settings_without_effect_on_a_process_are_reported) {
   StepSpec step;
   step.name = "step";
   step.command = program({"true"});
@@ -452,7 +452,21 @@ TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
   EXPECT_TRUE(run_task(loop, later->matches(second.fingerprint)));
 }
 
-TEST(programs_of, words_that_the_shell_executes_are_found) {
+TEST_F(Local, variables_of_the_settings_are_a_part_of_the_environment) {
+  StepSpec step;
+  step.name = "step";
+  step.command = program({"true"});
+  std::set<std::string> ids{run_task(loop, orchestrator->environment(step)).id};
+  for (auto* variables :
+       {&step.settings->docker.environment, &step.settings->docker.runtime_environment})
+    for (auto* value : {"1", "2"}) {
+      (*variables)["MODE"] = value;
+      ids.insert(run_task(loop, orchestrator->environment(step)).id);
+    }
+  EXPECT_EQ(ids.size(), 5u);
+}
+
+TEST(programs_of, programs_that_the_shell_executes_are_found) {
   EXPECT_EQ(programs_of(program({"python", "x.py"})), std::vector<std::string>{"python"});
   EXPECT_EQ(programs_of(program({"./run.sh"})), std::vector<std::string>{});
   EXPECT_EQ(programs_of(shell("cd a && A=1 python x.py | tee log; exec ./b.sh")),
@@ -472,7 +486,7 @@ TEST(python_of_image, version_is_read_from_dockers_python) {
   EXPECT_EQ(python_of_image("mypython:3.11"), std::nullopt);
 }
 
-TEST_F(Local, small_step_has_not_the_memory_of_a_large_driver) {
+TEST_F(Local, memory_of_a_large_driver_does_not_count_for_a_small_step) {
   const std::string large(256 << 20, 'x');
   AttemptBuilder step(program({"true"}));
   const auto used = run(step).usage.peak_memory;

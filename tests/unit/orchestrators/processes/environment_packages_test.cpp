@@ -33,12 +33,12 @@ struct EnvironmentPackages : testing::Test {
   }
 };
 
-TEST_F(EnvironmentPackages, the_first_one_is_new) {
+TEST_F(EnvironmentPackages, of_the_first_environment_are_new) {
   EXPECT_EQ(describe({package_of("a", "1"), package_of("b", "1")}),
             "2 packages; 2 KiB to download");
 }
 
-TEST_F(EnvironmentPackages, it_is_compared_with_the_one_that_shares_most) {
+TEST_F(EnvironmentPackages, are_compared_with_the_environment_that_shares_most) {
   make("small", {package_of("a", "1")});
   make("large", {package_of("a", "1"), package_of("b", "1"), package_of("c", "1")});
   make("other", {package_of("x", "1")});
@@ -51,13 +51,13 @@ TEST_F(EnvironmentPackages, it_is_compared_with_the_one_that_shares_most) {
       << "x is in the cache";
 }
 
-TEST_F(EnvironmentPackages, one_of_which_most_would_go_is_no_comparison) {
+TEST_F(EnvironmentPackages, are_not_compared_with_an_environment_that_shares_little) {
   make("other", {package_of("a", "1"), package_of("b", "1"), package_of("c", "1")});
   EXPECT_EQ(describe({package_of("a", "1"), package_of("x", "1")}),
             "2 packages; 1 KiB to download");
 }
 
-TEST_F(EnvironmentPackages, what_other_programs_left_there_is_passed_over) {
+TEST_F(EnvironmentPackages, of_folders_that_other_programs_left_are_passed_over) {
   core::make_folders(folder.path() / "unlocked");
   core::make_folders(folder.path() / "damaged");
   core::write_file_atomically(folder.path() / "damaged" / ".packages", "[[{");

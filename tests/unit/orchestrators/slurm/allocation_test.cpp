@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Allocation, srun_gets_what_the_step_asks_for_and_not_what_the_job_has_decided) {
+TEST(Allocation, srun_gets_the_steps_resources_and_no_options_of_the_job) {
   const std::vector<std::string> options{
       "--job-name=n",       "--output=/s/out",   "--no-requeue", "--partition=gpu",
       "--comment=pipe:o:r", "--cpus-per-task=2", "--gres=gpu:1"};
@@ -21,7 +21,7 @@ TEST(Allocation, srun_gets_what_the_step_asks_for_and_not_what_the_job_has_decid
                           "/bin/sh", "-c", "exec x"));
 }
 
-TEST(Allocation, steps_are_known_by_their_sruns_alone) {
+TEST(Allocation, steps_are_recognised_only_by_their_sruns) {
   using namespace std::string_literals;
   const core::TemporaryFolder proc;
   const std::pair<const char*, std::string> processes[]{
@@ -41,7 +41,7 @@ TEST(Allocation, steps_are_known_by_their_sruns_alone) {
   EXPECT_EQ(found[0].comment, "pipe:o:r");
 }
 
-TEST(Allocation, there_is_none_outside_of_a_job) {
+TEST(Allocation, is_absent_outside_of_a_job) {
   unsetenv("SLURM_JOB_ID");
   EXPECT_THROW(AllocationClient(), core::EnvironmentError);
 }

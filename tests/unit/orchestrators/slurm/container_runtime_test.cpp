@@ -66,7 +66,7 @@ TEST(ContainerRuntime, each_has_its_own_command_line) {
   EXPECT_THAT(line_of(gpus, "enroot"), HasSubstr("NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER"));
 }
 
-TEST(ContainerRuntime, podman_has_the_image_in_a_folder_and_nothing_of_the_user) {
+TEST(ContainerRuntime, podman_has_the_image_in_a_folder_and_no_configuration_of_the_user) {
   const auto plain = container_commands(start_with("any"));
   EXPECT_EQ(line_of(plain, "podman"),
             "  podman) set -- in_podman \"$runtime\" /c/i.sqsh --rm "
@@ -98,14 +98,14 @@ TEST(ContainerRuntime, commands_are_those_of_a_posix_shell) {
   }
 }
 
-TEST(ContainerRuntime, enroot_has_blanks_as_fstab_has_them) {
+TEST(ContainerRuntime, for_enroot_blanks_are_escaped_as_in_fstab) {
   auto start = start_with("enroot");
   start.binds = {{"/s/my data\\x", "/pipe/inputs/my data"}};
   EXPECT_THAT(container_commands(start),
               HasSubstr("--mount '/s/my\\040data\\134x:/pipe/inputs/my\\040data:none:"));
 }
 
-TEST(ContainerRuntime, one_that_is_named_is_the_only_one) {
+TEST(ContainerRuntime, a_configured_one_is_the_only_one) {
   const auto named = container_commands(start_with("charliecloud"));
   EXPECT_THAT(named, HasSubstr("for name in ch-run; do"));
   EXPECT_EQ(line_of(named, "apptainer"), "");
@@ -114,7 +114,7 @@ TEST(ContainerRuntime, one_that_is_named_is_the_only_one) {
   EXPECT_THAT(line_of(path, "/apps/apptainer/1.4/bin/apptainer"), HasSubstr("exec --contain"));
 }
 
-TEST(ContainerRuntime, an_unknown_one_is_an_error_with_a_suggestion) {
+TEST(ContainerRuntime, an_unknown_name_is_an_error_with_a_suggestion) {
   for (const auto* known : {"any", "apptainer", "enroot", "charliecloud", "podman", "/bin/ch-run"})
     EXPECT_NO_THROW(check_container_runtime(known)) << known;
   EXPECT_THROW(check_container_runtime("/opt/bin/docker"), core::InputError);
@@ -130,7 +130,7 @@ TEST(ContainerRuntime, a_path_that_no_runtime_can_mount_is_an_error) {
   EXPECT_THROW(container_commands(start), core::EnvironmentError);
 }
 
-TEST(ContainerRuntime, files_have_their_places_and_variables_those_of_image_and_step) {
+TEST(ContainerRuntime, files_have_their_places_and_variables_come_from_image_and_step) {
   AttemptBuilder step(program({"train", "x"}));
   step.input("data", "data.csv", "1").output("model", "model");
   const core::TemporaryFolder folder;
@@ -158,12 +158,12 @@ TEST(ContainerRuntime, files_have_their_places_and_variables_those_of_image_and_
   EXPECT_THAT(script, Not(HasSubstr("PIPE_INPUT_DATA")));  // Secrets are in the private file.
 }
 
-TEST(ContainerRuntime, a_container_that_did_not_start_is_told_from_one_that_ended) {
+TEST(ContainerRuntime, a_container_that_did_not_start_differs_from_one_that_ended) {
   EXPECT_TRUE(parse_status(R"({"no_container":true})")->no_container);
   EXPECT_FALSE(parse_status(R"({"code":1})")->no_container);
 }
 
-TEST(ImageFiles, only_whole_files_count) {
+TEST(ImageFiles, incomplete_ones_are_not_used) {
   const core::TemporaryFolder folder;
   const auto file = folder.path() / "x.sqsh";
   EXPECT_FALSE(is_whole_squashfs(file));
@@ -179,7 +179,7 @@ TEST(ImageFiles, only_whole_files_count) {
   EXPECT_FALSE(is_whole_squashfs(file));
 }
 
-TEST(ImageFiles, a_file_with_other_content_than_was_made_is_not_used) {
+TEST(ImageFiles, with_other_content_than_recorded_are_not_used) {
   const core::TemporaryFolder folder;
   const auto file = folder.path() / "x.sqsh";
   std::ofstream(file) << "made";
@@ -196,7 +196,7 @@ TEST(ImageFiles, a_file_with_other_content_than_was_made_is_not_used) {
   EXPECT_FALSE(has_recorded_content(file));
 }
 
-TEST(ImageFiles, the_time_of_an_image_is_read) {
+TEST(ImageFiles, have_the_time_of_their_image) {
   EXPECT_EQ(seconds_of("2026-11-27T21:23:01.711123395Z"), 1795814581);
   EXPECT_EQ(seconds_of("0001-01-01T00:00:00Z"), 0);
   EXPECT_EQ(seconds_of(""), 0);

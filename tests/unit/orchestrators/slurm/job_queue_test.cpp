@@ -7,7 +7,7 @@
 namespace pipeline::orchestrators::slurm {
 namespace {
 
-TEST(JobQueue, is_read_whatever_a_job_is_called) {
+TEST(JobQueue, is_read_whatever_the_name_of_a_job_is) {
   const auto jobs = parse_queue(
       "1|PENDING|Resources||pipe-a-1\n2_7|RUNNING|None|node[1-2]|a|b|c\nnot a line\n3|X\n");
   ASSERT_EQ(jobs.size(), 2u);

@@ -132,7 +132,7 @@ TEST(JobStates, a_silent_controller_is_not_waited_for_forever) {
   EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::infrastructure);
 }
 
-TEST(JobStates, a_node_that_cancels_a_job_which_it_cannot_start_is_no_person) {
+TEST(JobStates, a_cancellation_by_a_node_that_cannot_start_a_job_is_not_by_a_user) {
   auto view = in_state("CANCELLED");
   view.node = "node7";
   view.has_begun = false;
@@ -143,7 +143,7 @@ TEST(JobStates, a_node_that_cancels_a_job_which_it_cannot_start_is_no_person) {
   EXPECT_EQ(failure_of_job(view, "7").kind, FailureKind::environment);
 }
 
-TEST(JobStates, a_controller_that_has_started_a_job_twice_is_no_person) {
+TEST(JobStates, a_cancellation_after_a_second_start_by_the_controller_is_not_by_a_user) {
   auto view = in_state("CANCELLED");
   view.node = "node7";
   view.node_reason = "Duplicate jobid\n";
@@ -164,7 +164,7 @@ TEST(JobStates, a_job_that_waits_again_was_requeued) {
             "was stopped: Slurm has put its job back into the queue (scontrol requeue)");
 }
 
-TEST(JobStates, each_end_is_the_failure_that_it_means) {
+TEST(JobStates, each_end_has_its_kind_of_failure) {
   const auto kind = [](const char* state) { return failure_of_job(in_state(state), "4711").kind; };
   EXPECT_EQ(kind("TIMEOUT"), FailureKind::timed_out);
   EXPECT_EQ(kind("DEADLINE"), FailureKind::timed_out);
@@ -173,6 +173,8 @@ TEST(JobStates, each_end_is_the_failure_that_it_means) {
   for (const auto* state : {"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED", "COMPLETED", "FAILED",
                             "LAUNCH_FAILED", "RECONFIG_FAIL"})
     EXPECT_EQ(kind(state), FailureKind::infrastructure) << state;
+  for (const auto& state : job_states())
+    EXPECT_EQ(was_preempted(in_state(std::string(state.name))), state.name == "PREEMPTED");
   const auto failure = failure_of_job(in_state("NODE_FAIL"), "4711");
   EXPECT_EQ(failure.message, "was lost with its node");
   ASSERT_EQ(failure.details.size(), 1u);

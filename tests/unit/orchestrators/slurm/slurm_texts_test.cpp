@@ -21,7 +21,7 @@ using test::AttemptBuilder;
 using test::program;
 namespace fs = std::filesystem;
 
-TEST(SlurmTexts, job_number_is_found_in_what_sbatch_and_wrappers_print) {
+TEST(SlurmTexts, job_number_is_found_in_output_of_sbatch_and_wrappers) {
   EXPECT_EQ(parse_job_id("4711\n"), "4711");
   EXPECT_EQ(parse_job_id("4711;cluster\n"), "4711");
   EXPECT_EQ(parse_job_id("*** Welcome to 2 clusters ***\n4711\n"), "4711");
@@ -29,7 +29,7 @@ TEST(SlurmTexts, job_number_is_found_in_what_sbatch_and_wrappers_print) {
   EXPECT_EQ(parse_job_id("Submitted batch job 12\n"), "");
 }
 
-TEST(SlurmTexts, lost_answers_are_told_from_refusals) {
+TEST(SlurmTexts, lost_answers_differ_from_refusals) {
   EXPECT_TRUE(
       is_lost_answer("sbatch: error: Batch job submission failed: Socket timed out on "
                      "send/recv operation"));
@@ -38,7 +38,7 @@ TEST(SlurmTexts, lost_answers_are_told_from_refusals) {
   EXPECT_FALSE(is_lost_answer("Requested node configuration is not available"));
 }
 
-TEST(SlurmTexts, wrong_words_are_told_from_a_cluster_that_is_full_or_down) {
+TEST(SlurmTexts, wrong_options_differ_from_a_cluster_that_is_full_or_down) {
   EXPECT_TRUE(is_wrong_word("allocation failure: Invalid feature specification"));
   EXPECT_TRUE(is_wrong_word("allocation failure: Requested reservation is invalid"));
   EXPECT_TRUE(
@@ -123,7 +123,7 @@ TEST(SlurmTexts, words_of_a_step_precede_those_of_the_profile) {
   EXPECT_EQ(options.find("--partition=main"), std::string::npos) << options;
 }
 
-TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
+TEST(SlurmTexts, a_shell_gets_the_resources_of_its_step_but_no_timeout) {
   AttemptBuilder step(program({"true"}));
   step.step.settings->resources.cpu_count = 2;
   step.step.timeout = Duration(60'000);
@@ -146,7 +146,7 @@ TEST(SlurmTexts, a_shell_gets_what_its_step_gets_but_no_timeout) {
   EXPECT_EQ(text.find("--time"), std::string::npos) << text;
 }
 
-TEST(SlurmTexts, values_of_variables_are_one_word_whatever_they_have) {
+TEST(SlurmTexts, values_of_variables_are_quoted_as_one_word) {
   EXPECT_EQ(variables_text({{"A", "it's $(id)\n`x`"}}), "export A='it'\\''s $(id)\n`x`'\n");
   EXPECT_EQ(variables_text({{"NOT A NAME", "x"}}), "");
 }
@@ -205,7 +205,7 @@ TEST(SlurmTexts, a_log_is_read_whole_while_it_grows) {
   EXPECT_EQ(err, "\n");
 }
 
-TEST(SlurmTexts, a_log_has_what_a_stalled_step_waits_in_until_it_goes_on) {
+TEST(SlurmTexts, a_log_has_the_place_where_a_stalled_step_waits_until_it_continues) {
   const core::TemporaryFolder folder;
   const auto file = folder.path() / "log";
   JobLog log(file, [](bool, std::string_view) {});

@@ -45,12 +45,12 @@ struct SubmissionTold : testing::Test {
   std::vector<std::string> told;
 };
 
-TEST_F(SubmissionTold, a_submission_that_takes_long_says_why) {
+TEST_F(SubmissionTold, a_long_submission_is_reported_with_its_reason) {
   EXPECT_EQ(submit(std::chrono::milliseconds(0)).id, "7");
   EXPECT_THAT(told, testing::ElementsAre("sbatch failed: Unable to contact"));
 }
 
-TEST_F(SubmissionTold, a_short_silence_is_not_told) {
+TEST_F(SubmissionTold, a_short_silence_is_not_reported) {
   EXPECT_EQ(submit(std::chrono::hours(1)).id, "7");
   EXPECT_THAT(told, testing::IsEmpty());
 }

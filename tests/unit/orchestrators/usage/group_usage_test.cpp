@@ -22,7 +22,7 @@ class GroupUsageTest : public testing::Test {
   core::TemporaryFolder folder;
 };
 
-TEST_F(GroupUsageTest, a_group_that_is_gone_has_used_nothing_known) {
+TEST_F(GroupUsageTest, a_removed_group_has_no_known_usage) {
   EXPECT_FALSE(find_container_group("abc", folder.path()).exists());
   EXPECT_EQ(first_process(find_container_group("abc", folder.path())), 0);
   const fs::path gone = folder.path() / "gone";
@@ -30,7 +30,7 @@ TEST_F(GroupUsageTest, a_group_that_is_gone_has_used_nothing_known) {
   EXPECT_EQ(GroupUsage({false, gone, gone, gone}).read(), core::Usage());
 }
 
-TEST_F(GroupUsageTest, version_2) {
+TEST_F(GroupUsageTest, groups_of_version_2_have_their_usage) {
   write("cgroup.controllers", "cpu io memory\n");
   const std::string group = "system.slice/docker-abc.scope/";
   write(group + "cgroup.procs", std::to_string(::getpid()) + "\n");
@@ -53,7 +53,7 @@ TEST_F(GroupUsageTest, version_2) {
   EXPECT_EQ(read.written, 9u);
 }
 
-TEST_F(GroupUsageTest, version_1) {
+TEST_F(GroupUsageTest, groups_of_version_1_have_their_usage) {
   const std::string below = "/docker/abc/";
   for (const std::string controller : {"memory", "cpuacct", "blkio"})
     write(controller + below + "cgroup.procs", "");

@@ -17,7 +17,7 @@ class MemoryKillsTest : public ::testing::Test {
   MemoryKills::Account taken = 0;
 };
 
-TEST_F(MemoryKillsTest, those_before_it_was_made_are_not_its_own) {
+TEST_F(MemoryKillsTest, earlier_ones_are_not_counted) {
   kernel_says("nr_free_pages 9\noom_kill 4\nnuma_hit 7\n");
   const auto attempt = kills();
   EXPECT_FALSE(attempt.take());
@@ -27,7 +27,7 @@ TEST_F(MemoryKillsTest, those_before_it_was_made_are_not_its_own) {
   EXPECT_TRUE(attempt.take());
 }
 
-TEST_F(MemoryKillsTest, each_is_taken_once) {
+TEST_F(MemoryKillsTest, each_is_attributed_once) {
   kernel_says("oom_kill 4\n");
   const auto one = kills(), two = kills(), other = kills();
   kernel_says("oom_kill 6\n");
@@ -37,7 +37,7 @@ TEST_F(MemoryKillsTest, each_is_taken_once) {
   EXPECT_FALSE(kills().take());
 }
 
-TEST_F(MemoryKillsTest, what_nobody_took_is_not_kept_for_later) {
+TEST_F(MemoryKillsTest, those_that_belong_to_no_step_are_not_kept_for_later) {
   kernel_says("oom_kill 4\n");
   const auto early = kills();
   kernel_says("oom_kill 9\n");  // other people's
@@ -64,7 +64,7 @@ struct GroupLayout {
   const char* expected;  ///< Below it; empty: the machine's.
 };
 
-TEST_F(MemoryKillsTest, the_own_groups_count_is_found) {
+TEST_F(MemoryKillsTest, the_counter_of_the_processes_own_control_group_is_found) {
   for (const auto& layout : {
            GroupLayout{"version 1", "4:memory:/a/b\n0::/\n", "memory/a/b/memory.oom_control",
                        "memory/a/b/memory.oom_control"},

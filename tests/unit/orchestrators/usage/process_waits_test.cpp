@@ -104,7 +104,7 @@ TEST(ProcessWaits, name_the_rank_of_a_process_of_a_node_with_several) {
   EXPECT_THAT(with("GROUP_RANK=1 LOCAL_WORLD_SIZE=2 "), ElementsAre("7 python3: is stopped"));
 }
 
-TEST(ProcessWaits, of_a_process_that_has_ended_are_nothing) {
+TEST(ProcessWaits, of_a_process_that_has_ended_are_empty) {
   EXPECT_THAT(waits_of_processes({1 << 30}), IsEmpty());
 }
 

@@ -23,7 +23,7 @@ using testing::UnorderedElementsAre;
 
 constexpr std::size_t mebibyte = 1 << 20;
 
-/// Touches memory of its own, which lasts as long as the process.
+/// Allocates and writes memory, which stays allocated as long as the process lives.
 void hold(std::size_t bytes) {
   void* const held =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -88,7 +88,7 @@ TEST(TreeMemory, is_the_sum_over_all_processes) {
   EXPECT_NEAR(grown / 128, 1, 0.02);
 }
 
-TEST(TreeMemory, counts_what_forked_workers_share_once) {
+TEST(TreeMemory, counts_memory_that_forked_workers_share_once) {
   if (test::under_tsan) GTEST_SKIP() << test::has_shadow;
   const auto with = [](std::size_t bytes) {
     return Child([bytes] {
@@ -159,7 +159,7 @@ TEST(TreeMemory, counts_the_files_of_the_process_that_has_most_of_them) {
   EXPECT_EQ(tree.peak(), (400U + 80 + 120 + 40 + 4000) * 1024);
 }
 
-TEST(TreeMemory, between_two_looks_at_shares_only_data_is_followed) {
+TEST(TreeMemory, only_data_is_sampled_between_two_reads_of_shares) {
   Proc proc;
   proc.put(7, "8 ", {.data = 400, .files = 800, .data_in_common = 200});
   proc.put(8, "", {.data = 200, .files = 800, .data_in_common = 400});
@@ -183,7 +183,7 @@ TEST(TreeMemory, known_processes_are_followed_while_others_come_and_go) {
   EXPECT_EQ(tree.peak(), (2000U + 200 + 800) * 1024) << "what a new one has in common is not known";
 }
 
-TEST(TreeMemory, that_grows_between_two_looks_at_shares_counts) {
+TEST(TreeMemory, that_grows_between_two_reads_of_shares_counts) {
   if (test::under_tsan) GTEST_SKIP() << test::has_shadow;
   const auto file = ::memfd_create("size", 0);
   Child root([file] {
