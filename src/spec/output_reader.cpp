@@ -186,7 +186,7 @@ void check_result_folders(const std::vector<StepSpec>& steps,
     for (const auto& output : step.outputs) {
       const auto [other, is_new] =
           makers.emplace((*step.publish_to / output.file_name).lexically_normal().string(), &step);
-      if (is_new && !output.temp \&\& read.contains(other->first))
+      if (is_new && !output.temp && read.contains(other->first))
         settings::report(diagnostics, "contradiction",
                          "the output '" + output.name + "' of '" + step.name + "' would replace " +
                              other->first + ", which the pipeline reads",
