@@ -1,5 +1,5 @@
-"""The bare Engine API calls, by bench/raw_engine.cpp: the floor. `same` creates its containers with the options that `pipe` uses, as `docker
-inspect` shows them for a container of pipe's; without it they have none but the command and `network: none`."""
+"""The bare Engine API calls, by bench/raw_engine.cpp: the floor. With a `body` made by body_like(), its containers have the options that
+`pipe` uses, as `docker inspect` shows them for a container of pipe's; without one they have none but the command and `network: none`."""
 
 import json
 from pathlib import Path

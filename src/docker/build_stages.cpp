@@ -79,8 +79,9 @@ async::Task<> remove_stages(EngineApi& engine, std::string label, std::time_t ma
     co_await async::sleep(backoff.next());
   }
   core::log::warn(
-      "a stage of a build is left on the engine, with how it reached package indexes: " + trouble +
-      "; `pipe clean --images` removes it, six hours later");
+      "an intermediate image of a build, which contains addresses and logins of package indexes, "
+      "could not be removed from the engine: " +
+      trouble + "; `pipe clean --images` removes it once it is six hours old");
 }
 
 }  // namespace pipeline::docker

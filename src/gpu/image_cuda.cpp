@@ -18,7 +18,7 @@ std::optional<Version> leading_version(std::string_view text) {
   return Version::parse(text.substr(0, end));
 }
 
-/// Finds `cuda12.1`, `cuda-12.1`, `cuda118` or `cu121` in a tag or a wheel's local version.
+/// Finds `cuda12.1`, `cuda-12.1`, `cuda118` or `cu121` in an image's tag.
 std::optional<Version> cuda_within(std::string_view text) {
   for (std::size_t at = 0; (at = text.find("cu", at)) != std::string_view::npos; at += 2) {
     if (at > 0 && ((text[at - 1] >= 'a' && text[at - 1] <= 'z') || core::is_digit(text[at - 1])))

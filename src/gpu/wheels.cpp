@@ -12,7 +12,7 @@ namespace {
 
 /// The variant of torch or jaxlib that `cu118`, `cuda12` or `cpu` names.
 struct Variant {
-  std::string name;  ///< `cpu`, or empty if unknown.
+  std::string name;  ///< `cpu` or `cuda`.
   std::optional<Version> cuda;
   std::string because;
 };

@@ -27,8 +27,10 @@ struct MetricPoint {
 struct MetricRecord {
   std::string run;  ///< The run that made the values; another one for a reused step.
   std::string step, name;
-  unsigned attempt = 0;  ///< 0: the values come from an output with `metrics: true`.
-  std::uint64_t points = 0;
+  /// The last attempt that reported the metric; for Metrics::add_points(), the attempt that reports
+  /// the points. 0: the values come from an output with `metrics: true`.
+  unsigned attempt = 0;
+  std::uint64_t points = 0;  ///< Number of points that Metrics::points() returns.
   MetricPoint last;
 };
 
@@ -38,7 +40,8 @@ class Metrics {
  public:
   explicit Metrics(Database& database) : database_(database) {}
 
-  /// Appends points to a metric of an attempt, which has `first` points already.
+  /// Appends points to the series that one attempt reports; the series has `first` points already.
+  /// @param metric names the run, the step, the attempt and the metric; the rest is not used
   void add_points(const MetricRecord& metric, std::uint64_t first,
                   std::span<const MetricPoint> points);
   /// Removes all metrics of an attempt, which will report them again.

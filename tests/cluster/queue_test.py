@@ -9,7 +9,7 @@ from support_cluster import kubectl, needs_cluster
 from support import wait_until
 
 
-class Refused(_OwnNamespaceTest):
+class OwnQuotaTest(_OwnNamespaceTest):
     def quota(self, hard: dict, name: str = "two"):
         """Gives the test's namespace a quota, and returns once it is in force."""
         self.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}})
@@ -26,7 +26,7 @@ def nodes() -> list[dict]:
 
 
 @needs_cluster
-class SweepTest(Refused):
+class SweepTest(OwnQuotaTest):
     """Two steps where there is room for one. The second waits for longer than `pod_startup_timeout`, which is long enough for the pods of a busy machine: 15 s
     were too short."""
 
@@ -62,7 +62,7 @@ class SweepTest(Refused):
 
 
 @needs_cluster
-class QueueTest(Refused):
+class QueueTest(OwnQuotaTest):
     def test_timeout_counts_from_the_begin_of_the_command(self):
         node = nodes()[0]["metadata"]["name"]
         label = f"test-{self.mark}"
@@ -80,7 +80,7 @@ class QueueTest(Refused):
 
 
 @needs_cluster
-class NeverTest(Refused):
+class NeverTest(OwnQuotaTest):
     def refusal(self, code: int = 2) -> str:
         """Returns the output of a run that is refused with this exit code."""
         return self.run_there(code=code, as_json=False).text

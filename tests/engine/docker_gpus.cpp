@@ -249,7 +249,7 @@ TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
     if (variable == "NVIDIA_VISIBLE_DEVICES=void") variable = "NVIDIA_VISIBLE_DEVICES=all";
   EXPECT_EQ(orchestrators::visible_gpus(output("pipe-" + run_id_ + "-all", body)).size(),
             inventory_.devices.size())
-      << "what it is withheld from";
+      << "without `void`, the container sees all GPUs";
 }
 
 TEST_F(DockerGpus, an_engine_without_device_requests_gives_gpus_by_the_runtime) {
@@ -386,7 +386,7 @@ TEST_F(DockerGpus, a_preflight_that_fails_keeps_the_command_from_starting) {
   }
 }
 
-TEST_F(DockerGpus, the_failure_of_a_preflight_says_that_the_image_has_no_nvidia_smi) {
+TEST_F(DockerGpus, the_failure_of_a_preflight_says_that_the_container_has_no_nvidia_smi) {
   AttemptBuilder step(test::shell("echo started"));
   step.step.settings->docker.runtime_environment["NVIDIA_DRIVER_CAPABILITIES"] = "compute";
   auto result = run(step, {1});

@@ -18,7 +18,7 @@ TEST_F(RemoteLayers, two_engines_make_equal_layers) {
   engine = std::make_unique<EngineApi>(loop, find_endpoint());
   const auto there = layers(build_locked(packages, settings));
   EXPECT_EQ(here, there);
-  EXPECT_EQ(here.size(), 4U);
+  EXPECT_EQ(here.size(), 4U) << "mount points, two heavy packages, and all light ones";
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void GangPods::see(unsigned node, const nlohmann::json& pod, TimePoint now, bool
     waits_since_ = now;
 }
 
-bool GangPods::must_give_back(unsigned node, TimePoint now) const {
+bool GangPods::is_overdue(unsigned node, TimePoint now) const {
   return waits_since_ && !have_nodes_.at(node) && now - *waits_since_ >= patience_;
 }
 

@@ -31,8 +31,8 @@ class GangPods {
   void see(unsigned node, const nlohmann::json& pod, TimePoint now, bool is_gone = false);
   /// Returns whether this pod has not been placed, and the others have waited for `patience`: all
   /// pods are to be given back (NodeAddresses::gives_back).
-  bool must_give_back(unsigned node, TimePoint now) const;
-  /// Returns the failure of the pod for which must_give_back() is true.
+  bool is_overdue(unsigned node, TimePoint now) const;
+  /// Returns the failure of the pod for which is_overdue() is true.
   Failure failure_of(const nlohmann::json& pod) const;
 
   /// Returns the state in which a pod of a GangJob ended by itself. Returns nothing if the Job's

@@ -271,7 +271,7 @@ void JobRun::follow_gang(bool is_running) {
 async::Task<bool> JobRun::gives_back() {
   if (!place_.gang || failure_ || attempt_.io.cancel.level() != core::StopLevel::none ||
       watch_.stopping() != core::StopLevel::none ||
-      !place_.gang->must_give_back(attempt_.process->node, Clock::now()))
+      !place_.gang->is_overdue(attempt_.process->node, Clock::now()))
     co_return false;
   attempt_.process->addresses->gives_back = true;
   failure_ = place_.gang->failure_of(entry_.pod);

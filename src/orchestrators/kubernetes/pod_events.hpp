@@ -15,8 +15,8 @@
 namespace pipeline::orchestrators::kubernetes {
 
 /// Returns the messages of events as lines, without duplicates, and without those that `said`
-/// contains. A kubelet sends an event `Error: X` for a container whose status has X, up to a minute
-/// later on a busy node.
+/// contains. An event `Error: X` is left out if `said` contains X: a kubelet repeats the error in a
+/// container's status as such an event, up to a minute later.
 /// @param said texts that the user is shown anyway
 std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_view said);
 

@@ -28,15 +28,17 @@ class JobMonitor {
     bool has_begun = false, has_ended = false;
     std::string state, reason, node;  ///< From squeue's last answer that has the job.
     bool is_gone = false;             ///< The last answer does not have the job.
-    Clock::time_point submitted{}, changed{};
+    Clock::time_point submitted{};
+    Clock::time_point changed{};  ///< When `state` or `is_gone` last changed, or watch() was called.
     Clock::time_point asked{};  ///< When the last question that squeue has answered was asked.
     std::function<void()> on_change;
   };
 
   /// @param events folder of the run's events; it exists
   JobMonitor(Client& client, std::filesystem::path events, const asio::any_io_executor& executor);
-  /// Ends the tasks in the background, unless jobs are watched. Must be awaited before this object
-  /// is destroyed. Another call while one waits returns at the same end.
+  /// Ends the tasks in the background; does nothing while jobs are watched. Must be awaited before
+  /// this object is destroyed, once all jobs are forgotten. A second call while the first one waits
+  /// returns together with it.
   async::Task<> settle();
   /// Returns true if nothing runs in the background.
   bool is_settled() const { return !looking_; }

@@ -34,15 +34,15 @@ TEST(GangPods, that_have_nodes_wait_for_the_others_for_a_limited_time) {
   GangPods gang(3, 60s);
   const auto now = GangPods::TimePoint{} + 1h;
   for (unsigned node = 0; node < 3; ++node) gang.see(node, nullptr, now);
-  EXPECT_FALSE(gang.must_give_back(0, now + 1h)) << "nobody holds anything";
+  EXPECT_FALSE(gang.is_overdue(0, now + 1h)) << "nobody holds anything";
   gang.see(1, pod_on("b"), now + 10s);
   gang.see(0, pod_on(""), now + 40s);
-  EXPECT_FALSE(gang.must_give_back(0, now + 69s));
-  EXPECT_TRUE(gang.must_give_back(0, now + 70s));
-  EXPECT_FALSE(gang.must_give_back(1, now + 70s)) << "it has a node";
+  EXPECT_FALSE(gang.is_overdue(0, now + 69s));
+  EXPECT_TRUE(gang.is_overdue(0, now + 70s));
+  EXPECT_FALSE(gang.is_overdue(1, now + 70s)) << "it has a node";
   gang.see(0, pod_on("a"), now + 65s);
   gang.see(2, pod_on("c"), now + 66s);
-  EXPECT_FALSE(gang.must_give_back(2, now + 1h)) << "all have nodes";
+  EXPECT_FALSE(gang.is_overdue(2, now + 1h)) << "all have nodes";
 }
 
 TEST(GangPods, report_what_the_pod_without_a_node_waits_for) {
@@ -93,7 +93,7 @@ class TwoGangs {
     if (gang.slots() == 3) return run(gang);
     if (gang.slots() > 0) max_hold_ = std::max(max_hold_, second_ - gang.holds_since);
     for (unsigned pod = 0; pod < 3; ++pod)
-      if (gang.pods.must_give_back(pod, now())) return give_back(gang);
+      if (gang.pods.is_overdue(pod, now())) return give_back(gang);
   }
 
   void run(GangOfThree& gang) {
