@@ -134,6 +134,7 @@ def ranks_here(mark: str) -> list[int]:
 
 
 def restart(folder: pathlib.Path):
+    # The id ends with -ATTEMPT, and after a restart with -ATTEMPT-RESTART: the first ranks sleep until they are killed, the restarted ones end at once.
     program = SAY + "if not os.environ['PIPE_RENDEZVOUS_ID'].endswith('-1-1'):\n    time.sleep(600)\n"
     for place, nodes in (("local", {"count": 1, "processes": RANKS}), ("docker", {"count": RANKS})):
         took = []

@@ -50,6 +50,7 @@ class Pipe(Peer):
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
         """One trivial step in an image with these requirements; `mark` tells the environment from every earlier one. A cold one
         takes nothing from the package cache."""
+        # uv installs in both cases: it is the default, and the second setting only fills the line.
         installer = "python_package_installer_args: {no-cache: true}" if mark.endswith("cold") else "python_package_installer: uv"
         (folder / "pipeline.yaml").write_text(f"""name: bench
 settings:

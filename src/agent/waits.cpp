@@ -141,8 +141,9 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   Kind kinds[max_kinds];
   const std::size_t count = find_kinds(process, kinds);
   if (count == 0) return 0;
-  // Space also for the prelude that `pipe` puts before the user's command, which is removed below.
-  char path[64], command[max_command + core::shell_prelude.size()];
+  // Space also for the longer of the preludes that `pipe` puts before the user's command: both are
+  // removed below.
+  char path[64], command[max_command + core::bash_prelude.size()];
   snprintf(path, sizeof path, "/proc/%d/cmdline", process);
   std::size_t length = read_proc(path, command, sizeof command);
   if (length == 0) {
@@ -151,7 +152,7 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   }
   for (std::size_t i = 0; i < length; ++i)
     if (static_cast<unsigned char>(command[i]) < 0x20 || command[i] == 0x7f) command[i] = ' ';
-  for (const auto prelude : {core::shell_prelude, core::sh_prelude}) {
+  for (const auto prelude : {core::bash_prelude, core::sh_prelude}) {
     const auto at = std::string_view(command, length).find(prelude);
     if (at == std::string_view::npos) continue;
     length -= prelude.size();

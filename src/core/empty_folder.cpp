@@ -28,6 +28,8 @@ bool empty_folder(const std::filesystem::path& folder, mode_t mode,
   struct stat status {};
   if (!opened || ::fstat(opened.get(), &status) != 0 || status.st_uid != ::geteuid()) return false;
   const mode_t present_mode = status.st_mode & 07777;
+  // This program made the folder with `mode`, and may have made it read-only since. A folder with
+  // any other mode was changed by somebody else.
   if (present_mode != mode && present_mode != read_only) return false;
   const std::unique_ptr<DIR, CloseFolder> entries(::fdopendir(opened.get()));
   if (!entries) return false;

@@ -11,7 +11,7 @@ namespace pipeline::core {
 /// Makes bash name the line at which it ends the step. This text has no line end, so that the line
 /// numbers stay right. For a pipe, bash names the last command; the exit codes of all parts say
 /// which part has failed.
-inline constexpr std::string_view shell_prelude =
+inline constexpr std::string_view bash_prelude =
     "set -E; trap 'pipe_code=$? pipe_parts=${PIPESTATUS[*]}; case $- in *e*) case $pipe_parts in "
     "*\" \"*) pipe_parts=\" (parts of the pipe: $pipe_parts)\" ;; *) pipe_parts= ;; esac; "
     "echo \"pipe: line $LINENO ended with exit code $pipe_code$pipe_parts: "

@@ -76,7 +76,7 @@ std::vector<std::string> names_of(const json& image) {
   return names;
 }
 
-bool is_own_image(const json& image) {
+bool is_built_by_pipe(const json& image) {
   const auto labels = image.find("Labels");
   if (labels == image.end() || !labels->is_object() || !labels->contains(label_of_digest))
     return false;
@@ -88,7 +88,7 @@ bool is_own_image(const json& image) {
 }
 
 async::Task<std::vector<std::string>> own_references(EngineApi& engine, json image) {
-  if (!is_own_image(image)) co_return co_await names_of_loaded(engine, std::move(image));
+  if (!is_built_by_pipe(image)) co_return co_await names_of_loaded(engine, std::move(image));
   auto names = names_of(image);
   if (names.empty()) names.push_back(text_at(image, "Id"));
   co_return names;
@@ -149,7 +149,7 @@ ImageStorage storage_of(std::span<const StoredImage> images) {
       ++use.second;
     }
   }
-  for (const auto& [name, use] : uses) (use.second > 1 ? storage.shared : storage.own) += use.first;
+  for (const auto& [name, use] : uses) (use.second > 1 ? storage.shared : storage.unshared) += use.first;
   return storage;
 }
 

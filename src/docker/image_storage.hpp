@@ -34,22 +34,25 @@ struct StoredImage {
 /// @param image as the engine lists it
 std::vector<std::string> names_of(const nlohmann::json& image);
 
-/// Returns true for an image that pipe has built. An image that users build from such an image
+/// Returns true for an image that pipe has built; one that it has only loaded out of an archive is
+/// not among them. An image that users build from such an image
 /// inherits the labels, but has another name: the name of pipe's image contains the beginning of
 /// the digest in its label. An image without any name is recognised by its label alone.
 /// @param image as the engine lists it
-bool is_own_image(const nlohmann::json& image);
+bool is_built_by_pipe(const nlohmann::json& image);
 
 /// Returns the references to remove for an image that pipe has built; of a parent image that it has
 /// loaded out of an archive the name that it has given it, because other names are the user's. None
 /// for images of others. @param image as the engine lists it
 async::Task<std::vector<std::string>> own_references(EngineApi& engine, nlohmann::json image);
 
-/// Returns all images that have a name or a label of pipe's.
+/// Returns all images that have a name, whoever made them, and those without a name that pipe has
+/// built.
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 
-/// Sorts the images by their last uses, or ages, the oldest first. A use of an image is one of the
-/// images that it is built on as well, which come after it.
+/// Sorts the images by the time of their last use, or of their creation if that was later, the
+/// oldest first. Whoever uses an image of pipe's uses the images that it is built on, too: these
+/// come after it.
 /// @param last_use returns seconds since 1970 for an image's id; 0: not known
 void sort_by_use(std::vector<StoredImage>& images,
                  const std::function<std::int64_t(const std::string&)>& last_use);
@@ -58,8 +61,8 @@ void sort_by_use(std::vector<StoredImage>& images,
 struct ImageStorage {
   std::size_t images = 0;
   Bytes shared = 0;  ///< Bytes of layers that several of pipe's images have.
-  Bytes own = 0;     ///< Bytes of layers that only one of pipe's images has.
-  Bytes total() const { return shared + own; }
+  Bytes unshared = 0;  ///< Bytes of layers that only one of pipe's images has.
+  Bytes total() const { return shared + unshared; }
 };
 
 /// Returns the disk space of pipe's images, without layers that other images have, such as parents.

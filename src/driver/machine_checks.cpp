@@ -125,7 +125,7 @@ class MachineChecks {
     add("images", CheckLevel::ok,
         core::counted(storage.images, "image") +
             " that pipe has built or loaded: " + core::format_bytes(storage.shared) +
-            " shared by several of them, " + core::format_bytes(storage.own) +
+            " shared by several of them, " + core::format_bytes(storage.unshared) +
             " of single ones (`pipe clean --images "
             "--keep-storage 20GB` removes those not used for longest)");
   }

@@ -132,6 +132,7 @@ GpuHost host_for(const settings::GpuRequest& request, const Inventory& inventory
   GpuHost host{Version::parse(inventory.driver), Version::parse(inventory.cuda), "", {}};
   std::set<settings::ComputeCapability> capabilities;
   for (const Device& device : inventory.devices) {
+    // The UUID of a MIG device does not say on which GPU it is, so it may be on any.
     const bool is_named = request.selection != settings::GpuRequest::Selection::devices ||
                           std::any_of(request.devices.begin(), request.devices.end(),
                                       [&](const settings::GpuDevice& each) {

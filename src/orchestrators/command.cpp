@@ -207,10 +207,10 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
       if (has_pipe(command)) for_sh.insert(0, warn_of_pipe);
       for_sh.insert(0, core::sh_prelude);
       if (!layout.has_bash)
-        return {"sh", "-c", choose_shell, line, std::string(core::shell_prelude), for_sh};
+        return {"sh", "-c", choose_shell, line, std::string(core::bash_prelude), for_sh};
       words = *layout.has_bash ? bash_words : sh_words;
     }
-    words.push_back((words == bash_words ? std::string(core::shell_prelude)
+    words.push_back((words == bash_words ? std::string(core::bash_prelude)
                      : words == sh_words ? for_sh
                                          : std::string()) +
                     line);

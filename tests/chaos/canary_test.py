@@ -13,7 +13,7 @@ from support_chaos import NOWHERE, ChaosTest, docker, figure, rounds
 class Canary(ChaosTest):
     name = "canary_local"
     orchestrator = "local"
-    in_full = 400
+    rounds_in_full = 400
 
     def environment(self, env):
         return super().environment({"DOCKER_HOST": NOWHERE, **env})
@@ -43,7 +43,7 @@ class Canary(ChaosTest):
 
     def test_no_form_of_a_printed_secret_is_kept(self):
         count = 0
-        for number, random in rounds(self.in_full):
+        for number, random in rounds(self.rounds_in_full):
             with self.subTest(round=number):
                 self.check_round(number, random)
                 count += 1
@@ -53,7 +53,7 @@ class Canary(ChaosTest):
 class CanaryInContainers(Canary):
     name = "canary_docker"
     orchestrator = "docker"
-    in_full = 40
+    rounds_in_full = 40
 
     def environment(self, env):
         return ChaosTest.environment(self, env)

@@ -23,7 +23,7 @@ echo "line of $1"
 
 class DriverKills(ChaosTest):
     name = ""  # The name of the test in the list of figures.
-    in_full = 1000  # The number of rounds at CHAOS_SCALE=1.
+    rounds_in_full = 1000  # The number of rounds at CHAOS_SCALE=1.
     pause = 0.02  # Seconds that each step takes.
 
     def ledger_folder(self) -> str:
@@ -132,7 +132,7 @@ class DriverKills(ChaosTest):
         span, changes = rehearsal.events[-1]["after"], len(self.changes())
         self.assertGreater(changes, 100, "the disk's changes are seen")
         kills, used = 0, set()
-        for number, random, place in rounds_at(changes, places("kill", "killed", "torn"), self.in_full, elsewhere=0.4):
+        for number, random, place in rounds_at(changes, places("kill", "killed", "torn"), self.rounds_in_full, elsewhere=0.4):
             with self.subTest(round=number, place=place):
                 if place:
                     self.fresh_state()

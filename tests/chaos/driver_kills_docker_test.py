@@ -8,7 +8,7 @@ from driver_kills import DriverKills
 class DriverKillsWithContainers(DriverKills):
     name = "driver_kills_docker"
     orchestrator = "docker"
-    in_full = 300
+    rounds_in_full = 300
 
     def ledger_folder(self):
         return "/ledger"

@@ -13,7 +13,7 @@ from support_slurm import CONF
 class DriverKillsOnSlurm(DriverKills):
     name = "driver_kills_slurm"
     orchestrator = "slurm"
-    in_full = 60
+    rounds_in_full = 60
     pause = 0.2
 
     def environment(self, env):

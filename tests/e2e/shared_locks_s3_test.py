@@ -62,7 +62,7 @@ class OnLocal(OnDocker):
 
 
 class OnKubernetes(Machines):
-    """Only plans, which need no cluster; a plan has the step's key."""
+    """The locks are made on `docker`; on Kubernetes there are only plans, which have the step's key and need no cluster."""
 
     def environment(self, env: dict) -> dict:
         cluster = {"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"token": "t"}}],

@@ -213,7 +213,7 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
   EXPECT_EQ(pushes().size(), 1u);
 }
 
-TEST_F(StepsInARegistry, program_is_pushed_as_one_layer) {
+TEST_F(StepsInARegistry, image_of_a_program_is_pushed_and_its_parent_is_not) {
   orchestrators::containers::StepImages images(loop, *engine, place, &published);
   auto spec = step("train", {.parent_image = "debian:bookworm-slim"});
   spec.program =

@@ -188,7 +188,7 @@ class Graphs(PythonTest):
         self.assertEqual(self.ending()["lines"], "succeeded")
         self.assertEqual(self.json_of("lines.count"), 3)
 
-    def test_every_option_of_yaml_has_its_effect(self):
+    def test_options_of_steps_and_pipelines_are_written_to_yaml(self):
         self.program("""
             import datetime
             import pipe_ml as pl

@@ -58,7 +58,7 @@ settings::RemoteStoreSettings in_bucket(std::map<std::string, std::string>& serv
 }
 
 StoreUnderTest real_server() {
-  return {.name = "rclone",
+  return {.name = "S3 server",
           .make =
               [](asio::io_context& loop, std::shared_ptr<void>& keeps) {
                 auto server = server_environment();

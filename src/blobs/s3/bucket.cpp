@@ -90,7 +90,8 @@ async::Task<net::Request> Bucket::signed_request(const Call& call) {
   to_sign.path = address_.path(call.key.empty() ? "" : settings_.prefix + call.key);
   to_sign.query = call.query;
   to_sign.headers = call.headers;
-  to_sign.payload = call.payload.empty() ? core::sha256(call.text).hex() : call.payload;
+  to_sign.payload_hash =
+      call.payload_hash.empty() ? core::sha256(call.text).hex() : call.payload_hash;
   const CredentialScope scope{
       settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   net::Request request;
@@ -237,7 +238,7 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
   }
   Call put("write " + key + " to", "PUT", key);
   put.query = std::move(query);
-  put.payload = hasher.finish().hex();  // The server compares it.
+  put.payload_hash = hasher.finish().hex();  // The server compares it.
   put.body = &body;
   put.offset = offset;
   put.size = size;
@@ -289,7 +290,7 @@ async::Task<> Bucket::write_in_parts(std::string key, std::size_t count, WritePa
 async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::string text,
                                                        std::string tag) {
   Call put("write " + key + " to", "PUT", key);
-  put.payload = core::sha256(text).hex();
+  put.payload_hash = core::sha256(text).hex();
   const auto body = body_of(std::move(text));
   put.body = &body;
   put.size = body.size;

@@ -22,7 +22,7 @@ struct Bucket::Call {
   std::string method, key;
   Query query;
   std::map<std::string, std::string> headers;  ///< Names in lower case.
-  std::string payload;  ///< SHA-256 of the body; if empty, that of an empty body.
+  std::string payload_hash;  ///< SHA-256 of the body in hex; if empty, that of `text`.
   const Body* body = nullptr;
   std::uint64_t offset = 0, size = 0;  ///< Range of the body.
   std::string text;                    ///< A short body.

@@ -69,7 +69,7 @@ std::string signature(const SignedCall& call, const std::map<std::string, std::s
   std::string canonical =
       call.method + "\n" + net::url_encode(call.path, "/") + "\n" + query_text(query) + "\n";
   for (const auto& [name, value] : headers) canonical += name + ":" + value + "\n";
-  canonical += "\n" + names_of(headers) + "\n" + call.payload;
+  canonical += "\n" + names_of(headers) + "\n" + call.payload_hash;
   const auto text = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n" +
                     core::sha256(canonical).hex();
   return hmac(bytes_of(signing_key(keys, scope, stamp)), text).hex();
@@ -101,7 +101,7 @@ std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys
   auto headers = call.headers;
   headers["host"] = call.host;
   headers["x-amz-date"] = stamp.second;
-  headers["x-amz-content-sha256"] = call.payload;
+  headers["x-amz-content-sha256"] = call.payload_hash;
   if (!keys.session_token.empty()) headers["x-amz-security-token"] = keys.session_token;
   auto authorization = algorithm + " Credential=" + keys.id + "/" + scope_text(stamp, scope) +
                        ",SignedHeaders=" + names_of(headers) +

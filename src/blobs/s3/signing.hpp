@@ -33,7 +33,7 @@ struct SignedCall {
   std::string path;  ///< Not encoded: `/examplebucket/a b`.
   Query query;       ///< Not encoded.
   std::map<std::string, std::string> headers;  ///< Further headers to sign; names in lower case.
-  std::string payload = "UNSIGNED-PAYLOAD";    ///< Or the body's SHA-256 in hex.
+  std::string payload_hash = "UNSIGNED-PAYLOAD";  ///< Or the body's SHA-256 in hex.
 };
 
 /// Returns `a=b&c=`, encoded and in the order in which it is signed.

@@ -29,8 +29,8 @@ struct JobPlace {
   Removals& removals;
   std::filesystem::path agent;   ///< The agent's program, on the nodes.
   std::filesystem::path folder;  ///< Folder of the files of the run's jobs.
-  std::string owner;
-  StringMap connection;
+  std::string owner;     ///< Of owner_of(): identifies the user and state folder in jobs' comments.
+  StringMap connection;  ///< The profile's fields, with sbatch's names, such as `partition`.
   std::vector<std::string> gres_types;
   ImageFiles* images = nullptr;               ///< Null: no step runs in an image.
   std::string container_runtime;              ///< See ContainerStart::runtime.
@@ -66,7 +66,8 @@ async::Task<AttemptResult> run_shell(JobPlace& place, const Attempt& attempt);
 int run_on_streams(const LoginNode& login, const std::vector<std::string>& command,
                    bool has_terminal);
 
-/// Cancels all jobs that were submitted for these files, and returns when none of them runs.
+/// Cancels the job of these files, and further jobs of its name: a submission whose answer was lost
+/// may have been repeated. Returns when none of them runs, or after a minute.
 async::Task<> end_jobs_of(Client& client, JobPaths paths);
 
 /// Removes the files of a job.

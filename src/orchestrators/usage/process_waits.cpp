@@ -70,7 +70,7 @@ std::string command_in(const fs::path& process) {
   while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  for (const auto prelude : {core::shell_prelude, core::sh_prelude})
+  for (const auto prelude : {core::bash_prelude, core::sh_prelude})
     if (const auto at = text.find(prelude); at != text.npos) text.erase(at, prelude.size());
   return text.substr(0, max_command);
 }

@@ -48,7 +48,7 @@ TEST(YamlDocument, every_scalar_knows_its_place) {
   EXPECT_EQ(root.find("b")->items[2].scalar, "it's");
 }
 
-TEST(YamlDocument, quoted_scalars_are_strings) {
+TEST(YamlDocument, quoted_tagged_and_block_scalars_are_strings) {
   const auto root = *read("a: '5'\nb: 5\nc: !!str 5\nd: |\n  5\n").root;
   EXPECT_TRUE(root.find("a")->quoted);
   EXPECT_FALSE(root.find("b")->quoted);
@@ -145,7 +145,7 @@ TEST(YamlDocument, large_texts_are_refused) {
               HasSubstr("longer than 1 MiB"));
 }
 
-TEST(YamlDocument, bytes_that_end_a_text_early_are_refused) {
+TEST(YamlDocument, bytes_that_are_no_text_are_refused) {
   EXPECT_THAT(first_error(std::string_view("a: 1\n\x04"
                                            "b: 2\n")),
               HasSubstr("0x04"));
@@ -156,7 +156,7 @@ TEST(YamlDocument, bytes_that_end_a_text_early_are_refused) {
               HasSubstr("UTF-16"));
 }
 
-TEST(YamlDocument, a_quote_that_is_never_closed_is_found_where_it_opens) {
+TEST(YamlDocument, a_quote_that_is_never_closed_is_refused) {
   for (const char* text : {"a: \"b\nc: d\n", "a: 'b\n\nc: d\n", "\"a: 1\n"})
     EXPECT_THAT(first_error(text), HasSubstr("never closed")) << text;
   EXPECT_EQ(first_error("a: \"b\n  c\"\nd: 'e\n  ''f'\n"), "");

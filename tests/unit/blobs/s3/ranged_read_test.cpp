@@ -1,5 +1,4 @@
-// Large blobs, which are read in ranges and written in parts at a time, through a server's
-// troubles.
+// Large blobs are read in ranges and written in parts, several at a time, also if requests fail.
 #include "blobs/ranged_read.hpp"
 
 #include <fcntl.h>
@@ -25,7 +24,7 @@ using Form = RemoteArtifacts::Form;
 constexpr std::size_t mebibyte = 1 << 20;
 constexpr async::RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
 
-/// Text in which each place differs from its neighbours, made quickly.
+/// Text in which each KiB begins with its own offset, so that a misplaced range is noticed.
 std::string counted_text(std::size_t size) {
   std::string text(size, '.');
   constexpr std::size_t step = 1024, digits = 20;
@@ -79,7 +78,7 @@ TEST_F(LargeBlobs, are_downloaded_in_concurrent_ranges_through_failures) {
   troubles = 2;
   EXPECT_EQ(receive(Form::file, text.size()), core::sha256(text).hex());
   EXPECT_EQ(core::read_file(to), text);
-  EXPECT_EQ(troubles, 0) << "in the first range and in the next one, whatever its size is";
+  EXPECT_EQ(troubles, 0) << "two requests have failed";
 }
 
 TEST_F(LargeBlobs, are_downloaded_whole_from_a_server_without_ranges) {

@@ -24,7 +24,7 @@ SignedCall call(std::string method, std::string path) {
   made.method = std::move(method);
   made.host = "examplebucket.s3.amazonaws.com";
   made.path = std::move(path);
-  made.payload = core::sha256("").hex();
+  made.payload_hash = core::sha256("").hex();
   return made;
 }
 
@@ -46,7 +46,7 @@ TEST(Signing, writes_an_object_as_in_amazons_example) {
   auto put = call("PUT", "/test$file.text");
   put.headers["date"] = "Fri, 24 May 2013 00:00:00 GMT";
   put.headers["x-amz-storage-class"] = "REDUCED_REDUNDANCY";
-  put.payload = core::sha256("Welcome to Amazon S3.").hex();
+  put.payload_hash = core::sha256("Welcome to Amazon S3.").hex();
   EXPECT_THAT(
       authorization(put),
       EndsWith("Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"));
@@ -67,7 +67,7 @@ TEST(Signing, asks_for_a_part_of_the_bucket_as_in_amazons_examples) {
 
 TEST(Signing, signs_in_the_query_as_in_amazons_example) {
   auto get = call("GET", "/test.txt");
-  get.payload = "UNSIGNED-PAYLOAD";
+  get.payload_hash = "UNSIGNED-PAYLOAD";
   EXPECT_EQ(presign(get, keys, scope, 86400s),
             "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%"
             "2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&"

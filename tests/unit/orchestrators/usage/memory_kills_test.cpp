@@ -37,15 +37,15 @@ TEST_F(MemoryKillsTest, each_is_attributed_once) {
   EXPECT_FALSE(kills().take());
 }
 
-TEST_F(MemoryKillsTest, those_that_belong_to_no_step_are_not_kept_for_later) {
+TEST_F(MemoryKillsTest, those_before_the_last_one_that_was_taken_are_settled) {
   kernel_says("oom_kill 4\n");
   const auto early = kills();
-  kernel_says("oom_kill 9\n");  // other people's
+  kernel_says("oom_kill 9\n");  // Processes of others: `early` does not take these kills.
   const auto late = kills();
   EXPECT_FALSE(late.take());
   kernel_says("oom_kill 10\n");
   EXPECT_TRUE(late.take());
-  EXPECT_FALSE(early.take());
+  EXPECT_FALSE(early.take()) << "a kill that is taken settles all before it";
 }
 
 TEST_F(MemoryKillsTest, a_kernel_that_does_not_count_is_no_evidence) {

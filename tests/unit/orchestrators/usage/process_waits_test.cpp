@@ -59,7 +59,7 @@ TEST(ProcessWaits, a_command_is_the_users_text_alone) {
   const core::TemporaryFolder proc;
   core::make_folders(proc.path() / "7/task/7");
   core::write_file_atomically(proc.path() / "7/task/7/stat", "7 (bash) S 1 0 0");
-  for (const auto prelude : {core::shell_prelude, core::sh_prelude}) {
+  for (const auto prelude : {core::bash_prelude, core::sh_prelude}) {
     core::write_file_atomically(proc.path() / "7/cmdline",
                                 "bash\n-c\n" + std::string(prelude) + "make all");
     EXPECT_THAT(waits_of_processes({7}, proc.path()),
