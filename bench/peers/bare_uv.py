@@ -20,7 +20,9 @@ class BareUv(Peer):
         return ["docker", "--version"]
 
     def image_project(self, folder: Path, requirements: list[str], mark: str) -> Command:
-        """uv and its cache are in a volume; with a `mark` that ends with `cold`, packages are not taken from the cache. Byte code is compiled, as in pipe's images."""
+        """uv and its cache are in a volume. A `mark` that ends with `cold` leaves out the cache.
+
+        Byte code is compiled, as in pipe's images."""
         cache = "--no-cache" if mark.endswith("cold") else "--cache-dir /c/cache"
         (folder / "requirements.txt").write_text("".join(f"{each}\n" for each in requirements))
         install = f"[ -x /c/bin/uv ] || pip install -q --break-system-packages --target /c uv; /c/bin/uv pip install --system --break-system-packages --link-mode copy {cache} --compile-bytecode -r /dev/stdin"

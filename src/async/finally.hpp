@@ -14,8 +14,8 @@ namespace pipeline::async {
 
 /// Runs `work`, then `cleanup()`, a coroutine. Returns the result of `work`. If both throw, the
 /// exception of `work` is the one that is thrown.
-/// @param cleanup a named object, or a closure that captures by reference: g++ 12 destroys any other
-/// closure twice (see is_safe_in_await)
+/// @param cleanup a named object, or a closure that captures by reference: g++ 12 destroys any
+/// other closure twice (see is_safe_in_await)
 template <class T, class Cleanup>
 Task<T> finally(Task<T> work, Cleanup&& cleanup) {
   static_assert(is_safe_in_await<Cleanup>);

@@ -14,7 +14,7 @@ namespace pipeline::core {
 struct Value {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  bool quoted = false;    ///< Quoted scalars are strings, also `"5"` and `"true"`.
+  bool quoted = false;    ///< A string even if it looks like a number: `"5"`, `!!str 5`, a block.
   std::string scalar;     ///< The text as written, with quotes and escapes resolved.
   RareList<Value> items;  ///< Items of a list.
   struct Member;

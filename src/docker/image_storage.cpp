@@ -149,7 +149,8 @@ ImageStorage storage_of(std::span<const StoredImage> images) {
       ++use.second;
     }
   }
-  for (const auto& [name, use] : uses) (use.second > 1 ? storage.shared : storage.unshared) += use.first;
+  for (const auto& [name, use] : uses)
+    (use.second > 1 ? storage.shared : storage.unshared) += use.first;
   return storage;
 }
 

@@ -232,6 +232,7 @@ class Reader {
 
   Wheel jax(const Requirement& requirement, Wheel wheel) const {
     for (const auto& extra : requirement.extras) {
+      // Not for CUDA: without `cuda`, no version is compared with the driver's or the image's.
       if (extra == "tpu" || extra.starts_with("rocm")) return wheel;
       if (const auto variant = variant_of(extra.substr(0, extra.find_first_of("-")), "its extra")) {
         if (variant->name == "cpu") break;

@@ -403,7 +403,8 @@ TEST_F(DockerGpus, the_failure_of_a_preflight_says_that_the_container_has_no_nvi
 }
 
 TEST_F(DockerGpus, an_image_without_a_shell_has_its_preflight_in_a_container_of_its_own) {
-  // The image has one static program, which is the step's command and a stand-in for nvidia-smi.
+  // The image has one static program, which is the step's command and a stand-in for nvidia-smi. It
+  // reads the list of its GPUs that only the test bed's stand-ins mount; real GPUs have none.
   const auto image = "pipe-test-no-shell:" + run_id_;
   const auto source = (folder_.path() / "smi.c").string();
   test::write(source,

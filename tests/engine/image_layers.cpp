@@ -72,6 +72,7 @@ TEST_F(LayersByWeight, layers_built_again_without_a_cache_are_equal) {
 
 TEST_F(LayersTest, nothing_of_the_installers_stays_and_modules_are_compiled) {
   const auto made = build_locked({locked("click", "8.1.7"), locked("six", "1.16.0", heavy)});
+  // The build unpacks stubs.tar: empty files, over which the engine mounts its own in /etc.
   EXPECT_EQ(run(made.image_id,
                 "ls -d /pipe* /dev/pipe* /root/.cache /tmp/* /stubs* 2>/dev/null; command -v uv; "
                 "cat /etc/hosts /etc/resolv.conf >/dev/null && echo mounted"),
@@ -146,6 +147,7 @@ TEST_F(LayersByWeight, the_classic_builder_makes_the_same_layers_each_time) {
   const auto first = layers(one), second = layers(other);
   ASSERT_EQ(first.size(), second.size());
   ASSERT_GE(first.size(), 2U) << events.text();
+  // The last two are the light packages, which differ, and the rest of what the build changed.
   for (std::size_t i = 0; i + 2 < first.size(); ++i) EXPECT_EQ(first[i], second[i]) << i;
   EXPECT_NE(first, second);
   EXPECT_EQ(run(other.image_id, versions), "tabulate 0.9.0\nclick 8.1.7\n");

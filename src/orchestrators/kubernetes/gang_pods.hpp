@@ -29,8 +29,8 @@ class GangPods {
   /// @param pod     null if it does not exist
   /// @param is_gone the pod existed, and was deleted
   void see(unsigned node, const nlohmann::json& pod, TimePoint now, bool is_gone = false);
-  /// Returns whether this pod has not been placed, and the others have waited for `patience`: all
-  /// pods are to be given back (NodeAddresses::gives_back).
+  /// Returns true if this pod has not been placed, and the others have waited for `patience`. All
+  /// pods are then to be given back (NodeAddresses::gives_back).
   bool is_overdue(unsigned node, TimePoint now) const;
   /// Returns the failure of the pod for which is_overdue() is true.
   Failure failure_of(const nlohmann::json& pod) const;

@@ -29,7 +29,7 @@ class JobMonitor {
     std::string state, reason, node;  ///< From squeue's last answer that has the job.
     bool is_gone = false;             ///< The last answer does not have the job.
     Clock::time_point submitted{};
-    Clock::time_point changed{};  ///< When `state` or `is_gone` last changed, or watch() was called.
+    Clock::time_point changed{};  ///< When `state` or `is_gone` changed, or watch() was called.
     Clock::time_point asked{};  ///< When the last question that squeue has answered was asked.
     std::function<void()> on_change;
   };

@@ -30,7 +30,7 @@ TEST(GangPods, know_the_addresses_once_all_pods_have_one) {
   EXPECT_EQ(gang.addresses(), "10.0.0.2,10.0.0.3");
 }
 
-TEST(GangPods, that_have_nodes_wait_for_the_others_for_a_limited_time) {
+TEST(GangPods, without_a_node_are_overdue_once_others_have_waited_for_the_patience) {
   GangPods gang(3, 60s);
   const auto now = GangPods::TimePoint{} + 1h;
   for (unsigned node = 0; node < 3; ++node) gang.see(node, nullptr, now);
