@@ -2,7 +2,7 @@
 """Measures what pipe_ml costs: declaring steps, a function step beside a command step, a large array between steps.
 
 Usage: PIPE=$PWD/build/release/bin/pipe bench/python.py [ROUNDS]     11 rounds of the two steps, and always three of the array; a minute or two on a quiet machine
-pipe_ml runs steps by the program that PIPE names, which is an absolute path. Where this Python has no numpy, a virtual environment gets one from the package index."""
+pipe_ml reads PIPE: the program that runs the steps, by its absolute path. Where this Python has no numpy, a virtual environment gets one from the package index."""
 
 import os
 import pathlib
