@@ -60,7 +60,7 @@ void sort_by_use(std::vector<StoredImage>& images,
 /// The disk space of pipe's images.
 struct ImageStorage {
   std::size_t images = 0;
-  Bytes shared = 0;  ///< Bytes of layers that several of pipe's images have.
+  Bytes shared = 0;    ///< Bytes of layers that several of pipe's images have.
   Bytes unshared = 0;  ///< Bytes of layers that only one of pipe's images has.
   Bytes total() const { return shared + unshared; }
 };

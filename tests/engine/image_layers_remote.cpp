@@ -8,6 +8,7 @@ namespace {
 class RemoteLayers : public LayersTest {};
 
 TEST_F(RemoteLayers, two_engines_make_equal_layers) {
+  // The sizes are pretended: a package that is `heavy` or `heavier` gets a layer of its own.
   const std::vector packages{locked("click", "8.1.7"), locked("colorama", "0.4.6"),
                              locked("six", "1.16.0", heavy), locked("tabulate", "0.9.0", heavier)};
   DockerSettings settings;

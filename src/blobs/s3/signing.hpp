@@ -32,7 +32,7 @@ struct SignedCall {
   std::string host;  ///< The Host header: with the port, unless it is the scheme's default.
   std::string path;  ///< Not encoded: `/examplebucket/a b`.
   Query query;       ///< Not encoded.
-  std::map<std::string, std::string> headers;  ///< Further headers to sign; names in lower case.
+  std::map<std::string, std::string> headers;     ///< Further headers to sign; names in lower case.
   std::string payload_hash = "UNSIGNED-PAYLOAD";  ///< Or the body's SHA-256 in hex.
 };
 

@@ -30,7 +30,7 @@ class JobMonitor {
     bool is_gone = false;             ///< The last answer does not have the job.
     Clock::time_point submitted{};
     Clock::time_point changed{};  ///< When `state` or `is_gone` changed, or watch() was called.
-    Clock::time_point asked{};  ///< When the last question that squeue has answered was asked.
+    Clock::time_point asked{};    ///< When the last question that squeue has answered was asked.
     std::function<void()> on_change;
   };
 
