@@ -84,15 +84,15 @@ class DataKills(S3Bucket, ClusterTest, ChaosTest):
     def begin(self, number: int) -> Watched:
         return Watched(self, "run", "pipeline.yaml", "--output", "json", "-p", f"{self.mark}make.n={number}")
 
+    @unittest.skipIf(SCALE < 0.1, "takes minutes, and kills the bucket's server: only with CHAOS_SCALE of 0.1 and more")
     def test_kill(self):
         self.write_pipeline()
         rehearsal = self.begin(0)
         self.assertEqual((result := rehearsal.end()).code, 0, result)
         span = rehearsal.events[-1]["after"]
-        # The server of CI's machine is other tests', too.
-        victims = ["driver", "stager", "pod"] + (["server"] if SCALE >= 0.1 else [])
+        victims = ["driver", "stager", "pod", "server"]
         kills, repeated = collections.Counter(), 0
-        for number, chance in rounds(100, at_least=2):
+        for number, chance in rounds(100):
             victim = victims[number % len(victims)]
             with self.subTest(round=number, victim=victim):
                 run, killed = self.begin(number + 1), []
