@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -76,7 +75,6 @@ class RareValue {
   Rare<T> value_;
 };
 using RareText = RareValue<std::string>;
-using RarePath = RareValue<std::filesystem::path>;
 
 /// A list that takes only a pointer while nothing has been added to it. Reads like a vector.
 template <class T>

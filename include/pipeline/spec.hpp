@@ -25,6 +25,8 @@
 
 namespace pipeline {
 
+using RarePath = RareValue<std::filesystem::path>;
+
 /// A text with placeholders, such as `--data ${inputs.data}`. Parsed once, filled in for each
 /// attempt.
 struct Template {

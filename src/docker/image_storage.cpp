@@ -122,7 +122,10 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
 void sort_by_use(std::vector<StoredImage>& images,
                  const std::function<std::int64_t(const std::string&)>& last_use) {
   std::map<std::string, std::int64_t> uses;  // Keyed by the image's id.
-  for (const auto& image : images) uses[image.id] = std::max(image.created, last_use(image.id));
+  for (const auto& image : images) {
+    auto& use = uses[image.id];
+    use = std::max({use, image.created, last_use(image.id)});
+  }
   for (const auto& parent : images)
     for (const auto& image : images)
       if (image.is_own && is_built_on(image, parent))

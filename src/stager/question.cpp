@@ -1,6 +1,7 @@
 #include "stager/question.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
