@@ -14,11 +14,6 @@
 
 namespace pipeline::docker {
 
-inline ContextFile generated(std::string path, std::string content) {
-  auto bytes = content.size();
-  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
-}
-
 /// Collects the context's files; each script is common.sh followed by its own text.
 class ContextWriter {
  public:
@@ -26,7 +21,7 @@ class ContextWriter {
       : template_dir_(template_dir),
         common_(templates::template_text("image/common.sh", template_dir)) {}
   void add(std::string path, std::string content) {
-    files_.push_back(generated(std::move(path), std::move(content)));
+    files_.push_back(text_file(std::move(path), std::move(content)));
   }
   void add_lines(std::string path, const std::vector<std::string>& lines) {
     std::string content;

@@ -41,12 +41,6 @@ constexpr auto index_parents = "PIPE_INDEX_PARENTS";
 /// Variable that names a server of snapshots of Debian's and Ubuntu's archives.
 constexpr auto snapshot_mirror = "PIPE_APT_SNAPSHOT_MIRROR";
 
-std::string trim(std::string_view text) {
-  auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == text.npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
-}
-
 /// Returns only the network addresses of a list; a folder of this machine does not exist in a
 /// build.
 std::string urls_of(const std::string& list) {
@@ -75,7 +69,7 @@ StringMap parse_pip_conf(std::string_view text) {
   bool wanted = false;
   std::string key;
   for (std::string line; std::getline(stream, line);) {
-    auto content = trim(line);
+    const std::string content(core::trimmed(line));
     if (content.empty() || content.starts_with('#') || content.starts_with(';')) continue;
     if (content.front() == '[') {
       auto section = content.substr(1, content.find(']') - 1);
@@ -91,9 +85,9 @@ StringMap parse_pip_conf(std::string_view text) {
     }
     auto separator = content.find_first_of("=:");
     if (separator == content.npos) continue;
-    key = trim(content.substr(0, separator));
+    key = core::trimmed(std::string_view(content).substr(0, separator));
     std::ranges::replace(key, '_', '-');
-    values[key] = trim(content.substr(separator + 1));
+    values[key] = core::trimmed(std::string_view(content).substr(separator + 1));
   }
   return values;
 }

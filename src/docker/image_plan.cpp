@@ -114,7 +114,7 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   plan.dockerfile_path = is_there ? in_context : ".pipe.dockerfile";
   if (!is_there) {
     std::erase_if(plan.context, [&](auto& entry) { return entry.path == plan.dockerfile_path; });
-    plan.context.push_back(generated(plan.dockerfile_path, plan.dockerfile));
+    plan.context.push_back(text_file(plan.dockerfile_path, plan.dockerfile));
     std::ranges::sort(plan.context, {}, &ContextFile::path);
   }
   plan.options = config.build_options;
@@ -315,7 +315,7 @@ class ImagePlanner {
   void add_lines(const std::string& path, const lockfile::LockedEnvironment& environment) {
     context_.add_lines(path, lockfile::install_lines(environment));
     if (auto addresses = lockfile::address_lines(environment); !addresses.empty())
-      addresses_.push_back(generated(path + ".addresses", std::move(addresses)));
+      addresses_.push_back(text_file(path + ".addresses", std::move(addresses)));
   }
 
   /// Returns true if a source package is built in a separate stage, which has none of the other
@@ -429,19 +429,19 @@ class ImagePlanner {
     plan_.host_only = host_files(config_for_build(this_machine(), from, plan_.notices));
     // Only the classic builder's Dockerfile uses this script, so it is not part of the digest.
     plan_.host_only.push_back(
-        generated("collect/collect.sh",
+        text_file("collect/collect.sh",
                   templates::template_text("image/common.sh", options_.template_dir) +
                       templates::template_text("image/collect.sh", options_.template_dir)));
     // Indexes may hold credentials, and equal packages may come from any index.
     std::string indexes;
     for (const auto& option : index_options_) indexes += option + "\n";
-    if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
+    if (!indexes.empty()) plan_.host_only.push_back(text_file("host/indexes.txt", indexes));
     std::ranges::move(addresses_, std::back_inserter(plan_.host_only));
     // In a network of its own, a build can take all received bytes for its downloads, to report
     // them.
     if (const auto network = plan_.options.network.value_or("default");
         network == "default" || network == "bridge")
-      plan_.host_only.push_back(generated("host/own-network", "yes\n"));
+      plan_.host_only.push_back(text_file("host/own-network", "yes\n"));
     std::ranges::sort(plan_.host_only, {}, &ContextFile::path);
   }
 

@@ -29,6 +29,7 @@ class LockFile;
 namespace pipeline::docker {
 
 using file_tree::ContextFile;
+using file_tree::text_file;
 
 /// The locked packages of a step's environment; null where the build resolves its requirements.
 using Locked = std::shared_ptr<const lockfile::LockedEnvironment>;

@@ -51,8 +51,8 @@ async::Task<std::vector<std::string>> own_references(EngineApi& engine, nlohmann
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 
 /// Sorts the images by the time of their last use, or of their creation if that was later, the
-/// oldest first. Whoever uses an image of pipe's uses the images that it is built on, too: these
-/// come after it.
+/// oldest first. A use of an image that pipe has built is also a use of the images below it, which
+/// are therefore sorted behind it.
 /// @param last_use returns seconds since 1970 for an image's id; 0: not known
 void sort_by_use(std::vector<StoredImage>& images,
                  const std::function<std::int64_t(const std::string&)>& last_use);

@@ -54,11 +54,6 @@ json body_of(const Resolution& resolution) {
 
 }  // namespace
 
-ContextFile text_file(std::string path, std::string content) {
-  const auto bytes = content.size();
-  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
-}
-
 std::vector<ContextFile> resolution_files(const Resolution& resolution) {
   const auto& plan = resolution.plan;
   const auto script = [&](const char* name) {

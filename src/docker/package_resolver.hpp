@@ -41,9 +41,6 @@ struct Resolution {
 using Resolver = std::function<async::Task<lockfile::LockedEnvironment>(
     Resolution, std::function<void(const std::string&)>, core::CancelSource&)>;
 
-/// Returns a file with this content.
-ContextFile text_file(std::string path, std::string content);
-
 /// Returns the files of a resolution, by their paths in a folder that is writable in the container,
 /// where `/bin/sh FOLDER/lock/resolve.sh uv|pip` is the resolver.
 std::vector<ContextFile> resolution_files(const Resolution& resolution);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipeline::file_tree {
@@ -25,6 +26,12 @@ struct ContextFile {
   unsigned mode = 0644;
   Kind kind = Kind::file;
 };
+
+/// Returns a file with this content.
+inline ContextFile text_file(std::string path, std::string content) {
+  const auto bytes = content.size();
+  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
+}
 
 /// Fills the buffer and returns the number of bytes written; 0 at the end.
 using TarSource = std::function<std::size_t(std::span<char>)>;

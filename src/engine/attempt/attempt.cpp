@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The user is told that outputs are being stored after this time.
+/// If outputs are not stored after this time, a notice says that they are being stored.
 constexpr std::chrono::seconds slow_storing{5};
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
