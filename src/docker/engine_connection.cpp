@@ -246,11 +246,22 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
   }
 }
 
+/// Over ssh, a question without an answer in a third of the time is asked again by a new connection:
+/// a login or the program behind it may hang while the engine responds to others.
 async::Task<net::Response> EngineConnection::ask(std::string path) {
-  auto prepared = request(path);
-  prepared.timeout = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
+  const auto limit = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
   EngineCall call("ask the engine who it is", "GET", std::move(path));
   call.cancel = run_;
+  auto prepared = request(call.path);
+  if (ssh_) {
+    prepared.timeout = limit / 3;
+    try {
+      co_return co_await exchange(prepared, call);
+    } catch (const net::TransportError& error) {
+      if (error.curl_code() != CURLE_OPERATION_TIMEDOUT) throw;
+    }
+  }
+  prepared.timeout = limit;
   co_return co_await exchange(std::move(prepared), call);
 }
 

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -15,6 +16,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "docker/engine_api.hpp"
 #include "support/run_task.hpp"
 #include "support/sanitizers.hpp"
 
@@ -146,6 +148,26 @@ TEST_F(SshProcess, a_failure_without_output_is_reported_with_its_status) {
   const auto connection = open(connections_);
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)),
             "ssh ended with status 7");
+}
+
+TEST_F(SshProcess, that_hangs_at_first_is_followed_by_another) {
+  be("cd " + folder_.path().string() + R"(
+[ -e hung ] || { : > hung; exec sleep 1000; }
+while read -r line; do
+  case $line in
+    GET*/version*) body='{"ApiVersion": "1.45", "Version": "27.1"}' ;;
+    GET*) body=OK ;;
+    ?) printf 'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" ;;
+  esac
+done)");
+  EngineLimits limits;
+  limits.answer = std::chrono::seconds(3);
+  Endpoint endpoint;
+  endpoint.url = "ssh://host";
+  EngineApi api(loop_, endpoint, limits);
+  loop_.restart();
+  EXPECT_EQ(test::run_task(loop_, api.info())->version, "27.1");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "hung"));
 }
 
 TEST_F(SshProcess, it_ends_with_its_connections_owner) {
