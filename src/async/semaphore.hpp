@@ -13,7 +13,8 @@ namespace pipeline::async {
 class Semaphore {
  public:
   /// @param count of slots
-  explicit Semaphore(unsigned count) : free_(count) {}
+  explicit Semaphore(unsigned count) : count_(count), free_(count) {}
+  unsigned count() const { return count_; }
   bool try_acquire() {
     if (free_ == 0) return false;
     --free_;
@@ -36,7 +37,7 @@ class Semaphore {
   }
 
  private:
-  unsigned free_;
+  unsigned count_, free_;
   std::set<std::pair<std::size_t, Gate*>> waiting_;
 };
 

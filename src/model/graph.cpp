@@ -149,6 +149,12 @@ std::optional<StepIndex> Scheduler::take() {
   return std::nullopt;
 }
 
+void Scheduler::put_back(StepIndex step) {
+  if (state_[step] != State::running) return;
+  --running_;
+  make_ready(step);
+}
+
 void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs,
                      const std::vector<bool>& waits_for_ends) {
   const auto first = static_cast<StepIndex>(state_.size());

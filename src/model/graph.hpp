@@ -45,6 +45,8 @@ class Scheduler {
   explicit Scheduler(const Graph& graph, std::vector<bool> waits_for_ends = {});
   /// Removes and returns the most urgent ready step, or nothing.
   std::optional<StepIndex> take();
+  /// Makes a step that take() has returned ready again.
+  void put_back(StepIndex step);
   bool has_ready() const { return ready_count_ > 0; }
   /// Adds steps, with the indices that follow the last step. Each becomes a dependency of
   /// `barrier`, which becomes ready once all of them have ended, failed ones included. `barrier`

@@ -1,5 +1,8 @@
 #include "orchestrators/routes.hpp"
 
+#include <set>
+#include <string_view>
+
 namespace pipeline::orchestrators {
 
 async::Task<std::vector<core::Diagnostic>> Routes::check(
@@ -25,6 +28,15 @@ async::Task<std::vector<std::string>> Routes::expected_waits(
     for (std::size_t k = 0; k < found.size(); ++k) texts[places[k]] = std::move(found[k]);
   }
   co_return texts;
+}
+
+std::string Routes::names_of(const std::vector<const StepSpec*>& steps) {
+  std::string names;
+  std::set<std::string_view> seen;
+  for (const auto* step : steps)
+    if (const std::string& name = capabilities_of(*step).name; seen.insert(name).second)
+      names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? main().capabilities().name : names;
 }
 
 std::string Routes::fingerprint_of(const StepSpec& step, const Environment& environment) const {

@@ -29,6 +29,9 @@ class Routes {
   Orchestrator& of(const StepSpec& step) { return named(name_of(step)); }
   const Capabilities& capabilities_of(const StepSpec& step) { return of(step).capabilities(); }
 
+  /// Returns `docker`, or for steps of several orchestrators `local, kubernetes`.
+  std::string names_of(const std::vector<const StepSpec*>& steps);
+
   /// Returns Orchestrator::check() of each step's orchestrator.
   async::Task<std::vector<core::Diagnostic>> check(const std::vector<const StepSpec*>& steps);
 

@@ -26,7 +26,7 @@ async::Task<> GraphWalk::run(StepStarter& starter) {
 async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
   while (starter.may_start()) {
     expand_matrices(starter);
-    const auto i = scheduler_.take();
+    const auto i = next(starter);
     if (!i) co_return;
     try {
       if (steps_[*i].instances || steps_.spec(*i).repeat) {
@@ -41,6 +41,31 @@ async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
       starter.fail(*i, error);
     }
   }
+  empty_queues();
+}
+
+/// Returns the next ready step: one that has no queue, else the most urgent one whose queue has
+/// room; nothing if there is none.
+std::optional<model::StepIndex> GraphWalk::next(StepStarter& starter) {
+  while (const auto i = scheduler_.take()) {
+    const bool is_replaced = steps_[*i].instances || steps_.spec(*i).repeat;
+    const auto queue = is_replaced ? std::nullopt : starter.queue_of(*i);
+    if (!queue) return i;
+    queues_[*queue].emplace(scheduler_.urgency(*i), *i);
+  }
+  for (auto& [number, queue] : queues_)
+    while (!queue.empty() && starter.has_room(number)) {
+      const auto i = queue.top().second;
+      queue.pop();
+      if (!scheduler_.is_gone(i)) return i;
+    }
+  return std::nullopt;
+}
+
+/// Makes the steps in the queues ready again, because the starter takes no more.
+void GraphWalk::empty_queues() {
+  for (auto& [number, queue] : queues_)
+    for (; !queue.empty(); queue.pop()) scheduler_.put_back(queue.top().second);
 }
 
 /// Decides whether the step runs, is reused or is skipped.

@@ -4,8 +4,14 @@
 /// StepStarter.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/cache/results.hpp"
@@ -38,6 +44,11 @@ class StepStarter {
   virtual bool may_start() const = 0;
   /// Returns true if the step is left out whatever its conditions say, and records that.
   virtual bool excludes(model::StepIndex /*i*/) { return false; }
+  /// Returns the number of the queue in which a ready step waits while has_room() is false; nothing
+  /// if the step is decided at once. A step in a queue is a number: a hundred thousand cost little.
+  virtual std::optional<std::size_t> queue_of(model::StepIndex /*i*/) { return std::nullopt; }
+  /// Returns true if a further step of the queue may be taken.
+  virtual bool has_room(std::size_t /*queue*/) const { return true; }
   /// Carries out the decision about a step.
   virtual void take(model::StepIndex i, Decision decision) = 0;
   /// Fails a step whose decision threw; called while the exception is handled.
@@ -69,6 +80,8 @@ class GraphWalk {
 
  private:
   async::Task<> start_ready_steps(StepStarter& starter);
+  std::optional<model::StepIndex> next(StepStarter& starter);
+  void empty_queues();
   async::Task<Decision> decide(model::StepIndex i);
   Decision decide_by_conditions(model::StepIndex i);
   std::string unknown_source(const StepSpec& step) const;
@@ -83,6 +96,11 @@ class GraphWalk {
   Results& results_;
   RunSteps steps_;
   model::Scheduler scheduler_;
+  /// Urgencies and indices of ready steps.
+  using Queue =
+      std::priority_queue<std::pair<std::uint32_t, model::StepIndex>,
+                          std::vector<std::pair<std::uint32_t, model::StepIndex>>, std::greater<>>;
+  std::map<std::size_t, Queue> queues_;
 };
 
 }  // namespace pipeline::engine

@@ -14,6 +14,13 @@ constexpr unsigned max_remote_attempts = 100;
 
 }  // namespace
 
+unsigned max_open_files(const PipelineSpec& pipeline, orchestrators::Routes& routes) {
+  unsigned open_files = 1;
+  for (const auto& step : pipeline.steps)
+    open_files = std::max(open_files, routes.capabilities_of(step).open_files);
+  return open_files;
+}
+
 unsigned max_attempts(unsigned open_files) {
   constexpr rlim_t files_of_run = 48;  // Open besides those of attempts: store, sockets, libraries.
   rlimit limit{};

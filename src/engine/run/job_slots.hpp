@@ -4,6 +4,7 @@
 
 #include "async/semaphore.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/routes.hpp"
 
 namespace pipeline::engine {
 
@@ -15,7 +16,13 @@ struct JobSlots {
   async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
     return orchestrator.on_this_machine ? local : remote;
   }
+  const async::Semaphore& of(const orchestrators::Capabilities& orchestrator) const {
+    return orchestrator.on_this_machine ? local : remote;
+  }
 };
+
+/// Returns the maximum number of files that an attempt of any step holds open.
+unsigned max_open_files(const PipelineSpec& pipeline, orchestrators::Routes& routes);
 
 /// Returns how many attempts at a time the limit of open files allows.
 /// @param open_files number of files that an attempt holds open, see Capabilities::open_files

@@ -19,18 +19,11 @@
 #include "engine/run/run_checks.hpp"
 #include "engine/run/step_outcomes.hpp"
 #include "engine/run/step_runner.hpp"
+#include "engine/run/steps_in_progress.hpp"
 #include "orchestrators/failure_of.hpp"
 
 namespace pipeline::engine {
 namespace {
-
-/// Returns the maximum number of files that an attempt of any step holds open.
-unsigned max_open_files(const Services& services) {
-  unsigned open_files = 1;
-  for (const auto& step : services.pipeline.steps)
-    open_files = std::max(open_files, services.routes.capabilities_of(step).open_files);
-  return open_files;
-}
 
 /// Carries out the decisions of the walk: starts steps, and records how they end. Events are
 /// persisted before they are published. All coroutines of the run are tasks of `tasks_`; they end
@@ -46,7 +39,7 @@ class Run final : public StepStarter {
         wake_(executor),
         tasks_(executor, [this](const std::exception_ptr& error) { task_ended(error); }),
         context_{services_, options_, events, user_stop, pool_, executor, tasks_},
-        open_files_(max_open_files(services_)),
+        open_files_(max_open_files(pipeline_, routes_)),
         slots_(slots_for(options_.jobs, open_files_)),
         results_(context_),
         walk_(context_, results_),
@@ -55,12 +48,16 @@ class Run final : public StepStarter {
         environments_(context_, steps_.size(),
                       [this](model::StepIndex i) { environment_failed(i); }),
         gpus_(context_, slots_.local),
+        in_progress_(routes_, gpus_, slots_),
         equal_steps_(context_),
         journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
         runner_(context_, journal_, slots_, gpus_, results_),
         made_again_(
-            context_, steps_, [this](model::StepIndex i) { return run_step(i, std::nullopt); },
+            context_, steps_,
+            [this](model::StepIndex i) {
+              return run_step(i, std::nullopt, in_progress_.add(spec(i)));
+            },
             [this](model::StepIndex i) {
               auto key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
               return results_.download_again(spec(i), std::move(key.key), steps_[i].outputs);
@@ -78,6 +75,10 @@ class Run final : public StepStarter {
     return stop_.level() == core::StopLevel::none && (!outcomes_.has_stopped() || has_final_steps_);
   }
   bool excludes(model::StepIndex i) override { return outcomes_.skip_if_stopped(i); }
+  std::optional<std::size_t> queue_of(model::StepIndex i) override {
+    return in_progress_.queue_of(spec(i));
+  }
+  bool has_room(std::size_t queue) const override { return in_progress_.has_room(queue); }
   void take(model::StepIndex i, Decision decision) override;
   void fail(model::StepIndex i, const core::EnvironmentError& error) override {
     outcomes_.fail(i, orchestrators::failure_of(error));
@@ -98,12 +99,12 @@ class Run final : public StepStarter {
   core::CancelSource& stop_of(model::StepIndex i) {
     return spec(i).run_on == RunOn::success ? stop_ : context_.user_stop;
   }
-  std::string orchestrators_of(const std::vector<const StepSpec*>& steps) const;
   void task_ended(const std::exception_ptr& error);
   async::Task<> prefetch();
   void start(model::StepIndex i, std::optional<StepKey> key,
              orchestrators::Environment environment);
-  async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key);
+  async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key,
+                         StepsInProgress::Place place);
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, WaitMeter& waits, StepKey& key,
                                            AttemptCounts& counts);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
@@ -134,6 +135,7 @@ class Run final : public StepStarter {
   model::Scheduler& scheduler_;
   Environments environments_;
   GpuReserver gpus_;
+  StepsInProgress in_progress_;
   EqualSteps equal_steps_;
   Journal journal_;
   StepOutcomes outcomes_;
@@ -146,16 +148,6 @@ class Run final : public StepStarter {
   bool has_prefetched_ = false;
   bool has_begun_ = false;  ///< The run is recorded.
 };
-
-/// Returns `docker`, or for a run with several orchestrators `local, kubernetes`.
-std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) const {
-  std::string names;
-  std::set<std::string_view> seen;
-  for (const auto* step : steps)
-    if (const std::string& name = routes_.capabilities_of(*step).name; seen.insert(name).second)
-      names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? routes_.main().capabilities().name : names;
-}
 
 async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
@@ -178,7 +170,7 @@ async::Task<> Run::prepare_detached() {
   co_await routes_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
   environments_.rethrow();
-  journal_.run_began(orchestrators_of(steps), steps);
+  journal_.run_began(routes_.names_of(steps), steps);
 }
 
 async::Task<RunSummary> Run::execute() {
@@ -187,10 +179,10 @@ async::Task<RunSummary> Run::execute() {
   if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
   co_await check_run(context_, results_, gpus_, steps);
   if (options_.resume) {
-    for (auto& [step, resume_point] : journal_.run_resumed(orchestrators_of(steps), steps))
+    for (auto& [step, resume_point] : journal_.run_resumed(routes_.names_of(steps), steps))
       steps_.state_of(step).resume_point = std::move(resume_point);
   } else {
-    journal_.run_began(orchestrators_of(steps), steps);
+    journal_.run_began(routes_.names_of(steps), steps);
   }
   has_begun_ = true;
   if (const auto max_jobs = max_attempts(open_files_); options_.jobs > max_jobs)
@@ -330,7 +322,7 @@ void Run::start(model::StepIndex i, std::optional<StepKey> key,
     environments_.set(i, std::move(environment));
   else if (!environments_.is_begun(i) && !(key && may_be_remote(i)))
     environments_.begin(i, spec(i));
-  tasks_.spawn(run_step(i, std::move(key)));
+  tasks_.spawn(run_step(i, std::move(key), in_progress_.add(spec(i))));
 }
 
 void Run::task_ended(const std::exception_ptr& error) {
@@ -342,7 +334,9 @@ void Run::task_ended(const std::exception_ptr& error) {
 }
 
 /// Runs a step whose turn it is, or a step that has ended and must run again.
-async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
+async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key,
+                            StepsInProgress::Place place) {
+  const auto held = std::move(place);
   AttemptCounts counts;
   WaitMeter waits;
   std::optional<Failure> failure;

@@ -1,0 +1,62 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "unit/engine/run_fixture.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr int many = 1200;
+
+/// Returns how many locks this process holds.
+int held_locks() {
+  std::ifstream locks("/proc/locks");
+  const auto own = " " + std::to_string(getpid()) + " ";
+  int count = 0;
+  for (std::string line; std::getline(locks, line);) count += line.find(own) != line.npos;
+  return count;
+}
+
+class ManyReadySteps : public RunTest {
+ protected:
+  ManyReadySteps() {
+    for (int i = 0; i < many; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
+    options.jobs = 2;
+  }
+  EngineOptions options;
+};
+
+TEST_F(ManyReadySteps, are_not_all_in_progress_at_a_time) {
+  int most = 0;
+  orchestrator.steps["s0"] =
+      orchestrator.steps["s700"] = [&](const orchestrators::Attempt& attempt) {
+        most = std::max(most, held_locks());
+        return writes(attempt, "x");
+      };
+  const auto summary = run(options);
+  EXPECT_EQ(summary.succeeded, std::size_t{many});
+  EXPECT_GT(most, 400);
+  EXPECT_LT(most, 600);
+}
+
+TEST_F(ManyReadySteps, are_skipped_when_one_fails_and_the_last_step_runs_all_the_same) {
+  pipeline.execution_mode = ExecutionMode::fail_fast;
+  pipeline.steps.push_back(step("last"));
+  pipeline.steps.back().run_on = RunOn::always;
+  for (int i = 0; i < many; ++i) pipeline.steps.back().after.push_back("s" + std::to_string(i));
+  orchestrator.steps["s3"] = [](const orchestrators::Attempt&) { return fails_with(7); };
+  const auto summary = run(options);
+  EXPECT_EQ(summary.status, RunStatus::failed);
+  EXPECT_EQ(summary.failed, 1u);
+  EXPECT_EQ(status_of("last"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("s1199"), StepStatus::skipped);
+  EXPECT_EQ(orchestrator.started["s1199"], 0);
+}
+
+}  // namespace
+}  // namespace pipeline::engine
