@@ -46,7 +46,7 @@ class LocalOrchestrator : public Orchestrator {
   /// was not found.
   processes::ProcessOptions process_of(const Attempt& attempt,
                                        const processes::Workspace& workspace,
-                                       const processes::HostContext& in);
+                                       const processes::HostContext& host);
   /// Returns the control group with the attempt's limits; null if the step sets no limit that this
   /// user's control groups can have. Shared, because the processes of a node are in one group.
   std::shared_ptr<LimitGroup> limits_of(const Attempt& attempt);
@@ -56,7 +56,7 @@ class LocalOrchestrator : public Orchestrator {
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
   StringMap variables(const Attempt& attempt, const processes::Workspace& workspace,
-                      const processes::HostContext& in);
+                      const processes::HostContext& host);
 
   processes::ProcessReaper reaper_;
   OrchestratorOptions options_;
