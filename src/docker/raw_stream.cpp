@@ -100,7 +100,7 @@ async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
 async::Task<int> exec_code(EngineApi& engine, std::string id) {
   const auto state = co_await engine.call("GET", "/exec/" + id + "/json");
   const auto found = state.find("ExitCode");
-  co_return found != state.end() && found->is_number_integer() ? found->get<int>() : 0;
+  co_return found != state.end() && found->is_number_integer() ? found->get<int>() : -1;
 }
 
 }  // namespace pipeline::docker
