@@ -398,7 +398,7 @@ void RankNode::handle_end(unsigned local, int code, const rusage& used) {
   write_whole(STDOUT_FILENO, line);
   if (begins_again) {
     write_whole(STDERR_FILENO, processes_[local].prefix + "[nodes] ended with exit code " +
-                                   std::to_string(code) + "; all begin again (restart " +
+                                   std::to_string(code) + "; all processes start again (restart " +
                                    std::to_string(begun_) + " of " +
                                    std::to_string(options_.restarts) + ")\n");
     meeting_.tell(Meeting::State::failed);

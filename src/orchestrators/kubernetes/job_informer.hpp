@@ -49,7 +49,8 @@ class JobInformer {
   void forget(const PodOfJob& pod);
   /// Returns the number of entries.
   std::size_t size() const;
-  /// Returns the cluster's nodes (nodes_of()), at most half a minute old.
+  /// Returns the cluster's nodes (nodes_of()), at most half a minute old; null while another call
+  /// asks for them the first time.
   async::Task<nlohmann::json> nodes();
   /// Returns the error that ended a watch, after which entries do not change; null without one.
   std::exception_ptr error() const;

@@ -10,12 +10,9 @@
 
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/retry_advice.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
-
-/// Advice for infrastructure failures.
-inline constexpr const char* restarted_line =
-    "a step is begun again as often as `retry.max_infrastructure_retries` says";
 
 /// The state of a pod, derived from its status.
 struct PodState {
