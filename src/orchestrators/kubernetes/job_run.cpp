@@ -328,7 +328,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
 
 async::Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
-  if (const auto last = frames_.last())
+  if (const auto last = frames_.last_time())
     query += "&sinceTime=" + net::url_encode(kubernetes_api::format_time(*last));
   ApiCall call("read the log of the pod " + pod_name(), "GET",
                client_.path("", "pods", pod_name()) + "/log" + query);
@@ -336,7 +336,7 @@ async::Task<> JobRun::read_once() {
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) {
     frames_.feed(bytes);
-    report_ = {frames_.waits(), frames_.progressed()};
+    report_ = {frames_.waits(), frames_.last_progress()};
     if (frames_.ended() && !log_ended_) log_ended_ = Clock::now();
     if (files_ && !answering_ && !frames_.usage().empty())
       answering_.emplace(executor_, files_->answer(attempt_, collected_));
