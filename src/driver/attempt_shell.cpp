@@ -108,8 +108,8 @@ void report_differences(Session& session, const engine::Services& services, cons
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
   session.workspace.note("note: '" + step.name + "' has changed since run " + found.run.id +
                          changes +
-                         ". Code, inputs and image are the attempt's; command, variables and other "
-                         "settings are those of now");
+                         ". The shell has the code, inputs and image of the attempt, and the "
+                         "command, variables and other settings of the present pipeline");
 }
 
 std::vector<std::string> words_of(const ShellAttempt& wanted) {
@@ -122,12 +122,10 @@ void check_has_shells(Session& session, const StepSpec& step) {
   const auto& capabilities = session.routes().capabilities_of(step);
   if (!capabilities.shells)
     throw core::InputError(
-        "`shell` opens one in a container, a pod, a job of Slurm or a process of this machine, and "
-        "'" +
+        "a shell opens in a container, a pod, a job of Slurm or a process of this machine, and '" +
             step.name + "' ran on " + capabilities.name,
         "`" + session.workspace.options().name +
-            " code` gives its code, "
-            "`artifacts` its inputs");
+            " code` shows the code of the step, and `artifacts` shows its inputs");
 }
 
 /// Returns the process with the rank; nothing for a step that is one process. Throws InputError if
