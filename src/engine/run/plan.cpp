@@ -318,9 +318,9 @@ class Planner final : public DryStarter {
       for (const auto& source : input.sources) {
         const auto* output = steps_.outputs_of()(source).output;
         if (!output || !output->temp || services_.artifacts.is_known(output->digest)) continue;
-        auto& plan = plans_[steps_.index_of(source.step)];
-        if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const auto maker = steps_.index_of(source.step);
+        auto& plan = plans_[maker];
+        if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
         plan.changes = {
