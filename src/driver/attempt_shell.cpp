@@ -247,8 +247,8 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
               : "'" + step().name + "'";
   if (wanted.has_terminal)
     workspace_.note("beside " + process_name +
-                    ", which runs: in its place and with its variables; what is "
-                    "changed here is changed for it");
+                    ", which runs: in its place and with its variables; changes that you make here "
+                    "affect the running process");
   stop_at_signals();
   const auto code =
       workspace_.await(session_.routes().of(step()).join(std::move(running), std::move(shell)));
@@ -287,7 +287,8 @@ core::ExitCode AttemptShell::open_another(const ShellAttempt& wanted) {
     workspace_.note(
         "attempt " + std::to_string(found_.attempt.number) + " of '" + step().name + "' in run " +
         found_.run.id +
-        ": `eval \"$PIPE_COMMAND\"` runs its command; what it writes is removed at the end");
+        ": `eval \"$PIPE_COMMAND\"` runs its command; files that the shell writes are removed at "
+        "the end");
   stop_at_signals();
   auto shell = request(wanted, events);
   shell.outputs_of = outputs_of;

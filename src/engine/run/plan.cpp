@@ -383,8 +383,8 @@ class Planner final : public DryStarter {
   const bool has_successes_;
   std::vector<StepPlan> plans_;
   std::vector<CacheLookup> lookups_;
-  std::vector<std::pair<model::StepIndex, Decision>>
-      waiting_;  ///< The steps of lookups_, in order.
+  /// The steps of lookups_, in order.
+  std::vector<std::pair<model::StepIndex, Decision>> waiting_;
 };
 
 /// Asks the servers of the steps' data for changes.

@@ -473,8 +473,8 @@ class DockerOrchestrator : public OneEngine {
   std::optional<docker::GpuAccess> gpu_access_;
   std::optional<gpu::Inventory> inventory_;
   std::optional<std::filesystem::path> init_;
-  bool elsewhere_ =
-      false;  ///< The engine does not see this machine's files; known from the first container on.
+  /// The engine does not see this machine's files; known from the first container on.
+  bool elsewhere_ = false;
 };
 
 }  // namespace

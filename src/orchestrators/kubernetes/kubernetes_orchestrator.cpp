@@ -319,11 +319,11 @@ class KubernetesOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   std::unique_ptr<PodImages> images_;
   Capabilities capabilities_;
-  std::optional<kubernetes_api::Client>
-      client_;  ///< Created when the cluster is needed; a plan does not need it.
+  /// Created when the cluster is needed; a plan does not need it.
+  std::optional<kubernetes_api::Client> client_;
   std::optional<PodStaging> files_;  ///< Created when needed.
-  std::map<std::string, JobInformer>
-      informers_;  ///< Keyed by selector; there is one, except in tests.
+  /// Keyed by selector; there is one, except in tests.
+  std::map<std::string, JobInformer> informers_;
   Removals removals_;
   AgentReports reports_;
   std::string owner_, user_;  ///< Owner of the Jobs, user of the pods; determined when needed.

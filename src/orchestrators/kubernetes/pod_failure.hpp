@@ -29,8 +29,8 @@ struct PodState {
   std::optional<Failure> failure;
   std::chrono::seconds limit{0};
   bool in_quota_queue = false;  ///< It waits for room in a quota; the cluster tries more rarely.
-  std::string
-      unfetched;  ///< While it waits: the image that its node cannot pull, see pull_advice().
+  /// While the pod waits: the image that its node cannot pull, see pull_advice().
+  std::string unfetched;
   bool leaving = false;       ///< The pod is being deleted.
   bool node_is_away = false;  ///< The cluster has lost contact with its node.
 };

@@ -66,8 +66,8 @@ class LocalOrchestrator : public Orchestrator {
   processes::HostEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< Copies large code; created when needed.
   std::optional<asio::thread_pool> sampler_;  ///< Reads the memory of the steps' processes.
-  std::map<std::filesystem::path, processes::ShortFolder>
-      pythons_;  ///< Keyed by the program that is `python`.
+  /// Keyed by the program that is `python`.
+  std::map<std::filesystem::path, processes::ShortFolder> pythons_;
   processes::ShortFolders short_folders_;
   Sandboxes sandboxes_;
   /// File that counts memory kills in this process's own control group, so that kills in other

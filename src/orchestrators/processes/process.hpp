@@ -29,10 +29,10 @@ struct ProcessOptions {
   std::vector<std::string> arguments;  ///< The arguments, beginning with the program's name.
   StringMap environment;               ///< The complete environment.
   std::filesystem::path folder;        ///< Its working directory.
-  std::vector<int>
-      inherited;  ///< Descriptors that the process inherits, besides those of its input and output.
-  std::vector<int>
-      control_groups;  ///< Open `cgroup.procs` files of the groups that the process joins.
+  /// Descriptors that the process inherits, besides those of its input and output.
+  std::vector<int> inherited;
+  /// Open `cgroup.procs` files of the groups that the process joins.
+  std::vector<int> control_groups;
   /// The sandbox that the process enters; null: none.
   std::shared_ptr<const Sandbox> sandbox = {};
   std::function<void(pid_t)> on_start = {};  ///< Receives the process once it runs.
