@@ -404,8 +404,7 @@ int run(char** command, const Options& options) {
     signal(SIGPIPE, SIG_DFL);
     become(command, out[1], err[1], failure[1], before);
   }
-  // Lets watch() look for the file of a stop whose signal came before this agent had started.
-  raise(SIGURG);
+  raise(SIGURG);  // Lets watch() look for the file of a stop that came before this agent started.
   for (const int end : {out[1], failure[1]}) close(end);
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;

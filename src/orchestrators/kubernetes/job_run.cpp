@@ -350,19 +350,18 @@ async::Task<> JobRun::read_log() {
     attempt_.io.log.write(Stream::err, notes);
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
-    const bool whole = pod_ended_;  // The log is complete.
+    const bool is_whole = pod_ended_;  // The log is complete.
     const auto before = received_;
-    bool failed = false;
+    bool has_failed = true;
     try {
       co_await read_once();
+      has_failed = false;
     } catch (const ApiError& error) {
       if (error.status() == 404 || backoff.exhausted()) co_return;
-      failed = true;
     } catch (const net::TransportError& error) {
       if (backoff.exhausted()) co_return;
-      failed = true;
     }
-    if (frames_.ended() || (whole && !failed)) co_return;
+    if (frames_.ended() || (is_whole && !has_failed)) co_return;
     if (received_ > before) backoff.reset();
     co_await async::pause_for(backoff.next(), &log_connection_);
   }
