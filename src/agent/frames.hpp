@@ -2,10 +2,9 @@
 /// The frames that the agent writes for a step's output, one a line (agent/main.cpp): `o0 4 TEXT`,
 /// `e21 4 TEXT` for lines of the two streams, `O10 4 TEXT` and `E32 4 TEXT` for parts without a
 /// line end, `w43 2 ..` with the waits of a stalled step's processes (waits.hpp) or with an empty
-/// text once the services of the step are ready, `a53 3 250` when
-/// a silent step made progress 250 ms ago, and at the end `u64 2 {}` with the step's resource
-/// usage, and `.74`. The two numbers of a frame are its offset among all bytes of frames, and the
-/// size of its text.
+/// text once the services of the step are ready, `a53 3 250` when a silent step made progress
+/// 250 ms ago, and at the end `u64 2 {}` with the step's resource usage, and `.74`. The two numbers
+/// of a frame are its offset among all bytes of frames, and the size of its text.
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,7 @@ namespace pipeline::agent {
 struct Frame {
   char kind;
   std::uint64_t place;    ///< Offset of the frame.
-  std::string_view text;  ///< Of the line that was parsed.
+  std::string_view text;  ///< A part of the line that was parsed.
 };
 
 /// Returns whether the line begins with a kind and an offset. Lines of the container runtime, and

@@ -33,7 +33,8 @@ bool begins_with(const char* text, const char* const (&beginnings)[size]) {
   return false;
 }
 
-int failed(const char* path) {
+/// Prints errno as the reason why the path cannot be used. Returns the exit code.
+int report_failure(const char* path) {
   fprintf(stderr, "pipe-agent: %s: %s\n", path, strerror(errno));
   return 1;
 }
@@ -88,15 +89,15 @@ int begin_job(char** arguments, int count) {
   if (has_list) {
     errno = 0;
     if (!read_line(arguments[3], strtol(variable("SLURM_ARRAY_TASK_ID"), nullptr, 10), line))
-      return failed(arguments[3]);
+      return report_failure(arguments[3]);
     name = line;
   }
   char path[PATH_MAX], script[PATH_MAX], temporary[] = "/tmp/pipe-slurm-XXXXXX";
   snprintf(path, sizeof path, "%s/%s/claim", jobs, name);
-  if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : failed(path);
+  if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : report_failure(path);
   snprintf(path, sizeof path, "%s/%s.begun", events, name);
-  if (!write_begun(path, has_list ? variable("SLURM_JOB_NAME") : name)) return failed(path);
-  if (!mkdtemp(temporary)) return failed(temporary);
+  if (!write_begun(path, has_list ? variable("SLURM_JOB_NAME") : name)) return report_failure(path);
+  if (!mkdtemp(temporary)) return report_failure(temporary);
   const std::string path_of_slurm = variable("PATH");
   clean_variables();
   setenv("PIPE_PATH", path_of_slurm.c_str(), 1);
@@ -104,7 +105,7 @@ int begin_job(char** arguments, int count) {
   if (has_list) setenv("SLURM_JOB_NAME", name, 1);
   snprintf(script, sizeof script, "%s/%s/script", jobs, name);
   execl("/bin/sh", "sh", script, static_cast<char*>(nullptr));
-  return failed("/bin/sh");
+  return report_failure("/bin/sh");
 }
 
 }  // namespace pipeline::agent

@@ -69,6 +69,7 @@ int run_join(char** arguments) {
   for (; *command && strchr(*command, '='); ++command) wanted.emplace_back(*command);
   const auto who = wanted.empty() ? "rank " + std::string(*command) : std::string("the step");
   if (wanted.empty()) wanted.push_back("RANK=" + std::string(*command));
+  // `*command` is the rank or `--`, and the command follows it.
   const int process = *command && *++command ? first_with(wanted) : 0;
   if (process == 0) {
     fprintf(stderr, "pipe-init: %s does not run any more\n", who.c_str());

@@ -7,7 +7,7 @@
 //          copies itself to FILE, for the containers that start later
 //        pipe-agent init PROGRAM [ARGUMENT...]
 //          runs a step's command in a container of an engine (init.hpp)
-//        pipe-agent join RANK|NAME=VALUE... PROGRAM [ARGUMENT...]
+//        pipe-agent join RANK PROGRAM [ARGUMENT...] | join NAME=VALUE... -- PROGRAM [ARGUMENT...]
 //          runs a user's command beside a process of a step (join.hpp)
 //        pipe-agent ranks [OPTION...] PROGRAM [ARGUMENT...]
 //          starts the processes of a node of a step with nodes (ranks.hpp)
@@ -281,7 +281,7 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence, JobFo
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
     if (watched[3].revents) gpus.read();
-    if (watched[0].revents || watched[1].revents) silence.heard();
+    if (watched[0].revents || watched[1].revents) silence.restart();
     if (const auto age = silence.look_for_progress({gpus.process(), step.keeper})) {
       char text[24];
       const int size = snprintf(text, sizeof text, "%ld", *age);
@@ -404,7 +404,7 @@ int run(char** command, const Options& options) {
     signal(SIGPIPE, SIG_DFL);
     become(command, out[1], err[1], failure[1], before);
   }
-  raise(SIGURG);  // The file of an earlier stop is looked for, whose signal came before this agent.
+  raise(SIGURG);  // Lets watch() look for the file of a stop that came before this agent started.
   for (const int end : {out[1], failure[1]}) close(end);
   if (!options.has_checkpoint) close(err[1]);
   int error = 0;

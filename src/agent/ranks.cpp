@@ -117,7 +117,7 @@ struct RankStream {
     write_whole(to, lines);
     return count > 0;
   }
-  void close_it() {
+  void close_source() {
     if (from >= 0) close(from);
     from = -1;
   }
@@ -207,7 +207,8 @@ int RankNode::run() {
   return *code_;
 }
 
-/// Waits for output, signals, addresses or other agents, and handles the first three but output.
+/// Waits for output, signals, addresses or other agents. Handles signals and addresses; run()
+/// handles the rest.
 void RankNode::wait_for_news() {
   std::vector<pollfd> files{{signals_, POLLIN, 0}};
   if (reads_addresses_) files.push_back({STDIN_FILENO, POLLIN, 0});
@@ -351,17 +352,18 @@ void RankNode::begin() {
   ++begun_;
 }
 
-/// Passes available output on. @param is_last passes on all of it and closes the streams, which
-/// processes that are left may keep open
+/// Passes available output on.
+/// @param is_last passes on all output and closes the streams, which remaining processes may keep
+/// open
 void RankNode::pass_on(bool is_last) {
   for (auto& process : processes_)
     for (auto* stream : {&process.out, &process.err}) {
       pollfd now{stream->from, POLLIN, 0};
       while (stream->from >= 0 && poll(&now, 1, 0) > 0) {
-        if (!stream->pass_on(process.prefix)) stream->close_it();
+        if (!stream->pass_on(process.prefix)) stream->close_source();
         if (!is_last) break;
       }
-      if (is_last) stream->close_it();
+      if (is_last) stream->close_source();
     }
 }
 
@@ -398,7 +400,7 @@ void RankNode::handle_end(unsigned local, int code, const rusage& used) {
   write_whole(STDOUT_FILENO, line);
   if (begins_again) {
     write_whole(STDERR_FILENO, processes_[local].prefix + "[nodes] ended with exit code " +
-                                   std::to_string(code) + "; all begin again (restart " +
+                                   std::to_string(code) + "; all processes start again (restart " +
                                    std::to_string(begun_) + " of " +
                                    std::to_string(options_.restarts) + ")\n");
     meeting_.tell(Meeting::State::failed);

@@ -26,10 +26,10 @@ Silence::Silence(long limit, bool counts_progress)
       look_pause_(shorter(max_look_pause, limit / looks_in_limit + 1)),
       counts_progress_(counts_progress && limit > 0),
       marked_(silence_clock()) {
-  heard();
+  restart();
 }
 
-void Silence::heard() {
+void Silence::restart() {
   heard_ = silence_clock();
   is_reported_ = false;
 }
@@ -59,7 +59,7 @@ std::optional<long> Silence::look_for_progress(std::initializer_list<pid_t> left
     mark_ = done;
     marked_ = now;
     has_news_ = true;
-    heard();
+    restart();
   }
   if (!has_news_ || now < next_report_) return std::nullopt;
   has_news_ = false;

@@ -18,7 +18,7 @@ class Silence {
   /// @param counts_progress a step that computes, reads or writes is not stalled
   Silence(long limit, bool counts_progress);
   /// Begins a new silence, because the step has printed something.
-  void heard();
+  void restart();
   /// Returns true once for each silence that reaches the limit.
   bool is_over_limit();
   /// Returns the shorter of `pause` and the time until the next call of is_over_limit() or

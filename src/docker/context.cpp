@@ -116,7 +116,7 @@ std::vector<ContextFile> project_files(const fs::path& root,
   core::DockerIgnore docker_ignore(core::read_if_file(root / ".dockerignore"));
   core::GitIgnore git_ignore;
   git_ignore.add("", core::read_if_file(root / ".gitignore"));
-  auto named = [&](const std::string& path) {
+  auto is_named = [&](const std::string& path) {
     if (patterns.empty()) return true;
     for (auto pattern : patterns) {
       while (pattern.starts_with("./")) pattern.erase(0, 2);
@@ -129,8 +129,8 @@ std::vector<ContextFile> project_files(const fs::path& root,
     }
     return false;
   };
-  auto left_out = [&](const std::string& path, bool folder) {
-    return path == ".git" || docker_ignore.ignores(path) || git_ignore.ignores(path, folder);
+  auto is_left_out = [&](const std::string& file) {
+    return file == ".git" || docker_ignore.ignores(file) || git_ignore.ignores(file, false);
   };
   std::vector<ContextFile> files;
   walk(
@@ -143,7 +143,7 @@ std::vector<ContextFile> project_files(const fs::path& root,
         return true;
       },
       [&](const std::string& path, bool folder) {
-        return !folder && named(path) && !left_out(path, false);
+        return !folder && is_named(path) && !is_left_out(path);
       },
       files);
   std::ranges::sort(files, {}, &ContextFile::path);

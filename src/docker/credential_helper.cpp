@@ -40,7 +40,7 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
       answer.username = document["Username"].get<std::string>();
       answer.secret = document["Secret"].get<std::string>();
     } else {
-      answer.failure = program + " gave a response that is not understood";
+      answer.failure = program + " gave a response without a Username and a Secret";
     }
   }
   co_return answer;

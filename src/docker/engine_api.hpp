@@ -106,9 +106,8 @@ class EngineApi {
 
   /// Returns the engine's description of an image, or nothing if the engine does not have the
   /// image. If the engine keeps the image for several platforms, the description is that for
-  /// `platform`
-  /// (`OS/ARCHITECTURE[/VARIANT]`), or, before API 1.49, that for the engine's own machine. `Id`
-  /// names the image for all platforms.
+  /// `platform` (`OS/ARCHITECTURE[/VARIANT]`), or, before API 1.49, that for the engine's own
+  /// machine. `Id` names the image for all platforms.
   async::Task<std::optional<nlohmann::json>> inspect_image(std::string reference,
                                                            std::string platform = {});
   /// Pulls an image; progress lines go to `on_line`.

@@ -1,9 +1,8 @@
 #include "docker/engine_errors.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "core/text.hpp"
 #include "docker/registry_errors.hpp"
 #include "gpu/errors.hpp"
 
@@ -70,9 +69,7 @@ std::vector<std::string> advice_for(std::string_view text, std::string_view regi
     trouble->advice.insert(trouble->advice.begin(), trouble->cause);
     return std::move(trouble->advice);
   }
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto lower = core::lower(text);
   for (const auto& [part, advice] : engine_hints)
     if (lower.find(part) != lower.npos) return {std::string(advice)};
   if (const auto network = lower.find("network ");

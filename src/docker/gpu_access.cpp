@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
 
 #include "core/joined.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "docker/json_text.hpp"
 
 namespace pipeline::docker {
@@ -96,9 +96,7 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
 }
 
 bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto lower = core::lower(text);
   const auto says = [&](std::string_view part) { return lower.find(part) != lower.npos; };
   const bool lacks_it =
       refused == GpuWay::device_request
@@ -109,7 +107,7 @@ bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
   if (ways_.front() != refused) return true;  // Another attempt has already switched.
   if (ways_.size() < 2) return false;
   ways_.erase(ways_.begin());
-  core::log::info("engine: it does not provide GPUs by " + std::string(to_string(refused)) + " (" +
+  core::log::info("engine: no GPUs are provided by " + std::string(to_string(refused)) + " (" +
                   std::string(text) + "); trying " + std::string(to_string(ways_.front())));
   return true;
 }

@@ -484,10 +484,7 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
   if (refused) throw *refused;
   if (log.failed()) throw build_failure(plan, dockerfile, log, "");
   auto image = co_await engine.inspect_image(status.reference, plan.platform);
-  if (!image)
-    throw core::BuildError(
-        "the engine built " + status.reference + " without an error, but does not have it", {},
-        {"if another program removes images at this moment (docker image prune), run again"});
+  if (!image) throw vanished_image_error(status.reference);
   co_return image->at("Id").get<std::string>();
 }
 

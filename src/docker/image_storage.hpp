@@ -24,7 +24,7 @@ struct StoredLayer {
 struct StoredImage {
   std::string id;                  ///< `sha256:...`.
   std::vector<std::string> names;  ///< References; the id of an image without a name.
-  /// pipe has built it, or has loaded it out of an archive and it has no other name.
+  /// pipe has built the image, or has loaded it out of an archive and given it its only name.
   bool is_own = false;
   std::int64_t created = 0;  ///< Seconds since 1970.
   std::vector<StoredLayer> layers;
@@ -34,16 +34,17 @@ struct StoredImage {
 /// @param image as the engine lists it
 std::vector<std::string> names_of(const nlohmann::json& image);
 
-/// Returns true for an image that pipe has built; one that it has only loaded out of an archive is
-/// not among them. An image that users build from such an image
-/// inherits the labels, but has another name: the name of pipe's image contains the beginning of
-/// the digest in its label. An image without any name is recognised by its label alone.
+/// Returns true for an image that pipe has built, and false for an image that pipe has only loaded
+/// out of an archive. An image that users build from an image of pipe inherits the labels, but has
+/// another name: the name of pipe's image contains the beginning of the digest in its label. An
+/// image without any name is recognised by its label alone.
 /// @param image as the engine lists it
 bool is_built_by_pipe(const nlohmann::json& image);
 
-/// Returns the references to remove for an image that pipe has built; of a parent image that it has
-/// loaded out of an archive the name that it has given it, because other names are the user's. None
-/// for images of others. @param image as the engine lists it
+/// Returns the references to remove. An image that pipe has built has all of its names removed. A
+/// parent image that pipe has loaded out of an archive loses only the name that pipe has given it,
+/// because its other names are the user's. Returns none for any other image.
+/// @param image as the engine lists it
 async::Task<std::vector<std::string>> own_references(EngineApi& engine, nlohmann::json image);
 
 /// Returns all images that have a name, whoever made them, and those without a name that pipe has

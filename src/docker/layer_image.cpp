@@ -46,14 +46,17 @@ async::Task<std::string> run_build(EngineApi& engine, LayerImage image, EventSin
                                image.reference + ": " + log.error(),
                            log.last_lines(15), {});
   const auto made = co_await engine.inspect_image(image.reference, image.platform);
-  if (!made)
-    throw core::BuildError(
-        "the engine built " + image.reference + " without an error, but does not have it", {},
-        {"if another program removes images at this moment (docker image prune), run again"});
+  if (!made) throw vanished_image_error(image.reference);
   co_return (*made)["Id"].get<std::string>();
 }
 
 }  // namespace
+
+core::BuildError vanished_image_error(const std::string& reference) {
+  return core::BuildError(
+      "the engine built " + reference + " without an error, but does not have it", {},
+      {"if another program removes images at this moment (docker image prune), run again"});
+}
 
 async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
                                         std::string digest, std::string platform) {

@@ -8,6 +8,7 @@
 
 #include <pipeline/events.hpp>
 
+#include "core/error.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_plan.hpp"
 
@@ -29,6 +30,8 @@ struct LayerImage {
 async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference,
                                         std::string digest, std::string platform);
 
+/// Returns the error for an image that the engine does not have although its build has succeeded.
+core::BuildError vanished_image_error(const std::string& reference);
 /// Builds the image, emits events and returns its id. Throws BuildError, EnvironmentError.
 async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step,
                                            std::string reason, EventSink& events,

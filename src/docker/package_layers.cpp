@@ -10,6 +10,7 @@
 #include "core/bounded_json.hpp"
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "lockfile/lock_file.hpp"
 
 namespace pipeline::docker {
@@ -124,9 +125,7 @@ std::vector<LayerTitle> layer_titles(const PackageLayers& layers) {
 
 std::string describe_packages(const lockfile::LockedEnvironment& before,
                               const lockfile::LockedEnvironment& after) {
-  const auto count = after.packages.size();
-  if (before.packages.empty())
-    return std::to_string(count) + (count == 1 ? " package" : " packages");
+  if (before.packages.empty()) return core::counted(after.packages.size(), "package");
   std::map<char, std::vector<std::string>> changes;
   for (const auto& line : lockfile::describe({before, after}))
     changes[line.front()].push_back(line.substr(2));

@@ -74,7 +74,7 @@ std::string content_mark(const std::string& line, const fs::path& root) {
 
 /// Finds a requirement whose address contains a login: a lock file must not contain credentials,
 /// and the file cannot be fetched without them.
-std::string unlockable(const python_packages::PythonRequirements& python) {
+std::string obstacle_to_lock(const python_packages::PythonRequirements& python) {
   for (const auto& line : python.requirements)
     if (!line.starts_with('-') && core::without_credentials(line) != line)
       return "the address of '" + line.substr(0, line.find_first_of(" @[;")) + "' contains a login";
@@ -138,7 +138,7 @@ std::string PackageLock::key_of(const ImagePlan& plan) const {
 
 bool PackageLock::covers(ImagePlan& plan) const {
   if (!options_.lock || !plan.build || plan.python.empty()) return false;
-  auto reason = unlockable(plan.python);
+  auto reason = obstacle_to_lock(plan.python);
   if (const auto found = unable_.find(key_of(plan)); found != unable_.end()) reason = found->second;
   if (reason.empty()) return true;
   plan.notices.push_back(unlocked_notice(reason));

@@ -29,7 +29,7 @@ std::vector<std::string> locked_lines(const python_packages::PythonRequirements&
                                       const std::filesystem::path& root);
 
 /// Returns the reason why the requirements cannot be locked on any image; else an empty text.
-std::string unlockable(const python_packages::PythonRequirements& python);
+std::string obstacle_to_lock(const python_packages::PythonRequirements& python);
 
 /// Returns the notice for requirements that are not locked.
 std::string unlocked_notice(const std::string& reason);

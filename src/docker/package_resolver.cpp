@@ -232,9 +232,8 @@ lockfile::LockedEnvironment finished_resolution(const ImagePlan& plan, bool succ
 }
 
 std::string resolution_title(const ImagePlan& plan) {
-  const auto count = plan.python.requirements.size();
-  return "resolving " + std::to_string(count) + (count == 1 ? " requirement" : " requirements") +
-         " with " + plan.python.installer;
+  return "resolving " + core::counted(plan.python.requirements.size(), "requirement") + " with " +
+         plan.python.installer;
 }
 
 async::Task<lockfile::LockedEnvironment> resolve_packages(

@@ -4,6 +4,7 @@
 
 #include "core/log.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "docker/build_report.hpp"
 #include "docker/config.hpp"
 #include "docker/reference.hpp"
@@ -12,17 +13,14 @@
 namespace pipeline::docker {
 namespace {
 
-std::string layers(unsigned count) {
-  return std::to_string(count) + (count == 1 ? " layer" : " layers");
-}
-
 /// Formats `3 layers pushed (12.5 MiB unpacked), 4 were there`.
 std::string summary(const Pushed& pushed) {
   std::string text = pushed.sent == 0 ? "only the manifest pushed"
-                                      : layers(pushed.sent) + " pushed (" +
+                                      : core::counted(pushed.sent, "layer") + " pushed (" +
                                             core::format_bytes(pushed.bytes) + " unpacked)";
   if (pushed.there > 0)
-    text += ", " + layers(pushed.there) + (pushed.there == 1 ? " was there" : " were there");
+    text += ", " + core::counted(pushed.there, "layer") +
+            (pushed.there == 1 ? " was there" : " were there");
   return text;
 }
 

@@ -1,9 +1,11 @@
 #include "docker/raw_stream.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 
+#include "async/sleep.hpp"
 #include "async/timeout.hpp"
 #include "core/user_environment.hpp"
 
@@ -98,9 +100,19 @@ async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
 }
 
 async::Task<int> exec_code(EngineApi& engine, std::string id) {
-  const auto state = co_await engine.call("GET", "/exec/" + id + "/json");
-  const auto found = state.find("ExitCode");
-  co_return found != state.end() && found->is_number_integer() ? found->get<int>() : 0;
+  // The output of a command can end a moment before the engine knows that the command has ended.
+  constexpr int max_looks = 100;
+  constexpr std::chrono::milliseconds pause(20);
+  for (int look = 0; look < max_looks; ++look) {
+    const auto state = co_await engine.call("GET", "/exec/" + id + "/json");
+    if (const auto running = state.find("Running"); running != state.end() && *running == true) {
+      co_await async::sleep(pause);
+      continue;
+    }
+    const auto found = state.find("ExitCode");
+    co_return found != state.end() && found->is_number_integer() ? found->get<int>() : -1;
+  }
+  co_return -1;
 }
 
 }  // namespace pipeline::docker

@@ -27,7 +27,8 @@ struct ExecStream {
 /// with it as attach_raw() does. Throws as attach_raw() does.
 async::Task<ExecStream> start_exec(EngineApi& engine, std::string container,
                                    std::vector<std::string> words, bool has_terminal);
-/// Returns the exit code of a command that has ended.
+/// Returns the exit code of a command whose output has ended; -1 if the engine does not know the
+/// exit code within about two seconds.
 async::Task<int> exec_code(EngineApi& engine, std::string id);
 
 }  // namespace pipeline::docker

@@ -85,21 +85,13 @@ constexpr std::array registry_hints{
     RegistryHint{"network is unreachable", no_way},
 };
 
-std::string filled(std::string_view advice, std::string_view registry) {
-  constexpr std::string_view placeholder = "REGISTRY";
-  std::string text(advice);
-  for (auto at = text.find(placeholder); at != text.npos;
-       at = text.find(placeholder, at + registry.size()))
-    text.replace(at, placeholder.size(), registry);
-  return text;
-}
-
 }  // namespace
 
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry) {
   const auto said = core::lower(text);
   for (const auto& [part, advice] : registry_hints)
-    if (said.find(part) != said.npos) return {filled(advice, registry)};
+    if (said.find(part) != said.npos)
+      return {core::replaced(std::string(advice), "REGISTRY", registry)};
   return {};
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text.hpp"
+
 namespace pipeline::docker {
 namespace {
 
@@ -162,13 +164,8 @@ std::string host_of(const std::string& url) {
 }
 
 std::string filled(std::string_view advice, const Endpoint& endpoint) {
-  std::string text(advice);
-  for (const auto& [placeholder, value] : {std::pair("{host}", host_of(endpoint.url)),
-                                           std::pair("{certificates}", endpoint.certificates)})
-    for (auto place = text.find(placeholder); place != text.npos;
-         place = text.find(placeholder, place + value.size()))
-      text.replace(place, std::string_view(placeholder).size(), value);
-  return text;
+  auto text = core::replaced(std::string(advice), "{host}", host_of(endpoint.url));
+  return core::replaced(std::move(text), "{certificates}", endpoint.certificates);
 }
 
 /// Returns the TLS files that do not exist, such as `ca.pem and no key.pem`.

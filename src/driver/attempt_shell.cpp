@@ -108,8 +108,8 @@ void report_differences(Session& session, const engine::Services& services, cons
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
   session.workspace.note("note: '" + step.name + "' has changed since run " + found.run.id +
                          changes +
-                         ". Code, inputs and image are the attempt's; command, variables and other "
-                         "settings are those of now");
+                         ". The shell has the code, inputs and image of the attempt, and the "
+                         "command, variables and other settings of the present pipeline");
 }
 
 std::vector<std::string> words_of(const ShellAttempt& wanted) {
@@ -122,12 +122,10 @@ void check_has_shells(Session& session, const StepSpec& step) {
   const auto& capabilities = session.routes().capabilities_of(step);
   if (!capabilities.shells)
     throw core::InputError(
-        "`shell` opens one in a container, a pod, a job of Slurm or a process of this machine, and "
-        "'" +
+        "a shell opens in a container, a pod, a job of Slurm or a process of this machine, and '" +
             step.name + "' ran on " + capabilities.name,
         "`" + session.workspace.options().name +
-            " code` gives its code, "
-            "`artifacts` its inputs");
+            " code` shows the code of the step, and `artifacts` shows its inputs");
 }
 
 /// Returns the process with the rank; nothing for a step that is one process. Throws InputError if
@@ -249,8 +247,8 @@ core::ExitCode AttemptShell::join(const ShellAttempt& wanted) {
               : "'" + step().name + "'";
   if (wanted.has_terminal)
     workspace_.note("beside " + process_name +
-                    ", which runs: in its place and with its variables; what is "
-                    "changed here is changed for it");
+                    ", which runs: in its place and with its variables; changes that you make here "
+                    "affect the running process");
   stop_at_signals();
   const auto code =
       workspace_.await(session_.routes().of(step()).join(std::move(running), std::move(shell)));
@@ -289,7 +287,8 @@ core::ExitCode AttemptShell::open_another(const ShellAttempt& wanted) {
     workspace_.note(
         "attempt " + std::to_string(found_.attempt.number) + " of '" + step().name + "' in run " +
         found_.run.id +
-        ": `eval \"$PIPE_COMMAND\"` runs its command; what it writes is removed at the end");
+        ": `eval \"$PIPE_COMMAND\"` runs its command; files that the shell writes are removed at "
+        "the end");
   stop_at_signals();
   auto shell = request(wanted, events);
   shell.outputs_of = outputs_of;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
+#include "core/identifier.hpp"
 #include "core/inline_script.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -101,21 +102,20 @@ void add_files(const fs::path& path, std::vector<fs::path>& files) {
   std::size_t count = 0;
   for (fs::recursive_directory_iterator entries(path, error), end;
        !error && entries != end && count < max_files; entries.increment(error))
-    if (entries->is_regular_file(error) && ++count) files.push_back(entries->path());
+    if (std::error_code unreadable; entries->is_regular_file(unreadable)) {
+      files.push_back(entries->path());
+      ++count;
+    }
 }
 
-bool is_variable_name(std::string_view text) {
-  return !text.empty() && !core::is_digit(text[0]) &&
-         core::all(text, [](char c) { return core::is_alnum(c) || c == '_'; });
-}
 /// Returns true for `NAME=value`.
 bool is_assignment(std::string_view word) {
   const auto equals = word.find('=');
-  return equals != word.npos && is_variable_name(word.substr(0, equals));
+  return equals != word.npos && core::is_variable_name(word.substr(0, equals));
 }
 /// Returns true for `$NAME`.
 bool is_variable(std::string_view word) {
-  return word.starts_with('$') && is_variable_name(word.substr(1));
+  return word.starts_with('$') && core::is_variable_name(word.substr(1));
 }
 
 /// Returns the word of a list that means something to a shell only; nothing if there is none.
@@ -179,9 +179,9 @@ StringMap known_variables(const StepSpec& step) {
   return variables;
 }
 
-/// Returns what of the step is too long for a program's arguments or variables; empty if nothing
-/// is.
-std::string too_long(const StepSpec& step) {
+/// Names the part of the step that is too long for a program's arguments or variables; returns an
+/// empty text if none is.
+std::string too_long_part(const StepSpec& step) {
   std::size_t all = 0;
   for (const auto& [name, value] : known_variables(step)) {
     const auto size = name.size() + 1 + value.size();
@@ -209,9 +209,9 @@ std::string too_long(const StepSpec& step) {
 std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& steps) {
   model::Findings found;
   for (const auto* step : steps) {
-    if (const auto problem = too_long(*step); !problem.empty())
+    if (const auto part = too_long_part(*step); !part.empty())
       found.add({&step, 1}, {"too-long",
-                             "has " + problem +
+                             "has " + part +
                                  "; a program starts with at most 128 KiB in an argument or "
                                  "variable, and 2 MiB in all",
                              {},
@@ -241,7 +241,7 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
     if (const auto sign = shell_sign(step->command))
-      found.add({&before, 1},
+      found.add({&step, 1},
                 {"no-shell",
                  "the program gets `" + std::string(*sign) +
                      "` as an argument, because a command that is a list runs without a shell",
@@ -251,12 +251,12 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
                  "have ${env.NAME}, and `environment:` sets variables",
                  core::Severity::warning});
     for (const auto& script : resolver.missing_scripts(*step))
-      found.add({&before, 1}, {"missing-file",
-                               "there is no file '" + script + "' in the pipeline's folder",
-                               {},
-                               {},
-                               core::did_you_mean(script, resolver.all_files()),
-                               core::Severity::warning});
+      found.add({&step, 1}, {"missing-file",
+                             "there is no file '" + script + "' in the pipeline's folder",
+                             {},
+                             {},
+                             core::did_you_mean(script, resolver.all_files()),
+                             core::Severity::warning});
   }
   return found.all();
 }
@@ -270,7 +270,7 @@ std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& st
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
     const auto warn = [&](const char* code, std::string message, std::string suggestion) {
-      found.add({&before, 1},
+      found.add({&step, 1},
                 {code, std::move(message), {}, {}, std::move(suggestion), core::Severity::warning});
     };
     const auto& set = resolver.code_of(*step);
@@ -290,7 +290,7 @@ std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& st
     if (pointer)
       warn("pointer-file",
            "'" + pointer->filename().string() +
-               "' is not the file that it stands for: Git LFS or git-annex has that",
+               "' is a pointer of Git LFS or git-annex: the content of the file is not here",
            "`git lfs pull`, or `git annex get`, fetches the content");
   }
   return found.all();
@@ -323,7 +323,8 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                "pipefail, as in Debian",
                                {},
                                {},
-                               "without `shell: sh` each of them does, if the image has bash",
+                               "leave out `shell: sh`: bash fails the step for each command of a "
+                               "pipe, if the image has bash",
                                core::Severity::warning});
   }
   std::ranges::move(found.all(), std::back_inserter(all));

@@ -140,13 +140,17 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   }
   const auto now = Clock::now();
   if (const auto known = answers_.find(run.id);
-      known != answers_.end() && now - known->second.at < max_answer_age)
+      known != answers_.end() && now - known->second.at < max_answer_age) {
+    silence_ = known->second.silence;
     return known->second.life;
+  }
   const auto& lease = run.driver.lease;
   const std::pair cluster(lease.context, lease.name_space);
   if (const auto silent = silent_clusters_.find(cluster);
-      silent != silent_clusters_.end() && now - silent->second < max_answer_age)
+      silent != silent_clusters_.end() && now - silent->second.asked < max_answer_age) {
+    silence_ = silent->second.silence;
     return Liveness::unknown;
+  }
   auto life = Liveness::unknown;
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
@@ -159,8 +163,8 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   } catch (const core::InputError& error) {
     silence_ = error.what();
   }
-  if (life == Liveness::unknown) silent_clusters_[cluster] = Clock::now();
-  answers_[run.id] = {life, Clock::now()};
+  if (life == Liveness::unknown) silent_clusters_[cluster] = {Clock::now(), silence_};
+  answers_[run.id] = {life, Clock::now(), life == Liveness::unknown ? silence_ : std::string()};
   return life;
 }
 
@@ -169,8 +173,8 @@ core::EnvironmentError Drivers::not_known(const store::RunRecord& run) const {
   return core::EnvironmentError(
       "it is not known whether the driver of run " + run.id + " is alive, " + name_of(run.driver) +
           ": " + silence_,
-      {"look there; if it runs, `" + pipe + " cancel " + run.id + "` stops it there",
-       "if it is gone, `" + pipe + " cancel " + run.id +
+      {"look for the driver there; if it runs, `" + pipe + " cancel " + run.id + "` stops it there",
+       "if the driver is gone, `" + pipe + " cancel " + run.id +
            " --force` records that here; then the run can be resumed or removed"});
 }
 

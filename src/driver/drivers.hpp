@@ -48,6 +48,12 @@ class Drivers {
   struct Answer {
     Liveness life;
     Clock::time_point at;
+    std::string silence;  ///< Why the liveness is unknown.
+  };
+  /// A cluster that does not respond.
+  struct SilentCluster {
+    Clock::time_point asked;
+    std::string silence;  ///< The error of its last request.
   };
   struct RemoteReplica;
   Liveness ask(const store::RunRecord& run);
@@ -59,8 +65,8 @@ class Drivers {
   store::RunStore& store_;
   std::map<std::string, std::unique_ptr<RemoteReplica>> replicas_;  ///< Keyed by run.
   std::map<std::string, Answer> answers_;                           ///< Keyed by run.
-  std::map<std::pair<std::string, std::string>, Clock::time_point>
-      silent_clusters_;  ///< Keyed by context and namespace.
+  /// Keyed by context and namespace.
+  std::map<std::pair<std::string, std::string>, SilentCluster> silent_clusters_;
   std::string silence_;  ///< See silence().
 };
 

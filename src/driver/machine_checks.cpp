@@ -145,7 +145,8 @@ class MachineChecks {
             text("Driver", "an unknown store") + ", runtime " + text("DefaultRuntime", "unknown"));
     if (has_containerd && !docker::speaks_api(info, 49))  // API 1.49 is that of Docker Engine 28.1.
       add("platforms", CheckLevel::warn,
-          "of an image for several platforms this engine shows only its own machine's",
+          "this engine shows only the variant for its own machine of an image for several "
+          "platforms",
           {"for steps with another `platform:`, update to Docker Engine 28.1 or newer"});
     if (is_rootless && cgroup == "1")
       add("limits", CheckLevel::warn, "a rootless engine cannot enforce limits with cgroup v1",
@@ -358,9 +359,8 @@ class MachineChecks {
       add("Landlock", CheckLevel::ok, "local steps read only their code, inputs and the system");
     else
       add("Landlock", CheckLevel::warn,
-          "this kernel lacks it: local steps can read all your files, also those that their keys "
-          "do "
-          "not cover",
+          "this kernel lacks Landlock: local steps can read all your files, also those that their "
+          "keys do not cover",
           {"Linux 5.19 or newer, with `landlock` in its `lsm=` list, restricts them"});
     const auto [uv, has_uv] = output_of({"uv", "--version"});
     add("uv", CheckLevel::ok,

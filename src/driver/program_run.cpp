@@ -100,11 +100,10 @@ driver::WorkspaceOptions workspace_options(const Pipeline& pipeline, const RunOp
   start.state = options.state;
   start.profile = options.profile;
   const auto is_given = [&](const std::string& option) {
-    return option == "orchestrator"
-               ? start.executor || options.orchestrator != RunOptions().orchestrator
-           : option == "jobs"  ? options.jobs != 0
-           : option == "state" ? !options.state.empty()
-                               : false;
+    if (option == "orchestrator")
+      return start.executor || options.orchestrator != RunOptions().orchestrator;
+    if (option == "jobs") return options.jobs != 0;
+    return option == "state" && !options.state.empty();
   };
   driver::use_profile(start, {.folder = dsl::root_of(pipeline), .is_given = is_given});
   return start;
@@ -156,8 +155,8 @@ RunResult run(const Pipeline& pipeline, const RunOptions& options) {
   enter_steps({&pipeline});
   if (dsl::step_to_enter())
     throw RunError(
-        "this process is a step of another pipeline: call pipeline::enter_steps() with all of the "
-        "program's before the first run()",
+        "this process is a step of another pipeline: call pipeline::enter_steps() with all "
+        "pipelines of the program before the first run()",
         static_cast<int>(core::ExitCode::bad_input));
   try {
     return run_here(pipeline, options);

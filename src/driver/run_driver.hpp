@@ -41,7 +41,8 @@ class RunDriver {
   RunDriver(Workspace& workspace, RunRequest request, RunObserver& observer);
 
   /// Drives the run to its end, once. A failed run is not an exception. Throws InputError and
-  /// EnvironmentError for a run that cannot begin, and Interrupted if it is stopped before.
+  /// EnvironmentError for a run that cannot begin, and Interrupted for one that is stopped before
+  /// it has begun.
   RunEnd run();
 
   Session& session() { return session_; }

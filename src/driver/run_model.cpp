@@ -14,12 +14,18 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;  // Clang 16 needs this deduction guide.
 
+/// Returns the number of steps that have ended.
+/// @param counts a GroupView or a RunModel
+template <class Counts>
+std::size_t number_done(const Counts& counts) {
+  return counts.count(StepStatus::succeeded) + counts.count(StepStatus::cached) +
+         counts.count(StepStatus::failed) + counts.count(StepStatus::skipped) +
+         counts.count(StepStatus::cancelled);
+}
+
 }  // namespace
 
-std::size_t GroupView::done() const {
-  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
-         count(StepStatus::skipped) + count(StepStatus::cancelled);
-}
+std::size_t GroupView::done() const { return number_done(*this); }
 
 std::string GroupView::text() const {
   std::string text = std::to_string(done()) + "/" + std::to_string(total);
@@ -84,10 +90,7 @@ void RunModel::add_group(const std::string& step, std::size_t instances) {
   groups[known->second].total = count;
 }
 
-std::size_t RunModel::done() const {
-  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
-         count(StepStatus::skipped) + count(StepStatus::cancelled);
-}
+std::size_t RunModel::done() const { return number_done(*this); }
 
 void RunModel::apply(const Event& event, SteadyTime now) {
   std::visit(

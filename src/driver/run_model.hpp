@@ -27,7 +27,7 @@ struct GroupView {
   std::string name;
   std::size_t total = 0;
   std::size_t counts[7] = {};   ///< Indexed by StepStatus; counts instances that had an event.
-  SteadyTime began{}, ended{};  ///< Start of the first attempt, and the last end.
+  SteadyTime began{}, ended{};  ///< Start of the first attempt, and last change of a status.
   std::size_t reported = 0;     ///< Number of failures that were reported individually.
   std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
   std::size_t done() const;

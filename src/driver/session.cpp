@@ -151,7 +151,8 @@ void require_engine(Session& session) {
         has_listener(endpoint.url.substr(unix_scheme.size())))
       continue;
     docker::EngineApi engine(workspace.loop(), endpoint);
-    // Its error names what was tried, and how to work without an engine.
+    // The error of this request names the addresses that were tried, and advises how to work
+    // without an engine.
     workspace.await(engine.info());
   }
 }

@@ -16,9 +16,9 @@ Bytes size_of(const fs::path& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_regular_file(ignored) && !entry->is_symlink(ignored))
-      bytes += entry->file_size(ignored);
+    std::error_code gone;  // Another process may remove the file meanwhile.
+    if (!entry->is_regular_file(gone) || entry->is_symlink(gone)) continue;
+    if (const auto size = entry->file_size(gone); !gone) bytes += size;
   }
   return bytes;
 }
@@ -61,7 +61,7 @@ void warn_of_storage(const Workspace& workspace, const fs::path& state) {
                  core::format_bytes(bytes) + ", and the budget is " + core::format_bytes(budget) +
                  ": `" + workspace.options().name + " clean --keep-storage " +
                  std::to_string(budget) + "B" + workspace.state_option(state) +
-                 "` removes the oldest runs, with --dry-run it says which");
+                 "` removes the oldest runs; with --dry-run it only lists them");
 }
 
 }  // namespace pipeline::driver

@@ -33,8 +33,8 @@ struct EngineOptions {
   bool git_dirty = false;
   std::string identity;  ///< The run's request for the fingerprint (run_fingerprint.hpp): file and
                          ///< relevant options; empty: no fingerprint is stored.
-  std::vector<std::filesystem::path>
-      sources;  ///< Files that the spec was made from, besides the steps' code.
+  /// Files that the spec was made from, besides the steps' code.
+  std::vector<std::filesystem::path> sources;
   /// Called when all steps have succeeded; returns further files that determine the run, such as
   /// those that it has written itself. Returns nothing if one of these files has changed meanwhile.
   std::function<std::optional<std::vector<std::filesystem::path>>()> final_sources = {};

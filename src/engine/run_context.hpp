@@ -17,8 +17,8 @@ struct RunContext {
   core::CancelSource& user_stop;  ///< Stopped by the user.
   asio::thread_pool& pool;        ///< For work that would block the event loop.
   asio::any_io_executor executor;
-  async::TaskGroup&
-      tasks;  ///< Coroutines that refer to parts of the run; they end before those parts.
+  /// Coroutines that refer to parts of the run; they end before those parts.
+  async::TaskGroup& tasks;
 };
 
 }  // namespace pipeline::engine

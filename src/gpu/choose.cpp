@@ -5,14 +5,11 @@
 
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "gpu/model.hpp"
 
 namespace pipeline::gpu {
 namespace {
-
-std::string counted(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 /// Describes the requirements on each GPU: ` of class 'A100' with at least 40GiB`.
 std::string conditions(const settings::GpuRequest& request) {
@@ -133,7 +130,7 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
       devices.push_back({.index = i < inventory.devices.size() ? inventory.devices[i].index : i});
     if (request.count > units.size())
       return Shortage{"too-many-gpus",
-                      "asks for " + counted(request.count, "GPU") + ", and " +
+                      "asks for " + core::counted(request.count, "GPU") + ", and " +
                           owner_has(inventory) + " " + std::to_string(units.size()),
                       listed(inventory, units), ""};
   }
@@ -180,8 +177,9 @@ std::variant<Demand, Shortage> any_units(const settings::GpuRequest& request,
         listed(inventory, units), ""};
   if (demand.count > demand.candidates.size())
     return Shortage{"too-many-gpus",
-                    "asks for " + counted(demand.count, "GPU") + conditions(request) + ", and " +
-                        owner_has(inventory) + " " + std::to_string(demand.candidates.size()),
+                    "asks for " + core::counted(demand.count, "GPU") + conditions(request) +
+                        ", and " + owner_has(inventory) + " " +
+                        std::to_string(demand.candidates.size()),
                     listed(inventory, units), ""};
   return demand;
 }

@@ -28,8 +28,8 @@ struct Unit {
   std::string place = {};  ///< Name of its machine, where attempts run on several; else empty.
 
   std::string name() const;  ///< `GPU 1`, `MIG device 0:2`, `GPU 1 of ssh://gpu2`.
-  std::string description()
-      const;  ///< `GPU 1: Tesla V100-SXM2-16GB, 15.8GiB, compute capability 7.0`.
+  /// `GPU 1: Tesla V100-SXM2-16GB, 15.8GiB, compute capability 7.0`.
+  std::string description() const;
 };
 
 /// Returns all usable units, in the order of their indices.

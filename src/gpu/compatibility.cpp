@@ -75,7 +75,7 @@ class Check {
              "`" + cpu.requirement + "` is without CUDA (" + cpu.because +
                  "): the step has a GPU and will not see any boost from it",
              cpu.instead.empty() ? "install a build with CUDA"
-             : is_of_index       ? "remove that index, or take one of CUDA such as "
+             : is_of_index       ? "remove that index, or take one with CUDA builds such as "
                                    "https://download.pytorch.org/whl/cu121"
                                  : "require `" + cpu.instead + "`");
       return;
@@ -143,15 +143,16 @@ class Check {
     }
     const bool are_known = wheel.cuda && image_has_cuda() && facts_.cuda->version;
     if (!are_known || wheel.cuda->major() == facts_.cuda->version->major()) return;
-    const std::string drift = name + " is built for CUDA " + wheel.cuda->text() +
-                              ", and the image " + facts_.image + " has " +
-                              facts_.cuda->version->text();
+    const std::string mismatch = name + " is built for CUDA " + wheel.cuda->text() +
+                                 ", and the image " + facts_.image + " has " +
+                                 facts_.cuda->version->text();
     if (wheel.kind == Wheel::Kind::needs)
-      report(core::Severity::warning, "cuda-mismatch", drift + ": its libraries will not be found",
+      report(core::Severity::warning, "cuda-mismatch",
+             mismatch + ": its libraries will not be found",
              "set `parent_image` to an image of CUDA " + wheel.cuda->first(2).text());
     else if (facts_.cuda->is_development)
       report(core::Severity::warning, "cuda-mismatch",
-             drift + ": extensions that the image's compiler builds will not fit",
+             mismatch + ": extensions that the image's compiler builds will not fit",
              "set `parent_image` to an image of CUDA " + wheel.cuda->first(2).text() +
                  ", or take a build for CUDA " + facts_.cuda->version->first(2).text());
   }

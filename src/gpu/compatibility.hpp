@@ -20,8 +20,8 @@ struct GpuHost {
   std::optional<Version> cuda;  ///< The newest version that the driver supports; derived from the
                                 ///< driver's version if not reported.
   std::string brand;            ///< Brand for NVIDIA_REQUIRE_CUDA; empty if unknown.
-  std::vector<settings::ComputeCapability>
-      capabilities;  ///< Compute capabilities of the GPUs that the step may get.
+  /// Compute capabilities of the GPUs that the step may get.
+  std::vector<settings::ComputeCapability> capabilities;
 };
 
 /// What a step brings along: its image and Python packages.

@@ -36,8 +36,8 @@ constexpr std::string_view make_specification =
     "on the engine's machine: `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`, again "
     "after each change of driver, GPUs or MIG devices";
 constexpr std::string_view look_for_faults =
-    "on that machine `sudo dmesg | grep NVRM` says what happened; it comes back with a restart, or "
-    "is broken";
+    "on that machine `sudo dmesg | grep NVRM` says what happened; the GPU comes back with a "
+    "restart, or is broken";
 constexpr std::string_view older_image =
     "or take a parent image with an older CUDA: `nvidia-smi` there shows the newest that the "
     "driver can run";

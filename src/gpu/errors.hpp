@@ -19,7 +19,7 @@ struct GpuTrouble {
 /// nothing if it is not about GPUs.
 std::optional<GpuTrouble> gpu_trouble(std::string_view text);
 
-/// Explains the output of a program that cannot use its GPU; returns nothing if it does not say so.
+/// Explains the output of a program that cannot use its GPU; returns nothing for any other output.
 /// @param has_gpus the step has reserved GPUs
 std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus);
 

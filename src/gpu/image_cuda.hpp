@@ -25,8 +25,8 @@ struct ImageCuda {
   std::optional<Version> version;
   std::string source;   ///< Origin of the version: `its tag`, `CUDA_VERSION`, a label's name.
   std::string require;  ///< Value of NVIDIA_REQUIRE_CUDA.
-  bool disable_require =
-      false;  ///< NVIDIA_DISABLE_REQUIRE is set, so the image claims to run on any driver.
+  /// NVIDIA_DISABLE_REQUIRE is set, so the image claims to run on any driver.
+  bool disable_require = false;
   std::optional<Version>
       torch;              ///< Version of torch in the image's name (`pytorch/pytorch:2.1.0-...`).
   std::string framework;  ///< Framework in the image's name, such as `torch`.

@@ -8,6 +8,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "gpu/model.hpp"
 
 namespace pipeline::gpu {
@@ -107,10 +108,6 @@ std::string full_name(const InstanceType& type) {
          std::to_string((type.gpu_memory * 1_MiB + 500'000'000) / 1'000'000'000) + "GB";
 }
 
-std::string counted(unsigned count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 /// Formats `8` or `4.5`.
 std::string number(double value) {
   std::string text = std::to_string(value);
@@ -150,7 +147,7 @@ std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& ne
     if (is_lacking) reasons.push_back(std::move(reason));
   };
   lack(type.gpus < needs.gpus,
-       "it has " + counted(type.gpus, "GPU") + ", not " + std::to_string(needs.gpus));
+       "it has " + core::counted(type.gpus, "GPU") + ", not " + std::to_string(needs.gpus));
   lack(needs.gpus > 0 && !type.is_nvidia(),
        std::string("its GPUs are AMD's (") + type.gpu + "), and NVIDIA's are needed");
   if (needs.gpus > 0) {
@@ -166,7 +163,7 @@ std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& ne
   lack(type.memory < in_mebibytes(needs.memory),
        "it has " + size_of(type.memory) + " of memory, not " + core::format_bytes(needs.memory));
   lack(type.vcpus < needs.cpus,
-       "it has " + counted(type.vcpus, "vCPU") + ", not " + number(needs.cpus));
+       "it has " + core::counted(type.vcpus, "vCPU") + ", not " + number(needs.cpus));
   lack(!needs.architecture.empty() && needs.architecture != type.architecture,
        std::string("its processor is ") + type.architecture);
   return reasons;

@@ -68,8 +68,8 @@ class LockFolder {
     Session(Session&& other) noexcept : folder_(std::exchange(other.folder_, nullptr)) {}
     Session& operator=(Session&&) = delete;
 
-    std::vector<LockEntry> queue()
-        const;  ///< The entries of living drivers, ordered by their numbers.
+    /// Returns the entries of living drivers, ordered by their numbers.
+    std::vector<LockEntry> queue() const;
     /// Writes the queue unless it has these entries already: each write wakes all waiting drivers.
     void put_queue(const std::vector<LockEntry>& entries);
     bool is_held(const std::string& uuid) const;

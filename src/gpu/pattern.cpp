@@ -140,32 +140,47 @@ class PatternCompiler {
     return bytes;
   }
 
+  /// Reads a character of a class, or an escape.
+  Pattern::Bytes read_member() {
+    if (peek() == '\\') return read_escape();
+    Pattern::Bytes bytes;
+    bytes.set(static_cast<unsigned char>(text_[at_++]));
+    return bytes;
+  }
+  /// Returns the only byte of the set.
+  static std::size_t only(const Pattern::Bytes& bytes) {
+    std::size_t byte = 0;
+    while (!bytes[byte]) ++byte;
+    return byte;
+  }
   Pattern::Bytes read_class() {
     Pattern::Bytes bytes;
     const auto open = at_++;
     const bool is_negated = take('^');
     for (bool is_first = true; !error_ && !at_end() && (is_first || peek() != ']');
          is_first = false) {
-      if (peek() == '\\') {
-        bytes |= read_escape();
-        continue;
-      }
       // ECS has Java's patterns, in which these are classes of their own.
       if (peek() == '[' || text_.substr(at_).starts_with("&&")) {
         fail("a class within a class, or `&&` in it, is not supported; a literal `[` is `\\[`");
         break;
       }
-      const auto from = static_cast<unsigned char>(text_[at_++]);
-      unsigned char to = from;
-      if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
-        ++at_;
-        to = static_cast<unsigned char>(text_[at_++]);
-      }
-      if (to < from) {
-        at_ -= 3;
+      const auto begin = at_;
+      const auto first = read_member();
+      bytes |= first;
+      const bool is_range = first.count() == 1 && peek() == '-' && at_ + 1 < text_.size() &&
+                            text_[at_ + 1] != ']' && text_[at_ + 1] != '[';
+      if (!is_range) continue;
+      ++at_;
+      const auto last = read_member();
+      if (last.count() != 1) {
+        at_ = begin;
+        fail("a range ends with one character, not with a class");
+      } else if (only(last) < only(first)) {
+        at_ = begin;
         fail("the range ends before it begins");
+      } else {
+        for (auto i = only(first); i <= only(last); ++i) bytes.set(i);
       }
-      for (unsigned i = from; i <= to; ++i) bytes.set(i);
     }
     if (!error_ && !take(']')) {
       at_ = open;

@@ -72,7 +72,7 @@ class Parser {
       if (is_symbol(")"))
         fail(token_.begin, "a `)` without its `(`");
       else
-        expected("`and`, `or` or the end");
+        fail_without("`and`, `or` or the end");
     }
     if (error_) return *error_;
     return placement;
@@ -83,7 +83,7 @@ class Parser {
     if (!error_) error_ = PlacementError{{offset, std::move(message)}, std::move(suggestion)};
     token_ = {Token::Kind::end, "", text_.size(), text_.size()};
   }
-  void expected(const std::string& what, std::string suggestion = {}) {
+  void fail_without(const std::string& what, std::string suggestion = {}) {
     fail(token_.begin,
          what + " expected, not " +
              (token_.kind == Token::Kind::end ? "the end" : "'" + token_.value.substr(0, 40) + "'"),
@@ -192,7 +192,7 @@ class Parser {
       if (token_.kind == Token::Kind::end)
         fail(begin, "a `(` without its `)`");
       else
-        expected("`and`, `or` or `)`");
+        fail_without("`and`, `or` or `)`");
     }
     return placement;
   }
@@ -201,7 +201,7 @@ class Parser {
     Placement placement;
     const std::size_t begin = token_.begin;
     if (token_.kind != Token::Kind::word) {
-      expected("an attribute, as in `attribute:ecs.instance-type`");
+      fail_without("an attribute, as in `attribute:ecs.instance-type`");
       return placement;
     }
     read_subject(placement);
@@ -244,7 +244,7 @@ class Parser {
       else if (take_word("in"))
         placement.op = Placement::Operator::not_in;
       else
-        expected("`exists` or `in`");
+        fail_without("`exists` or `in`");
       return;
     }
     for (const auto& [name, op] : operator_names)
@@ -257,8 +257,8 @@ class Parser {
     for (const auto& each : operator_names) names.emplace_back(each.name);
     std::string suggestion = core::did_you_mean(token_.value, names);
     if (token_.value == "is" || token_.value == "equal") suggestion = "did you mean `==`?";
-    expected("an operator (==, !=, >, >=, <, <=, in, !in, exists, !exists, =~, !~)",
-             std::move(suggestion));
+    fail_without("an operator (==, !=, >, >=, <, <=, in, !in, exists, !exists, =~, !~)",
+                 std::move(suggestion));
   }
 
   void read_values(Placement& placement) {
@@ -269,11 +269,11 @@ class Parser {
                             placement.op == Placement::Operator::not_matches;
     if (placement.op == Placement::Operator::in || placement.op == Placement::Operator::not_in) {
       if (!take_symbol("["))
-        return expected("a list in brackets",
-                        "as in `attribute:ecs.instance-type in [g4dn.xlarge, g5.xlarge]`");
+        return fail_without("a list in brackets",
+                            "as in `attribute:ecs.instance-type in [g4dn.xlarge, g5.xlarge]`");
       do read_value(placement);
       while (!error_ && take_symbol(","));
-      if (!error_ && !take_symbol("]")) expected("`,` or `]`");
+      if (!error_ && !take_symbol("]")) fail_without("`,` or `]`");
       return;
     }
     const Token value = token_;
@@ -294,8 +294,8 @@ class Parser {
   void read_value(Placement& placement) {
     if (token_.kind != Token::Kind::word && token_.kind != Token::Kind::text) {
       const bool is_bracket = is_symbol("[");
-      return expected("a value",
-                      is_bracket ? "a list needs `in` or `not_in`; a pattern needs quotes" : "");
+      return fail_without(
+          "a value", is_bracket ? "a list needs `in` or `not_in`; a pattern needs quotes" : "");
     }
     placement.values.push_back(token_.value);
     advance();

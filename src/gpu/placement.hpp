@@ -4,9 +4,9 @@
 /// converted to the terms of a Kubernetes node affinity (placement_terms.hpp).
 ///
 /// Where ECS's guide is silent, these rules apply: `and` binds tighter than `or`, `not` tighter
-/// than both; two numbers are compared as numbers, other values as texts; on a host without the
-/// attribute, `!=`, `not_in`, `!~` and `!exists` hold and no other comparison does (as in
-/// Kubernetes); a pattern has to match the whole value.
+/// than both; `<`, `<=`, `>` and `>=` compare two numbers as numbers, and other values as texts; on
+/// a host without the attribute, `!=`, `not_in`, `!~` and `!exists` hold and no other comparison
+/// does (as in Kubernetes); a pattern has to match the whole value.
 #pragma once
 
 #include <map>

@@ -20,12 +20,12 @@ namespace pipeline::gpu {
 struct StepCheckContext {
   std::string host_file;  ///< Path of the file with this machine's attributes, for messages.
   bool in_images = true;  ///< Steps run in images, not as processes of this machine.
-  std::function<GpuHost(const settings::GpuRequest& request)>
-      gpus;  ///< The driver, and the GPUs that the request may get; empty if unknown.
-  std::optional<HostAttributes>
-      attributes;  ///< Unset if the machine on which steps will run is not known.
-  std::function<std::optional<ImageConfig>(const std::string& reference)>
-      image_config;  ///< Returns the engine's configuration of an image, if it has the image.
+  /// The driver, and the GPUs that the request may get; empty if unknown.
+  std::function<GpuHost(const settings::GpuRequest& request)> gpus;
+  /// Unset if the machine on which steps will run is not known.
+  std::optional<HostAttributes> attributes;
+  /// Returns the engine's configuration of an image, if it has the image.
+  std::function<std::optional<ImageConfig>(const std::string& reference)> image_config;
 };
 
 /// Returns the diagnostics; a diagnostic that several steps share is reported once for all of them.

@@ -94,7 +94,7 @@ bool excludes_linux(std::string_view marker) {
          marker.find(" or ") == std::string_view::npos;
 }
 
-/// Returns the requirement in a line; nothing if it is not for Linux.
+/// Returns the requirement in a line; nothing for a requirement that is not for Linux.
 std::optional<Requirement> parse_requirement(const std::string& line) {
   Requirement requirement;
   requirement.text = line;

@@ -165,7 +165,7 @@ void Client::show_warnings(const net::Response& response) {
 
 async::Task<net::Response> Client::send(ApiCall call) {
   auto response = co_await try_once(call);
-  if (response.status == 401 && credentials_.refused()) response = co_await try_once(call);
+  if (response.status == 401 && credentials_.discard()) response = co_await try_once(call);
   show_warnings(response);
   if (response.status < 300) co_return response;
   throw_refusal(call.what, response);

@@ -53,28 +53,29 @@ std::string plugin_info(const ClusterAccess& access) {
 }
 
 PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& output) {
-  const auto refuse = [&](const std::string& why) {
+  const auto refusal = [&](const std::string& why) {
     return core::EnvironmentError("the program '" + plugin.command.front() +
                                       "', which the kubeconfig names for credentials, " + why,
                                   advice_for(plugin));
   };
-  const auto said = core::parse_json(output);
-  if (!said.is_object() || text_at(said, "/kind") != "ExecCredential")
-    throw refuse("gave an answer that is not an ExecCredential");
-  if (text_at(said, "/apiVersion") != plugin.api_version)
-    throw refuse("answers with apiVersion '" + text_at(said, "/apiVersion") +
-                 "', and the kubeconfig says " + plugin.api_version);
-  PluginAnswer answer{text_at(said, "/status/token"),
-                      text_at(said, "/status/clientCertificateData"),
-                      text_at(said, "/status/clientKeyData"),
+  const auto credential = core::parse_json(output);
+  if (!credential.is_object() || text_at(credential, "/kind") != "ExecCredential")
+    throw refusal("gave an answer that is not an ExecCredential");
+  if (text_at(credential, "/apiVersion") != plugin.api_version)
+    throw refusal("answers with apiVersion '" + text_at(credential, "/apiVersion") +
+                  "', and the kubeconfig says " + plugin.api_version);
+  PluginAnswer answer{text_at(credential, "/status/token"),
+                      text_at(credential, "/status/clientCertificateData"),
+                      text_at(credential, "/status/clientKeyData"),
                       {}};
   if (answer.token.empty() && answer.cert.empty())
-    throw refuse("gave neither a token nor a certificate");
+    throw refusal("gave neither a token nor a certificate");
   if (answer.cert.empty() != answer.key.empty())
-    throw refuse("gave a certificate without a key, or a key without a certificate");
-  if (const auto expires = text_at(said, "/status/expirationTimestamp"); !expires.empty()) {
+    throw refusal("gave a certificate without a key, or a key without a certificate");
+  if (const auto expires = text_at(credential, "/status/expirationTimestamp"); !expires.empty()) {
     answer.expires = parse_time(expires);
-    if (!answer.expires) throw refuse("gave an expirationTimestamp that is not a time: " + expires);
+    if (!answer.expires)
+      throw refusal("gave an expirationTimestamp that is not a time: " + expires);
   }
   return answer;
 }
@@ -89,25 +90,25 @@ async::Task<> Credentials::ask_plugin() {
   const std::string who =
       "the program '" + plugin.command.front() + "', which the kubeconfig names for credentials, ";
   std::optional<core::EnvironmentError> failed;
-  net::ProgramAnswer said;
+  net::ProgramAnswer result;
   try {
-    said = co_await net::run_program(std::move(call));
+    result = co_await net::run_program(std::move(call));
   } catch (const core::EnvironmentError& error) {
     failed.emplace(who + "cannot be asked: " + error.what(), advice_for(plugin));
   }
   if (failed) throw core::EnvironmentError(*failed);
-  if (said.late)
+  if (result.late)
     throw core::EnvironmentError(
         who + "gave no answer within " + std::to_string(plugin_timeout / 1s) + " s",
         advice_for(plugin));
-  if (said.code != 0) {
-    const auto words = core::trimmed(said.errors);
+  if (result.code != 0) {
+    const auto words = core::trimmed(result.errors);
     throw core::EnvironmentError(
-        who + "failed" + (said.code > 0 ? " with exit code " + std::to_string(said.code) : "") +
+        who + "failed" + (result.code > 0 ? " with exit code " + std::to_string(result.code) : "") +
             (words.empty() ? "" : ": " + std::string(words.substr(0, 500))),
         advice_for(plugin));
   }
-  auto answer = parse_plugin_answer(plugin, said.output);
+  auto answer = parse_plugin_answer(plugin, result.output);
   token_ = std::move(answer.token);
   cert_ = std::move(answer.cert);
   key_ = std::move(answer.key);
@@ -131,9 +132,9 @@ void Credentials::read_token() {
 
 async::Task<> Credentials::apply(net::Request& request) {
   const auto& identity = access_.identity;
-  const bool stale = !until_ || Clock::now() >= *until_;
-  if (identity.exec && stale) co_await ask_plugin();
-  if (!identity.exec && !identity.token_file.empty() && stale) read_token();
+  const bool is_stale = !until_ || Clock::now() >= *until_;
+  if (identity.exec && is_stale) co_await ask_plugin();
+  if (!identity.exec && !identity.token_file.empty() && is_stale) read_token();
   const auto& token = identity.exec || !identity.token_file.empty() ? token_ : identity.token;
   if (!token.empty())
     request.headers.push_back("Authorization: Bearer " + token);
@@ -147,10 +148,9 @@ async::Task<> Credentials::apply(net::Request& request) {
   }
 }
 
-bool Credentials::refused() {
-  const bool renewable = access_.identity.exec || !access_.identity.token_file.empty();
+bool Credentials::discard() {
   until_.reset();
-  return renewable;
+  return access_.identity.exec || !access_.identity.token_file.empty();
 }
 
 }  // namespace pipeline::kubernetes_api

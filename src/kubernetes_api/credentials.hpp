@@ -19,7 +19,7 @@ class Credentials {
   async::Task<> apply(net::Request& request);
   /// Discards the credentials, because the server refused them (401). Returns true if fetching them
   /// again can help.
-  bool refused();
+  bool discard();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -14,8 +14,8 @@ namespace pipeline::kubernetes_api {
 /// Returns the value at a JSON pointer such as `/status/phase`; null if there is none.
 inline const nlohmann::json& at(const nlohmann::json& object, std::string_view pointer) {
   static const nlohmann::json none;
-  const nlohmann::json::json_pointer place{std::string(pointer)};
-  return object.contains(place) ? object.at(place) : none;
+  const nlohmann::json::json_pointer path{std::string(pointer)};
+  return object.contains(path) ? object.at(path) : none;
 }
 
 inline std::string text_at(const nlohmann::json& object, std::string_view pointer) {

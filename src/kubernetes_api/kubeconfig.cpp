@@ -74,6 +74,17 @@ struct Entry {
     for (const core::Value& item : value->items) items.push_back(&item);
     return items;
   }
+  std::vector<std::string> texts(std::string_view key) const {
+    std::vector<std::string> texts;
+    for (const core::Value* item : list(key)) {
+      if (item->kind != core::Value::Kind::scalar)
+        refuse(*file, "wrong-type",
+               "an item of " + said(key) + " must be a text, not " + settings::describe(*item),
+               item->span);
+      texts.push_back(item->scalar);
+    }
+    return texts;
+  }
   /// Returns a path; relative paths are resolved against the file's folder.
   std::string path(std::string_view key) const {
     const auto name = text(key);
@@ -82,7 +93,7 @@ struct Entry {
   /// Returns the base64-decoded value of `KEY-data`.
   std::string data(std::string_view key) const {
     const core::Value* value = find(key);
-    if (!value || value->scalar.empty()) return {};
+    if (!value) return {};
     auto text = value->scalar;
     std::erase_if(text, [](unsigned char c) { return std::isspace(c); });
     auto bytes = core::decode_base64(text);
@@ -97,6 +108,7 @@ struct Entry {
              value->span);
     return {file, value, std::move(name)};
   }
+  /// Returns the key's name for messages: `'server' of cluster 'lab'`.
   std::string said(std::string_view key) const { return "'" + std::string(key) + "' of " + what; }
 };
 
@@ -171,7 +183,8 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
   if (core::only_looks() && core::is_in_project(exec.file->path))
     throw core::EnvironmentError(
         exec.what + " in " + exec.file->path.string() +
-            " names a program, and a command that only looks runs none that the project names",
+            " names a program, and a command that only looks does not run programs that the "
+            "project names",
         {"keep the kubeconfig outside of the project"});
   plugin.api_version = exec.text("apiVersion");
   if (plugin.api_version != "client.authentication.k8s.io/v1" &&
@@ -191,7 +204,7 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
   if (command.find('/') != command.npos)
     command = (exec.file->path.parent_path() / command).lexically_normal().string();
   plugin.command.push_back(std::move(command));
-  for (const core::Value* argument : exec.list("args")) plugin.command.push_back(argument->scalar);
+  for (auto& argument : exec.texts("args")) plugin.command.push_back(std::move(argument));
   for (const core::Value* item : exec.list("env")) {
     const Entry variable{exec.file, item, "a variable of " + exec.what};
     const auto name = variable.text("name");
@@ -225,8 +238,8 @@ Identity read_user(const Entry& user) {
   identity.password = user.text("password");
   if (const auto name = user.text("as"); !name.empty())
     identity.impersonate.push_back("Impersonate-User: " + name);
-  for (const core::Value* group : user.list("as-groups"))
-    identity.impersonate.push_back("Impersonate-Group: " + group->scalar);
+  for (const auto& group : user.texts("as-groups"))
+    identity.impersonate.push_back("Impersonate-Group: " + group);
   if (const auto exec = user.below("exec", "'exec' of " + user.what); exec.map)
     identity.exec = read_exec(user, exec);
   return identity;
@@ -375,7 +388,8 @@ ClusterAccess find_cluster(const AccessOptions& options, const KubeconfigEnviron
   } else {
     throw core::EnvironmentError(
         is_named ? "no cluster is configured: none of the files in KUBECONFIG exists (" + list + ")"
-                 : "no cluster is configured: KUBECONFIG is not set, and there is no " + list,
+        : home   ? "no cluster is configured: KUBECONFIG is not set, and there is no " + list
+                 : "no cluster is configured: neither KUBECONFIG nor HOME is set",
         {"let KUBECONFIG name the file that your cluster's administrator or provider gave you; "
          "`kubectl config get-contexts` shows its contexts"});
   }

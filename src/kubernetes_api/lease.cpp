@@ -161,8 +161,8 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
     } catch (const core::EnvironmentError& error) {
       core::log::warn(error.what());
     }
-    if (is_gone) {  // For example because the cluster garbage-collected it with the Job that owned
-                    // it.
+    // The cluster may have garbage-collected the Lease with the Job that owned it.
+    if (is_gone) {
       const bool is_ours = co_await create();
       if (!is_ours) co_return false;
       renewed_ = began;

@@ -23,20 +23,15 @@ void PodLogFrames::feed(std::string_view bytes) {
 void PodLogFrames::take_line(std::string_view line) {
   const auto space = line.find(' ');
   const auto time = parse_time(line.substr(0, space));
-  if (!time ||
-      space == line.npos) {  // A message of the server itself, such as `failed to watch file`.
-    on_bytes_(true, std::string(line) + "\n");
-    return;
-  }
-  const bool is_new = !last_ || *time > *last_;
-  if (is_new) last_ = time;
+  // A line without a time is a message of the server itself, such as `failed to watch file`.
+  if (!time || space == line.npos) return on_bytes_(true, std::string(line) + "\n");
+  const bool is_new = !last_time_ || *time > *last_time_;
+  if (is_new) last_time_ = time;
   const auto rest = line.substr(space + 1);
   if (!agent::begins_as_frame(rest)) {
-    if (is_new && reported_ == 0)
-      on_bytes_(
-          true,
-          std::string(rest) +
-              "\n");  // Later it is the rest of a frame whose beginning was in a deleted file.
+    // After the first frame, such a line is the rest of a frame whose beginning was in a deleted
+    // file.
+    if (is_new && reported_ == 0) on_bytes_(true, std::string(rest) + "\n");
   } else if (const auto frame = agent::frame_of(rest); frame && frame->place >= reported_) {
     fetch_until(frame->place);
     report(*frame, rest.size() + 1);
@@ -44,8 +39,8 @@ void PodLogFrames::take_line(std::string_view line) {
 }
 
 /// Reports a frame whose offset is the current one. The kinds are those of agent/frames.hpp: `.`
-/// ends the log, `u` has the usage, `w` has the waits, others have output. @param size bytes of the
-/// frame's line
+/// ends the log, `u` has the usage, `w` has the waits, others have output.
+/// @param size bytes of the frame's line
 void PodLogFrames::report(const agent::Frame& frame, std::size_t size) {
   reported_ += size;
   if (frame.kind == '.') {
@@ -58,7 +53,7 @@ void PodLogFrames::report(const agent::Frame& frame, std::size_t size) {
     return;
   }
   waits_.clear();
-  progressed_ = SteadyClock::now() - agent::age_of(frame);
+  last_progress_ = SteadyClock::now() - agent::age_of(frame);
   agent::pass_output(frame, on_bytes_);
 }
 

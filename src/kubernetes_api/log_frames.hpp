@@ -28,7 +28,7 @@ class PodLogFrames {
   explicit PodLogFrames(std::function<void(bool, std::string_view)> on_bytes, ReadCopy copy = {})
       : on_bytes_(std::move(on_bytes)), copy_(std::move(copy)) {}
 
-  /// Call before the log is read again from last() on. Lines that were already reported are
+  /// Call before the log is read again from last_time() on. Lines that were already reported are
   /// skipped.
   void restart() { lines_.clear(); }
   void feed(std::string_view bytes);
@@ -46,11 +46,11 @@ class PodLogFrames {
   const std::string& waits() const { return waits_; }
   /// Returns when the step has last printed something, or made progress in silence; nothing before
   /// the first.
-  const std::optional<std::chrono::steady_clock::time_point>& progressed() const {
-    return progressed_;
+  const std::optional<std::chrono::steady_clock::time_point>& last_progress() const {
+    return last_progress_;
   }
   /// Returns the time of the last line; nothing before the first.
-  const std::optional<Time>& last() const { return last_; }
+  const std::optional<Time>& last_time() const { return last_time_; }
 
  private:
   void take_line(std::string_view line);
@@ -60,8 +60,8 @@ class PodLogFrames {
   std::function<void(bool, std::string_view)> on_bytes_;
   ReadCopy copy_;
   core::Lines lines_;
-  std::optional<Time> last_;
-  std::optional<std::chrono::steady_clock::time_point> progressed_;
+  std::optional<Time> last_time_;
+  std::optional<std::chrono::steady_clock::time_point> last_progress_;
   std::string usage_, waits_;
   std::uint64_t reported_ = 0;  ///< Bytes of frames that were reported.
   bool has_begun_ = false, ended_ = false;

@@ -167,8 +167,8 @@ struct AttemptSpec {
   std::string pipeline;
   std::string run_id;
   unsigned number;  ///< From 1.
-  std::filesystem::path
-      code;  ///< Folder with the step's code, read-only, shared with other attempts.
+  /// Folder with the step's code, read-only, shared with other attempts.
+  std::filesystem::path code;
   std::string code_digest = {};  ///< Digest of the code in hex.
   std::vector<AttemptInput> inputs;
   std::filesystem::path outputs;  ///< Empty folder of this attempt; it must contain the step's
@@ -187,8 +187,8 @@ struct AttemptSpec {
   StringMap secrets;      ///< Must never be stored or shown.
   /// Nodes that the step should run on only if there are no others.
   std::vector<std::string> avoided_nodes = {};
-  std::vector<AssignedGpu>
-      gpus;  ///< Reserved for this attempt alone, from before its start until after its end.
+  /// Reserved for this attempt alone, from before its start until after its end.
+  std::vector<AssignedGpu> gpus;
   /// A driver that has died may have begun this attempt, under the same run, step and number. If
   /// so, it is joined, otherwise started; its folders may contain files.
   bool joins = false;

@@ -162,7 +162,7 @@ async::Task<> Gang::give_back(AttemptResult& result) {
   const auto pause = pause_of(max_pause_, random);
   attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " +
                                          result.failure->message +
-                                         ": all is given back, and tried again in " +
+                                         ": the step releases all nodes, and tries again in " +
                                          core::format_duration(pause) + "\n");
   co_await async::sleep(pause, &attempt_.io.cancel);
 }
@@ -177,7 +177,7 @@ bool Gang::begins_again(const AttemptResult& result) {
   if (addresses_.has_agents || !has_ended_itself || !failed_rank_ || restarts_ >= spec_.restarts)
     return false;
   attempt_.io.log.write(Stream::err, rank_prefix(*failed_rank_) + "[nodes] " + failure->message +
-                                         "; all begin again (restart " +
+                                         "; all processes start again (restart " +
                                          std::to_string(++restarts_) + " of " +
                                          std::to_string(spec_.restarts) + ")\n");
   return true;

@@ -54,7 +54,7 @@ ImageLock image_lock_of(const json& written) try {
   return lock;
 } catch (const std::exception& error) {
   throw core::EnvironmentError(
-      std::string("it cannot be read which images the run's steps have: ") + error.what());
+      std::string("the record of the images of the run's steps cannot be read: ") + error.what());
 }
 
 }  // namespace pipeline::orchestrators

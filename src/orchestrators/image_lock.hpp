@@ -16,8 +16,8 @@ struct PodImage {
   std::string id;         ///< `sha256:...`, recorded with the attempt.
   std::string reference;  ///< The reference for the cluster: by digest if it has a registry.
   bool pull = false;      ///< Nodes may pull the image; otherwise they must have it already.
-  std::vector<std::string>
-      program;  ///< For a step with StepSpec::program: the command that starts the program there.
+  /// For a step with StepSpec::program: the command that starts the program there.
+  std::vector<std::string> program;
   std::string agent;  ///< The image with the agent that starts the step's command; if empty, pods
                       ///< find the agent among the run's files.
   std::map<std::string, std::string> services = {};  ///< References of the images of the step's

@@ -23,8 +23,8 @@ inline constexpr std::string_view container_outputs = "/pipe/outputs";
 struct Layout {
   std::string code, inputs, outputs;  ///< Folders.
   std::string scratch;  ///< A folder that the step may write to; removed with the attempt.
-  std::vector<std::string>
-      program;  ///< For a step with StepSpec::program: the command that starts the program.
+  /// For a step with StepSpec::program: the command that starts the program.
+  std::vector<std::string> program;
   std::string checkpoint = {};  ///< The folder of AttemptSpec::checkpoint.
   /// Whether a text without `shell:` is read by bash or by `sh`; unset: where the step runs, a `sh`
   /// looks for bash.

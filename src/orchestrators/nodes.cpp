@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators {
@@ -159,9 +160,6 @@ StringMap node_variables(const AttemptSpec& attempt) {
   const auto id = rendezvous_id(attempt) + (has_agent      ? restart_mark
                                             : restarts > 0 ? "-" + std::to_string(restarts)
                                                            : "");
-  std::string addresses;
-  for (const auto& address : process.addresses->nodes)
-    addresses += (addresses.empty() ? "" : ",") + address;
   StringMap variables{{"MASTER_ADDR", main},
                       {"MASTER_PORT", port},
                       {"RANK", rank},
@@ -177,7 +175,7 @@ StringMap node_variables(const AttemptSpec& attempt) {
                       {"TF_CONFIG", tensorflow_config(process, rank)},
                       {"PIPE_NODE_RANK", node},
                       {"PIPE_NODE_COUNT", nodes},
-                      {"PIPE_NODE_ADDRESSES", std::move(addresses)},
+                      {"PIPE_NODE_ADDRESSES", core::joined(process.addresses->nodes, ",")},
                       {"PIPE_RENDEZVOUS_ID", id}};
   if (const auto own = process.addresses->nccl_port; own > 0)
     variables["NCCL_RAS_ADDR"] = "localhost:" + std::to_string(own);
@@ -188,14 +186,13 @@ StringMap node_variables(const AttemptSpec& attempt) {
 
 std::vector<std::string> agent_words(const AttemptSpec& attempt, const std::string& agent) {
   const auto& process = *attempt.process;
-  std::string names, addresses;
+  std::string names;
   const auto& docker = attempt.step.settings->docker;
   for (const auto& [name, value] : node_variables(attempt))
     if (value.find('{') != value.npos && !attempt.environment.contains(name) &&
         !docker.runtime_environment.contains(name) && !attempt.secrets.contains(name))
       names += (names.empty() ? "" : ",") + name;
-  for (const auto& address : process.addresses->nodes)
-    addresses += (addresses.empty() ? "" : ",") + address;
+  const auto addresses = core::joined(process.addresses->nodes, ",");
   const bool are_told_later = addresses.starts_with('{');
   std::vector<std::string> words{agent,
                                  "ranks",

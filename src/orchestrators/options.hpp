@@ -21,8 +21,8 @@ namespace pipeline::orchestrators {
 
 struct OrchestratorOptions {
   std::filesystem::path root;  ///< The pipeline's folder.
-  std::filesystem::path
-      state;  ///< The store's folder, for files of an orchestrator (virtual environments).
+  /// The store's folder, for files of an orchestrator (virtual environments).
+  std::filesystem::path state;
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
   lockfile::LockFile* lock =

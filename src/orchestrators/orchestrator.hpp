@@ -22,17 +22,17 @@ struct Capabilities {
   std::string name;  ///< `docker`, `local`.
   Traits traits = {};
   bool gpus = false;  ///< Steps may ask for GPUs.
-  bool gpus_of_this_machine =
-      true;  ///< The GPUs are those that NVML shows on this machine, so the engine reserves them;
-             ///< otherwise the orchestrator itself chooses GPUs.
+  /// The GPUs are those that NVML shows on this machine, so the engine reserves them; otherwise the
+  /// orchestrator itself chooses GPUs.
+  bool gpus_of_this_machine = true;
   bool explicit_devices =
       false;                   ///< A step may name specific devices; a cluster chooses them itself.
   bool shells = false;         ///< Attempt::shell is honoured.
   bool services = false;       ///< StepSpec::services are honoured.
   bool memory_limits = false;  ///< ResourceSettings::memory is enforced.
   bool cpu_limits = false;     ///< ResourceSettings::cpu_count is enforced.
-  bool outlives_driver =
-      false;  ///< Attempts continue when the driver is killed, and another driver can join them.
+  /// Attempts continue when the driver is killed, and another driver can join them.
+  bool outlives_driver = false;
   bool reports_begin = false;      ///< AttemptIo::on_began is called; until then a step's timeout
                                    ///< does not count.
   bool protects_inputs = false;    ///< No step can write to its inputs, whatever user it runs as.

@@ -100,7 +100,7 @@ Failure other_gpus(const std::vector<std::string>& seen, const std::vector<std::
                         "no setting of the step may set NVIDIA_VISIBLE_DEVICES"});
   if (!lacking.empty())
     return not_started("it does not see " + core::joined(lacking, ", ") + ", which " +
-                           (lacking.size() == 1 ? "is" : "are") + " reserved for it, but " +
+                           (lacking.size() == 1 ? "is" : "are") + " reserved for it; it sees " +
                            core::joined(seen, ", "),
                        {"the GPUs that pipe reserves must be those of the engine's machine: `pipe "
                         "gpus` and `nvidia-smi -L` there have to agree"});
@@ -137,7 +137,7 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
     auto failure =
         trouble ? not_started(trouble->cause, trouble->advice, trouble->passing)
                 : not_started("nvidia-smi failed with exit code " + std::to_string(report.code),
-                              {"what it said is in the step's log"});
+                              {"its output is in the step's log"});
     failure.details = last_lines(said);
     return failure;
   }
@@ -146,9 +146,9 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
       (visibility == GpuVisibility::all || without(seen, own).empty()))
     return std::nullopt;
   if (visibility == GpuVisibility::its_own) return other_gpus(seen, own);
-  return not_started("this machine has no " + core::joined(without(own, seen), ", ") +
-                         " any more, which " + (own.size() == 1 ? "was" : "were") +
-                         " reserved for it",
+  const auto gone = without(own, seen);
+  return not_started("this machine has no " + core::joined(gone, ", ") + " any more, which " +
+                         (gone.size() == 1 ? "was" : "were") + " reserved for it",
                      {"`sudo dmesg | grep NVRM` says whether a GPU has dropped off the bus"}, true);
 }
 
@@ -156,8 +156,8 @@ Failure preflight_hangs(std::chrono::seconds waited) {
   return not_started(
       "nvidia-smi did not answer within " + std::to_string(waited.count()) +
           " s: the driver hangs, or a GPU does",
-      {"`sudo dmesg | grep NVRM` on that machine says which; a restart brings it back",
-       "where no process keeps the driver awake it starts slowly: `sudo nvidia-smi -pm 1`"},
+      {"`sudo dmesg | grep NVRM` on that machine names the cause; a restart of the machine ends it",
+       "the driver starts slowly if no process keeps it loaded: `sudo nvidia-smi -pm 1` does"},
       true);
 }
 

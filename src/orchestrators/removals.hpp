@@ -27,9 +27,8 @@ class Removals {
   async::Task<> settle();
 
  private:
-  std::vector<std::shared_ptr<async::JoinableTask>>
-      running_;  ///< Shared with the coroutines in settle(), because removals begin and end
-                 ///< meanwhile.
+  /// Shared with the coroutines in settle(), because removals begin and end meanwhile.
+  std::vector<std::shared_ptr<async::JoinableTask>> running_;
   std::set<std::string> left_;
 };
 

@@ -31,13 +31,13 @@ void ShellLine::add_text(std::string_view text) {
 }
 
 void ShellLine::add_value(std::string_view value) {
-  const auto& here = lexer_.contexts().back();
+  const auto& context = lexer_.contexts().back();
   std::string text;
   if (lexer_.is_in_end_mark())
     throw core::InputError("A value cannot be the end mark of a here-document (`<<`).");
   if (lexer_.is_escaped())  // The author's backslash would escape the first byte of the value.
     lexer_.drop_escape();
-  switch (here.kind) {
+  switch (context.kind) {
     case Kind::single_quotes:
       for (char c : value) text += c == '\'' ? "'\\''" : std::string(1, c);
       break;
@@ -73,17 +73,17 @@ void ShellLine::add_value(std::string_view value) {
       text = value;
       break;
     case Kind::braces:
-      text = here.in_double_quotes ? escape(value, "\\\"$`}")
-             : value.empty()       ? "''"
-                                   : core::shell_quote(value);
+      text = context.in_double_quotes ? escape(value, "\\\"$`}")
+             : value.empty()          ? "''"
+                                      : core::shell_quote(value);
       break;
     case Kind::word:
     case Kind::substitution:
     case Kind::backquotes: text = core::shell_quote(value); break;
   }
   // Within backquotes, the shell removes one level of backslashes first.
-  for (const auto& context : lexer_.contexts())
-    if (context.kind == Kind::backquotes) text = escape(text, "\\`");
+  for (const auto& outer : lexer_.contexts())
+    if (outer.kind == Kind::backquotes) text = escape(text, "\\`");
   lexer_.add_verbatim(text);
 }
 

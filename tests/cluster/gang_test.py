@@ -152,8 +152,8 @@ class RoomTest(_OwnNamespaceTest):
 
     def check_a_gang_without_room(self):
         """Fails unless the step, whose pods do not all have a node, gives back the node that one has after pod_startup_timeout."""
-        wait_until(lambda: "all is given back" in self.output_of("train"), "giving back")
-        self.assertRegex(self.output_of("train"), r"\[\d\] \[nodes\] rank \d of 2, on node \d, has no node 10 s after another pod of the step had one: all is given back")
+        wait_until(lambda: "the step releases all nodes" in self.output_of("train"), "giving back")
+        self.assertRegex(self.output_of("train"), r"\[\d\] \[nodes\] rank \d of 2, on node \d, has no node 10 s after another pod of the step had one: the step releases all nodes")
 
     def test_a_gang_that_has_not_all_nodes_runs_once_there_is_room(self):
         """A gang is the pods of a step with nodes. Two of them do not fit while another pod has half of the machine."""

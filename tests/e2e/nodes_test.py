@@ -163,10 +163,10 @@ if not os.environ["PIPE_RENDEZVOUS_ID"].endswith("-train-1-2"):
         begins = [line.split() for line in self.log("train").splitlines() if "begins" in line]
         self.assertEqual({(line[0], line[2].rsplit("-train-")[1], line[3]) for line in begins},
                          {(rank, number, "1") for rank in ("[0]", "[1]") for number in ("1", "1-1", "1-2")})
-        self.assertRegex(self.log("train"), r"\[1\] \[nodes\] .*; all begin again \(restart 2 of 2\)")
+        self.assertRegex(self.log("train"), r"\[1\] \[nodes\] .*; all processes start again \(restart 2 of 2\)")
         self.pipeline({"train": {"command": "exit 3", "nodes": {"count": 2, "restarts": 1}}})
         self.assertEqual(self.run_pipe(code=1).failure("train")["kind"], "exit_code")
-        told = [line for line in self.log("train").splitlines() if "all begin again" in line]
+        told = [line for line in self.log("train").splitlines() if "all processes start again" in line]
         self.assertIn(len(told), (1, 2), "each agent tells of its own failing rank")
         self.assertTrue(all("(restart 1 of 1)" in line for line in told), told)
 

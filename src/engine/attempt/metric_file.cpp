@@ -9,6 +9,7 @@
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "model/structured_line.hpp"
 
 namespace pipeline::engine {
@@ -25,19 +26,19 @@ std::optional<double> plain_number(const nlohmann::json& value) {
 
 /// Adds the numbers in `value` to `found`.
 /// @param name the path of `value` in the file, as `test.accuracy`; empty for the whole file
-void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber number,
+void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber read_number,
                  FileMetrics& found, std::optional<std::int64_t> step = {}) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
-      add_numbers(member, name.empty() ? key : name + "." + key, number, found);
+      add_numbers(member, name.empty() ? key : name + "." + key, read_number, found);
   } else if (value.is_array()) {
     std::int64_t position = 0;
     for (const auto& item : value) {
-      if (number(item)) add_numbers(item, name, number, found, position);
+      if (read_number(item)) add_numbers(item, name, read_number, found, position);
       ++position;
     }
-  } else if (const auto read = number(value); read && model::is_metric_name(name)) {
-    found.push_back({name, {*read, step, {}}});
+  } else if (const auto number = read_number(value); number && model::is_metric_name(name)) {
+    found.push_back({name, {*number, step, {}}});
   }
 }
 
@@ -62,11 +63,10 @@ std::vector<std::string> fields_of(std::string_view line, char separator) {
 
 /// Returns the number in a field, which may have blanks around it; nothing for any other text.
 std::optional<double> number_of(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
+  text = core::trimmed(text, " ");
   double value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end.ec != std::errc() || end.ptr != text.data() + text.size())
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size())
     return std::nullopt;
   return value;
 }
@@ -121,13 +121,13 @@ FileMetrics read_metric_file(const std::filesystem::path& file, const std::files
     found = read_table(*text, extension == ".tsv" ? '\t' : ',');
   } else {
     auto value = core::parse_json(*text);
-    ReadNumber number = plain_number;
+    ReadNumber read_number = plain_number;
     if (value.is_discarded()) {
       value = core::parse_json(model::with_quoted_numbers(*text));
-      number = model::metric_value;
+      read_number = model::metric_value;
     }
     if (value.is_discarded()) fail("it is not JSON, and its name does not end in .csv");
-    add_numbers(value, "", number, found);
+    add_numbers(value, "", read_number, found);
   }
   if (found.empty()) fail("it has no number");
   return found;

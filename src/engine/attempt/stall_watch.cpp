@@ -6,7 +6,7 @@
 namespace pipeline::engine {
 
 void StallWatch::write(Stream stream, std::string_view bytes) {
-  if (heard_) heard_ = Clock::now();
+  if (last_output_) last_output_ = Clock::now();
   if (is_reported_) {
     is_reported_ = false;
     timer_.cancel();
@@ -15,14 +15,14 @@ void StallWatch::write(Stream stream, std::string_view bytes) {
 }
 
 void StallWatch::begin() {
-  if (heard_) return;
-  heard_ = Clock::now();
+  if (last_output_) return;
+  last_output_ = Clock::now();
   timer_.cancel();
 }
 
 void StallWatch::note_progress(Clock::time_point until) {
-  if (!heard_ || until <= *heard_) return;
-  heard_ = until;
+  if (!last_output_ || until <= *last_output_) return;
+  last_output_ = until;
   if (std::exchange(is_reported_, false)) timer_.cancel();
 }
 
@@ -39,8 +39,9 @@ void StallWatch::end() {
 
 async::Task<bool> StallWatch::stalled() {
   while (!has_ended_ && after_) {
-    const auto due = heard_ && !is_reported_ ? *heard_ + std::chrono::milliseconds(after_->count())
-                                             : asio::steady_timer::time_point::max();
+    const auto due = last_output_ && !is_reported_
+                         ? *last_output_ + std::chrono::milliseconds(after_->count())
+                         : asio::steady_timer::time_point::max();
     if (Clock::now() >= due) {
       is_reported_ = true;
       co_return true;

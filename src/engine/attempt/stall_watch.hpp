@@ -21,7 +21,7 @@ class StallWatch final : public orchestrators::LogSink {
   void write(Stream stream, std::string_view bytes) override;
   /// Notes that the step's command is running: silence counts from now on.
   void begin();
-  /// Notes that all processes have made progress until then, which counts as output.
+  /// Notes that all processes have made progress up to the time `until`, which counts as output.
   void note_progress(Clock::time_point until);
   /// Returns the pause between two looks for progress; nothing if the attempt may be silent for
   /// ever.
@@ -36,7 +36,7 @@ class StallWatch final : public orchestrators::LogSink {
   asio::steady_timer timer_;
   orchestrators::LogSink& log_;
   const std::optional<Duration> after_;
-  std::optional<Clock::time_point> heard_;  ///< Time of the last output; unset before begin().
+  std::optional<Clock::time_point> last_output_;  ///< Unset before begin().
   bool is_reported_ = false;  ///< stalled() has returned true, and nothing was printed since.
   bool has_ended_ = false;
 };

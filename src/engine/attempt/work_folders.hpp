@@ -39,8 +39,8 @@ class WorkFolders {
 
   std::filesystem::path root_;
   mode_t mode_ = 0;  ///< Mode of a newly created folder.
-  std::map<std::string, std::vector<std::filesystem::path>>
-      spare_;  ///< Keyed by the orchestrator's name.
+  /// Keyed by the orchestrator's name.
+  std::map<std::string, std::vector<std::filesystem::path>> spare_;
 };
 
 /// The attempt's own folder; removed or reused at destruction.

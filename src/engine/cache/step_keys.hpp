@@ -37,13 +37,14 @@ class StepKeys {
   StepKey key(const StepSpec& step, const orchestrators::Environment& environment,
               const OutputsOf& outputs);
   /// Returns the key of the code that ran, which may have changed since the step's key was made.
-  /// @param tree the digest of that code, hex @param files the files in that tree
+  /// @param tree  the digest of that code, hex
+  /// @param files the files in that tree
   StepKey as_it_ran(StepKey key, const std::string& tree,
                     const std::vector<store::TreeFile>& files);
   /// Reads the step's code now, so that later calls of key() need not.
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
-  /// Returns the earlier success with this key if its artifacts are at hand. The caller
-  /// decides whether the step may reuse it.
+  /// Returns the earlier success with this key if its artifacts are at hand. The caller decides
+  /// whether the step may reuse it.
   /// @param needs_all a temporary output that was removed counts as missing
   std::optional<store::CacheEntry> success_of(const StepSpec& step, const std::string& key,
                                               bool needs_all = false);

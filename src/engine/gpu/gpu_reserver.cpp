@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/scope_guard.hpp"
 #include "engine/clock.hpp"
+#include "gpu/together.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -377,7 +378,7 @@ std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
     if (const auto holder = session.holder(unit.uuid)) {
       holder_text = "held by " + gpu::to_string(*holder);
     } else if (lost_.contains(unit.uuid)) {
-      holder_text = "lost or no longer to be used";
+      holder_text = "lost or unusable";
     } else if (in_containers_.contains(unit.uuid)) {
       holder_text = "used by a container whose driver is dead";
     } else if (!unit.processes.empty() &&

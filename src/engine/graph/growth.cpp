@@ -98,9 +98,9 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
     if (input.gathered)
       for (const auto& source : input.sources) gathered += names_.contains(source.step);
   if (gathered * rows_.size() * rows_.size() > max_connections)
-    throw core::InputError("each of the " + std::to_string(rows_.size()) + " steps of '" +
-                               step.name + "' gathers all of another one",
-                           "put one step in between");
+    throw core::InputError("each of the " + std::to_string(rows_.size()) + " instances of '" +
+                               step.name + "' gathers all instances of another step",
+                           "let one step gather them, and take its output");
   std::vector<StepSpec> all;
   all.reserve(rows_.size());
   for (std::size_t k = 0; k < rows_.size(); ++k) all.push_back(instance(step, k));

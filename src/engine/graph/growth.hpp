@@ -42,8 +42,8 @@ class Growth {
   const MatrixSpec& matrix_;
   std::vector<std::vector<MatrixItem>> items_;  ///< Items of each axis.
   std::vector<Row> rows_;
-  std::unordered_map<std::string, std::vector<std::string>>
-      names_;  ///< Names of the instances, keyed by step.
+  /// Names of the instances, keyed by step.
+  std::unordered_map<std::string, std::vector<std::string>> names_;
 };
 
 }  // namespace pipeline::engine

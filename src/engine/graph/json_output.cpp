@@ -10,6 +10,7 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "model/structured_line.hpp"
 
@@ -25,9 +26,8 @@ const nlohmann::json& member_of(const nlohmann::json& value, const std::string& 
     const auto found = value.find(name);
     if (found != value.end()) return *found;
     std::vector<std::string> names;
-    std::string list;
     for (const auto& [each, member] : value.items()) names.push_back(each);
-    for (const auto& each : names) list += (list.empty() ? "" : ", ") + each;
+    auto list = core::joined(names, ", ");
     if (list.size() > max_shown) list = list.substr(0, max_shown) + "...";
     throw std::runtime_error(parent + " has no member '" + name + "'" +
                              (list.empty() ? "" : "; it has: " + core::printable(list)));

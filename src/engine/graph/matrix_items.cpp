@@ -7,6 +7,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "core/utf8.hpp"
 #include "engine/graph/json_output.hpp"
 #include "model/instance.hpp"
@@ -32,7 +33,7 @@ void check_count(std::size_t count, const std::string& name) {
   if (count > model::most_instances)
     throw core::InputError(name + " has " + std::to_string(count) +
                                " items, and a matrix makes at most " +
-                               std::to_string(model::most_instances) + " steps of one",
+                               std::to_string(model::most_instances) + " instances of a step",
                            "let each item cover more, such as a range");
 }
 
@@ -60,16 +61,15 @@ std::string json_text(const nlohmann::json& value) {
 
 /// Compares as people number files: `part-2` comes before `part-10`.
 bool comes_before(const std::string& a, const std::string& b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto number_at = [&](const std::string& text, std::size_t at) {
     auto end = at;
-    while (end < text.size() && is_digit(text[end])) ++end;
+    while (end < text.size() && core::is_digit(text[end])) ++end;
     while (at + 1 < end && text[at] == '0') ++at;
     return std::string_view(text).substr(at, end - at);
   };
   std::size_t i = 0, k = 0;
   while (i < a.size() && k < b.size()) {
-    if (!is_digit(a[i]) || !is_digit(b[k])) {
+    if (!core::is_digit(a[i]) || !core::is_digit(b[k])) {
       if (a[i] != b[k]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[k]);
       ++i, ++k;
       continue;

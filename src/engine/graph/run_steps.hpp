@@ -137,8 +137,8 @@ class RunSteps {
   std::vector<std::vector<model::StepIndex>> dynamic_;
   /// For a step with such a matrix, the steps that gather its outputs.
   std::unordered_map<model::StepIndex, std::vector<model::StepIndex>> readers_;
-  std::unordered_map<model::StepIndex, Repeat>
-      repeats_;  ///< Keyed by the step that has the `repeat`.
+  /// Keyed by the step that has the `repeat`.
+  std::unordered_map<model::StepIndex, Repeat> repeats_;
 };
 
 }  // namespace pipeline::engine

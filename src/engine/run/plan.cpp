@@ -318,9 +318,9 @@ class Planner final : public DryStarter {
       for (const auto& source : input.sources) {
         const auto* output = steps_.outputs_of()(source).output;
         if (!output || !output->temp || services_.artifacts.is_known(output->digest)) continue;
-        auto& plan = plans_[steps_.index_of(source.step)];
-        if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const auto maker = steps_.index_of(source.step);
+        auto& plan = plans_[maker];
+        if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
         plan.changes = {
@@ -383,8 +383,8 @@ class Planner final : public DryStarter {
   const bool has_successes_;
   std::vector<StepPlan> plans_;
   std::vector<CacheLookup> lookups_;
-  std::vector<std::pair<model::StepIndex, Decision>>
-      waiting_;  ///< The steps of lookups_, in order.
+  /// The steps of lookups_, in order.
+  std::vector<std::pair<model::StepIndex, Decision>> waiting_;
 };
 
 /// Asks the servers of the steps' data for changes.

@@ -8,12 +8,10 @@
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/crash_advice.hpp"
 #include "orchestrators/preflight.hpp"
+#include "orchestrators/retry_advice.hpp"
 
 namespace pipeline::orchestrators::containers {
 namespace {
-
-constexpr const char* retried_as_often =
-    "a step is retried as often as `retry.max_infrastructure_retries` says";
 
 /// Returns the program that the container was to run, such as `sh`.
 std::string program_of(const AttemptSpec& attempt) {
@@ -29,7 +27,8 @@ std::string memory_limit(const AttemptSpec& attempt) {
                 : "it has no limit of its own: the engine's machine ran out of memory";
 }
 
-/// Returns true for messages of programs about a full /dev/shm, or about a worker that died of it.
+/// Returns true for a program's messages about a full /dev/shm, or about a worker that a full
+/// /dev/shm has ended.
 bool lacks_shared_memory(std::string_view output) {
   const auto says = [&](const char* text) { return output.find(text) != output.npos; };
   return says("Bus error") || says("out of shared memory") ||
@@ -54,7 +53,7 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
                      "or run without it: `run_args: {init: false}` in `settings.docker`"};
   } else if (has("\"/sbin/docker-init\"")) {
     failure.message =
-        "could not start: the first process of containers, /sbin/docker-init, is not in it";
+        "could not start: its container lacks /sbin/docker-init, the first process of containers";
     failure.hints = {"a volume covers /sbin, or /usr/sbin, where /sbin is a link to it"};
   } else if (is_missing) {
     if (attempt.step.command.shell) {
@@ -127,9 +126,10 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
   const auto& resources = attempt.step.settings->resources;
   if ((end.exit_code == 128 + SIGBUS || lacks_shared_memory(end.last_output)) &&
       (resources.shm_size || attempt.gpus.empty()))
-    failure.hints.push_back("shared memory that does not fit ends a program so: /dev/shm has " +
-                            core::format_bytes(resources.shm_size.value_or(64 << 20)) +
-                            ", and `resources: {shm_size: 1GiB}` gives it more");
+    failure.hints.push_back(
+        "a program ends like this when its shared memory is full: /dev/shm has " +
+        core::format_bytes(resources.shm_size.value_or(64 << 20)) +
+        ", and `resources: {shm_size: 1GiB}` gives it more");
   if (end.exit_code == 137 && attempt.step.settings->resources.memory)
     failure.hints.push_back("if that was for memory (" + memory_limit(attempt) +
                             "), the engine did not notice: raise `resources.memory`");
@@ -164,7 +164,7 @@ Failure ended_with_engine(int exit_code) {
   return {FailureKind::infrastructure,
           "was ended with its engine, which was restarted or stopped the container (exit code " +
               std::to_string(exit_code) + ")",
-          {retried_as_often,
+          {retry_advice,
            "`live-restore` in the engine's daemon.json keeps containers running while it restarts"},
           {}};
 }
@@ -172,14 +172,14 @@ Failure ended_with_engine(int exit_code) {
 Failure was_removed(const std::string& container) {
   return {FailureKind::infrastructure,
           "lost its container " + container + ", which another program removed",
-          {retried_as_often},
+          {retry_advice},
           {}};
 }
 
 Failure engine_lost(const core::EnvironmentError& error) {
   Failure failure{FailureKind::infrastructure,
                   std::string("lost its engine: ") + error.what(),
-                  {retried_as_often},
+                  {retry_advice},
                   {}};
   failure.hints.push_back(
       "`docker info` shows whether the engine answers; PIPE_ENGINE_TIMEOUT sets how long an answer "

@@ -209,7 +209,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
       step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
     environment.notices.push_back(
         "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds: ask "
-        "for some with `gpu_count`, `devices` or `gpus`");
+        "for GPUs with `gpu_count`, `devices` or `gpus`");
   if (step.settings->resources.gpu_ids && sets_variable(step, "CUDA_VISIBLE_DEVICES"))
     environment.notices.push_back(
         "`resources.gpu_ids` has no effect: the step sets CUDA_VISIBLE_DEVICES itself");

@@ -21,8 +21,8 @@ struct StepImage {
   std::string reference;   ///< `pipe:env-<digest>`, or the parent's reference; for published images
                            ///< `HOST/NAME@sha256:...`, if known.
   bool only_here = false;  ///< Built on the engine, and not pushed to a registry.
-  std::vector<std::string>
-      program;  ///< For a step with StepSpec::program: the command that starts the program there.
+  /// For a step with StepSpec::program: the command that starts the program there.
+  std::vector<std::string> program;
 };
 
 /// Returns true if the settings, the lock file and other images alone determine a step's image;

@@ -32,8 +32,8 @@ class Kept : public LogSink {
 
 struct Outcome {
   AttemptResult result;
-  std::optional<std::string>
-      refusal;  ///< The engine's message if it refused to create or start a container.
+  /// The engine's message if it refused to create or start a container.
+  std::optional<std::string> refusal;
 };
 
 /// Returns the failure of a container that was not created.

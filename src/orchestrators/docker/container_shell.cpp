@@ -25,7 +25,7 @@ namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 constexpr std::chrono::seconds answer_timeout{10};
-constexpr std::size_t max_said = 64 << 10;
+constexpr std::size_t max_printed = 64 << 10;
 
 /// Writes a container's output to this process's streams until the container closes its streams.
 /// @param first beginning of the output, which has been read from `stream` already
@@ -63,10 +63,10 @@ async::Task<> end_input(net::Connection& stream) {
 }
 
 /// Sets the size of the terminal of a container or of a command in it.
-/// @param what `/containers/ID` or `/exec/ID`
-async::Task<> resize(docker::EngineApi& engine, std::string what, unsigned rows, unsigned columns) {
+/// @param path `/containers/ID` or `/exec/ID`
+async::Task<> resize(docker::EngineApi& engine, std::string path, unsigned rows, unsigned columns) {
   co_await engine.call(
-      "POST", what + "/resize?h=" + std::to_string(rows) + "&w=" + std::to_string(columns));
+      "POST", path + "/resize?h=" + std::to_string(rows) + "&w=" + std::to_string(columns));
 }
 
 RemoteShell shell_of(docker::EngineApi& engine, const std::string& what, net::Connection& stream,
@@ -248,9 +248,9 @@ async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
   if (container.empty()) co_return std::nullopt;
   auto beside = co_await words_beside(engine, container, process, std::move(words));
   auto running = co_await docker::start_exec(engine, container, std::move(beside), false);
-  std::string said;
+  std::string printed;
   docker::EngineLogFrames frames([&](bool, std::string_view bytes) {
-    said += bytes.substr(0, max_said - std::min(max_said, said.size()));
+    printed += bytes.substr(0, max_printed - std::min(max_printed, printed.size()));
   });
   async::Timeout limit(co_await asio::this_coro::executor, [&] { running.connection->close(); });
   limit.start(answer_timeout);
@@ -267,7 +267,7 @@ async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
   if (!is_whole) co_return std::nullopt;
   frames.finish();
   const auto code = co_await docker::exec_code(engine, running.id);
-  co_return code == 0 ? std::optional(said) : std::nullopt;
+  co_return code == 0 ? std::optional(printed) : std::nullopt;
 }
 
 }  // namespace pipeline::orchestrators::docker_engine

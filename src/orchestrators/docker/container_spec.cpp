@@ -205,6 +205,14 @@ StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& o
   return labels;
 }
 
+std::vector<std::string> label_filters(const AttemptSpec& attempt,
+                                       const ContainerOptions& options) {
+  std::vector<std::string> filters;
+  for (const auto& [name, value] : container_labels(attempt, options))
+    filters.push_back(name + "=" + value);
+  return filters;
+}
+
 std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
   std::string text;
   for (const auto& gpu : gpus) text += (text.empty() ? "" : ",") + gpu.uuid;

@@ -51,6 +51,9 @@ nlohmann::json endpoint_at(const std::string& address);
 std::string container_name(const AttemptSpec& attempt);
 /// Returns the labels that identify this attempt's container.
 StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& options);
+/// Returns container_labels() as `NAME=VALUE`, the filters by which the engine lists containers and
+/// networks of the attempt.
+std::vector<std::string> label_filters(const AttemptSpec& attempt, const ContainerOptions& options);
 /// Label with the UUIDs of a container's GPUs, separated by commas; shows which GPUs are in use
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";

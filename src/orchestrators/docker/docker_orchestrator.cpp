@@ -186,7 +186,7 @@ class DockerOrchestrator : public OneEngine {
     } else {
       const auto options = options_of_network(attempt);
       // A dead driver may have left a network of this name.
-      co_await remove_services(engine_, labels_of(attempt, options));
+      co_await remove_services(engine_, label_filters(attempt, options));
       made = co_await make_node_network(engine_, attempt, options, nodes);
     }
     made.has_agents = with_agents;
@@ -197,7 +197,7 @@ class DockerOrchestrator : public OneEngine {
   async::Task<> disconnect_nodes(const Attempt& attempt) override {
     const auto executor = co_await asio::this_coro::executor;
     removals_.begin(executor,
-                    remove_services(engine_, labels_of(attempt, options_of_network(attempt))));
+                    remove_services(engine_, label_filters(attempt, options_of_network(attempt))));
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
@@ -355,14 +355,6 @@ class DockerOrchestrator : public OneEngine {
     return options;
   }
 
-  static std::vector<std::string> labels_of(const Attempt& attempt,
-                                            const ContainerOptions& options) {
-    std::vector<std::string> labels;
-    for (const auto& [name, value] : container_labels(attempt, options))
-      labels.push_back(name + "=" + value);
-    return labels;
-  }
-
   /// Removes the containers that could not be removed when their attempts ended, for example
   /// because the engine was restarting. Throws if one of them still runs: it may be an earlier
   /// attempt of a step that is about to run, and the run considers its GPUs free.
@@ -481,8 +473,8 @@ class DockerOrchestrator : public OneEngine {
   std::optional<docker::GpuAccess> gpu_access_;
   std::optional<gpu::Inventory> inventory_;
   std::optional<std::filesystem::path> init_;
-  bool elsewhere_ =
-      false;  ///< The engine does not see this machine's files; known from the first container on.
+  /// The engine does not see this machine's files; known from the first container on.
+  bool elsewhere_ = false;
 };
 
 }  // namespace

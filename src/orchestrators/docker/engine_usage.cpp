@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "core/saturating.hpp"
+
 namespace pipeline::orchestrators::docker_engine {
 namespace {
 
@@ -18,8 +20,6 @@ std::uint64_t stat_at(const json& stats, const char* pointer) {
   return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
 }
 
-std::uint64_t less(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
-
 /// Returns the bytes in use, without the files that the kernel has cached. The engine passes on the
 /// kernel's names, which differ between versions 1 and 2 of control groups.
 std::uint64_t memory_of_stats(const json& stats) {
@@ -29,7 +29,8 @@ std::uint64_t memory_of_stats(const json& stats) {
   };
   const auto cached = any("/memory_stats/stats/total_cache", "/memory_stats/stats/file");
   const auto shared = any("/memory_stats/stats/total_shmem", "/memory_stats/stats/shmem");
-  return less(stat_at(stats, "/memory_stats/usage"), less(cached, shared));
+  return core::saturating_subtract(stat_at(stats, "/memory_stats/usage"),
+                                   core::saturating_subtract(cached, shared));
 }
 
 /// Returns the sum of an operation's bytes over all disks. Returns nothing for an empty list: no

@@ -225,8 +225,8 @@ async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
     co_await copy_checkpoint(engine, attempt, container, hurry);
     if (outputs) co_await copy_folder(engine, container, folder, hurry);
   } catch (const core::EnvironmentError& error) {
-    const auto what = std::string("pipe: what the attempt has written was not copied here: ");
-    attempt.io.log.write(Stream::err, what + error.what() + "\n");
+    const std::string text = "pipe: the attempt's files were not copied to this machine: ";
+    attempt.io.log.write(Stream::err, text + error.what() + "\n");
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "agent/programs.hpp"
 #include "core/digest.hpp"
-#include "core/file.hpp"
+#include "orchestrators/shared_file.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 
@@ -16,10 +16,7 @@ fs::path init_program(const fs::path& state, std::string_view architecture) {
   if (::statvfs(state.c_str(), &info) == 0 && (info.f_flag & ST_NOEXEC)) return {};
   const auto program = agent::agent_program();
   auto file = state / programs_folder / ("agent-" + core::sha256(program).hex().substr(0, 16));
-  if (fs::exists(file)) return file;
-  core::make_folders(file.parent_path());
-  core::write_file_atomically(file, program, core::Durability::power);
-  fs::permissions(file, fs::perms(0555));
+  write_shared_file(file, program, program_mode);
   return file;
 }
 

@@ -10,6 +10,7 @@
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "orchestrators/containers/container_end.hpp"
+#include "orchestrators/containers/service_output.hpp"
 #include "orchestrators/docker/container_wait.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/service_spec.hpp"
@@ -23,7 +24,6 @@ using namespace std::chrono_literals;
 constexpr auto default_ready_timeout = 2min;
 constexpr std::chrono::milliseconds first_look_pause = 100ms, max_look_pause = 1s;
 constexpr auto max_output_delay = 2s;  ///< How long the last output of a container may take.
-constexpr std::size_t max_shown_lines = 10;
 
 }  // namespace
 
@@ -42,11 +42,7 @@ void ServiceRun::take_output(bool is_stderr, std::string_view bytes) {
 void ServiceRun::fail(FailureKind kind, const std::string& what, std::vector<std::string> hints) {
   if (failure_) return;
   failure_ = Failure{kind, title() + what, std::move(hints), {}};
-  auto lines = core::split(last_output_.text(), '\n');
-  if (!lines.empty() && lines.back().empty()) lines.pop_back();
-  const auto first = lines.size() - std::min(lines.size(), max_shown_lines);
-  for (auto i = first; i < lines.size(); ++i)
-    failure_->details.push_back("[" + name_ + "] " + std::string(lines[i]));
+  containers::add_last_lines(name_, last_output_.text(), *failure_);
   on_change_();
 }
 
@@ -112,19 +108,20 @@ async::Task<> ServiceRun::pass_output() {
 
 /// Runs a check in the container. Returns its exit code; -1 if it could not run.
 async::Task<int> ServiceRun::look(std::vector<std::string> check, core::CancelSource& cancel) {
-  std::string said;
-  const std::function<void(std::string_view)> keep = [&said](std::string_view bytes) {
-    said += bytes.substr(0, 1024 - std::min<std::size_t>(1024, said.size()));
+  static constexpr std::size_t max_printed = 1024;
+  std::string printed;
+  const std::function<void(std::string_view)> keep = [&printed](std::string_view bytes) {
+    printed += bytes.substr(0, max_printed - std::min(max_printed, printed.size()));
   };
   const auto program = check.front();
   int code = -1;
   try {
     code = co_await engine_.run_in_container(id_, std::move(check), keep, &cancel);
   } catch (const core::EnvironmentError& error) {
-    said = error.what();
+    printed = error.what();
   }
   if (cancel.level() != core::StopLevel::none) co_return -1;
-  const auto lines = core::split(said, '\n');
+  const auto lines = core::split(printed, '\n');
   why_not_ready_ = lines.front();
   if (why_not_ready_.empty())
     why_not_ready_ = "`" + program + "` ended with exit code " + std::to_string(code);

@@ -133,9 +133,7 @@ async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const At
                                              const StringMap& images, Removals& removals) {
   const auto executor = co_await asio::this_coro::executor;
   options.network = container_name(attempt);
-  std::vector<std::string> labels;
-  for (const auto& [name, value] : container_labels(attempt, options))
-    labels.push_back(name + "=" + value);
+  auto labels = label_filters(attempt, options);
   AttemptResult result;
   std::exception_ptr error;
   std::optional<docker::EngineError> refused;

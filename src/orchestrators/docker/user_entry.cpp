@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "file_tree/tar_reader.hpp"
 #include "file_tree/tar_stream.hpp"
+#include "orchestrators/shared_file.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 namespace {
@@ -100,10 +101,7 @@ async::Task<> UserEntries::find(const Attempt& attempt, ContainerOptions& option
     const auto text = with_entry(image, *user, wanted);
     options.user_name = name_of(text, user->uid);
     const auto name = core::sha256(text).hex();
-    if (!fs::exists(folder_ / name)) {
-      core::write_file_atomically(folder_ / name, text, core::Durability::power);
-      fs::permissions(folder_ / name, fs::perms(0444));
-    }
+    write_shared_file(folder_ / name, text, 0444);
     options.passwd = folder_ / name;
   } catch (const core::EnvironmentError& error) {
     core::log::info("the user " + user->uid + " has no entry in /etc/passwd of " + options.image +

@@ -82,7 +82,7 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string a
   local.reference = image.reference;
   local.id =
       co_await docker::layer_image_id(engine_, image.reference, image.digest, image.platform);
-  const std::string reason = "new: what starts a step's command in its pod";
+  const std::string reason = "new: the agent, which starts a step's command in its pod";
   if (local.id.empty())
     local.id = co_await docker::build_layer_image(engine_, image, step, reason, events, cancel);
   if (!docker::names_registry(repository))

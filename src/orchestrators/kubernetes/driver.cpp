@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/joined.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/lease.hpp"
@@ -24,12 +25,6 @@ std::vector<kubernetes_api::Permission> all_permissions() {
   all.insert(all.end(), kubernetes_api::driver_permissions().begin(),
              kubernetes_api::driver_permissions().end());
   return all;
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (const auto& each : names) list += (list.empty() ? "" : ", ") + each;
-  return list;
 }
 
 std::string advice(const std::string& name_space, const std::string& account) {
@@ -90,8 +85,9 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
   const auto wanted = all_permissions();
   const auto ours = co_await kubernetes_api::missing_permissions(client, wanted);
   if (!ours.empty())
-    throw core::EnvironmentError("we may not begin a driver in the namespace " + access.name_space +
-                                     " of " + access.origin + ": not allowed are " + listed(ours),
+    throw core::EnvironmentError("you may not start a driver in the namespace " +
+                                     access.name_space + " of " + access.origin +
+                                     ": not allowed are " + core::joined(ours, ", "),
                                  {"`pipe kubernetes rbac` prints the Role that is needed; an "
                                   "administrator of the cluster applies it"});
   const bool is_there = co_await has_account(client, account);
@@ -100,7 +96,7 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
         "there is no service account '" + account + "' in the namespace " + access.name_space +
             ", as which the run's driver is to act",
         {advice(access.name_space, account),
-         "another one is named by --service-account, or `service_account` of a profile"});
+         "or name another account by --service-account, or by `service_account` of a profile"});
   auto as_driver = access;
   as_driver.identity.impersonate = {"Impersonate-User: system:serviceaccount:" + access.name_space +
                                     ":" + account};
@@ -110,13 +106,13 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
     missing = co_await kubernetes_api::missing_permissions(driver_client, wanted);
   } catch (const ApiError& error) {
     if (error.status() != 403) throw;
-    notices.push_back("whether the service account '" + account +
-                      "' may drive a run is not known: we may not ask for it");
+    notices.push_back("the permissions of the service account '" + account +
+                      "' are not known, because you may not impersonate it");
   }
   if (!missing.empty())
     throw core::EnvironmentError("the service account '" + account + "' of the namespace " +
                                      access.name_space + " may not drive a run: not allowed are " +
-                                     listed(missing),
+                                     core::joined(missing, ", "),
                                  {advice(access.name_space, account)});
   co_return notices;
 }
@@ -152,16 +148,15 @@ async::Task<> start_driver(Client& client, DriverJob driver) {
     const auto owners = co_await owned_by_driver(client, name);
     auto secret = driver_secret(driver);
     if (secret) {
-      (*secret)["metadata"]["ownerReferences"] =
-          owners;  // Owned by the Job, so the cluster garbage-collects it even if this process
-                   // dies.
+      // The Job owns the Secret, so that the cluster removes it even if this process dies.
+      (*secret)["metadata"]["ownerReferences"] = owners;
       co_await make(client, "", "secrets", std::move(*secret));
     }
     json lease{{"apiVersion", "coordination.k8s.io/v1"},
                {"kind", "Lease"},
                {"metadata", {{"name", name}, {"ownerReferences", owners}}}};
-    co_await make(client, "coordination.k8s.io/v1", "leases",
-                  std::move(lease));  // Does nothing if the driver has created it first.
+    // Does nothing if the driver has created the Lease first.
+    co_await make(client, "coordination.k8s.io/v1", "leases", std::move(lease));
   } catch (const core::EnvironmentError&) {
     failed = std::current_exception();
   }

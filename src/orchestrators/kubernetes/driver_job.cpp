@@ -8,8 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int max_failed_pods =
-    1000;  // Number of lost or failed pods; a run must not end because of this limit.
+/// So many that no run ends because of this limit.
+constexpr int max_failed_pods = 1000;
 constexpr int seconds_kept_after_end = 24 * 3600;  // For a Job that could not delete itself.
 constexpr int driver_grace_seconds = 30;
 

@@ -24,8 +24,8 @@ struct DriverJob {
   DriverImage image;  ///< Started with `arguments`.
   std::vector<std::string> arguments;
   std::filesystem::path state;  ///< Mounted in the pod under the same path.
-  bool has_own_state =
-      false;  ///< The pod has a state folder of its own, empty at its start, instead of `state`.
+  /// The pod has a state folder of its own, empty at its start, instead of `state`.
+  bool has_own_state = false;
   SharedClaim claim;  ///< The claim that contains `state`, if it has a name.
   std::vector<std::string> pull_secrets;
   KubernetesSettings settings;     ///< See driver_settings().

@@ -54,7 +54,7 @@ Entry kubernetes_entry() {
       .connection_maps = {{.key = "claim",
                            .missing_key_message =
                                "a claim has a `name`, in the cluster, and a `path`, where "
-                               "this machine sees what is in it",
+                               "this machine sees its content",
                            .example = "claim: {name: pipe-artifacts, path: /mnt/lab}",
                            .message_with_artifact_store =
                                "pods get their files either through a claim or through a remote "
@@ -66,7 +66,7 @@ Entry kubernetes_entry() {
                            .example = "node_cache: {path: /var/cache/pipe, budget: 200GiB}",
                            .message_without_artifact_store =
                                "a node_cache keeps what pods download from a bucket, and this "
-                               "profile has none"}},
+                               "profile has no bucket"}},
       .setting_outside_key = mounts_claims};
 }
 

@@ -3,23 +3,23 @@
 #include "core/user_environment.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
-nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place) {
+nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& options) {
   StringMap environment, secrets;
   for (const auto& [name, value] : step.environment)
     environment[name] = value.value_or("VALUE-OF-THE-CALLER");
   for (const auto& secret : step.secrets) secrets[secret.name] = "";
   std::vector<AttemptInput> inputs;
   for (const auto& input : step.inputs)
-    inputs.push_back({input.name, place.file_name_of ? place.file_name_of(input) : input.name,
-                      place.state / "artifacts" / "DIGEST"});
+    inputs.push_back({input.name, options.file_name_of ? options.file_name_of(input) : input.name,
+                      options.state / "artifacts" / "DIGEST"});
   std::vector<AttemptOutput> outputs;
   for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
-  const auto work = place.state / "work" / "RUN" / (step.name + ".1");
+  const auto work = options.state / "work" / "RUN" / (step.name + ".1");
   const AttemptSpec attempt{.step = step,
-                            .pipeline = place.pipeline,
+                            .pipeline = options.pipeline,
                             .run_id = "RUN",
                             .number = 1,
-                            .code = place.state / "artifacts" / "CODE",
+                            .code = options.state / "artifacts" / "CODE",
                             .inputs = std::move(inputs),
                             .outputs = work / "outputs",
                             .output_names = std::move(outputs),
@@ -27,18 +27,18 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place)
                             .environment = std::move(environment),
                             .secrets = std::move(secrets)};
   JobOptions cluster;
-  cluster.image = place.image;
-  cluster.claim = place.claim;
-  cluster.pull = place.pull;
-  cluster.user = place.user.empty() ? core::user_and_group() : place.user;
+  cluster.image = options.image;
+  cluster.claim = options.claim;
+  cluster.pull = options.pull;
+  cluster.user = options.user.empty() ? core::user_and_group() : options.user;
   cluster.owner = "STATE";
-  cluster.agent_image = place.agent_image;
-  cluster.has_stager = place.has_stager;
-  cluster.node_cache = place.node_cache;
-  if (place.has_stager && place.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
-  if (cluster.agent_image.empty()) cluster.agent = place.state / "kubernetes" / "agent-DIGEST";
+  cluster.agent_image = options.agent_image;
+  cluster.has_stager = options.has_stager;
+  cluster.node_cache = options.node_cache;
+  if (options.has_stager && options.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
+  if (cluster.agent_image.empty()) cluster.agent = options.state / "kubernetes" / "agent-DIGEST";
   if (step.program) cluster.program = {"/PROGRAM"};
-  cluster.gpu_models = place.gpu_models;
+  cluster.gpu_models = options.gpu_models;
   return job_manifest(attempt, cluster);
 }
 

@@ -29,6 +29,6 @@ struct ExampleJobOptions {
 };
 
 /// Returns the step's Job. Throws InputError for a setting that no cluster can honour.
-nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place);
+nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& options);
 
 }  // namespace pipeline::orchestrators::kubernetes

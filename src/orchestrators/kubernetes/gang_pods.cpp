@@ -6,6 +6,7 @@
 
 #include "async/retry_policy.hpp"
 #include "async/sleep.hpp"
+#include "core/joined.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/channels.hpp"
 #include "kubernetes_api/json.hpp"
@@ -65,12 +66,8 @@ std::optional<nlohmann::json> GangPods::own_end(unsigned node, const nlohmann::j
 }
 
 std::string GangPods::addresses() const {
-  std::string line;
-  for (const auto& address : addresses_) {
-    if (address.empty()) return {};
-    line += (line.empty() ? "" : ",") + address;
-  }
-  return line;
+  const bool are_known = std::ranges::none_of(addresses_, &std::string::empty);
+  return are_known ? core::joined(addresses_, ",") : std::string();
 }
 
 std::chrono::seconds patience_with(const StepSpec& step) {

@@ -16,7 +16,8 @@
 namespace pipeline::orchestrators::kubernetes {
 
 /// The pods of an attempt with nodes. Pods that the cluster has placed wait for those that it has
-/// not, and hold resources meanwhile; after `patience`, all pods are given back.
+/// not, and hold resources meanwhile; after `patience`, all pods are deleted, and the attempt
+/// tries again (NodeAddresses::gives_back).
 class GangPods {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -29,8 +30,7 @@ class GangPods {
   /// @param pod     null if it does not exist
   /// @param is_gone the pod existed, and was deleted
   void see(unsigned node, const nlohmann::json& pod, TimePoint now, bool is_gone = false);
-  /// Returns true if this pod has not been placed, and the others have waited for `patience`. All
-  /// pods are then to be given back (NodeAddresses::gives_back).
+  /// Returns true if this pod has not been placed, and the others have waited for `patience`.
   bool is_overdue(unsigned node, TimePoint now) const;
   /// Returns the failure of the pod for which is_overdue() is true.
   Failure failure_of(const nlohmann::json& pod) const;

@@ -18,11 +18,11 @@ using Clock = std::chrono::steady_clock;
 
 /// Takes over the attempt's Job and its pods. A dead driver has created the Job, or this one has
 /// and the response was lost. Throws ApiError with status 404 if there is no Job.
-async::Task<> adopt(kubernetes_api::Client& client, const Attempt& attempt, const JobOptions& place,
-                    CreatedJob& created) {
+async::Task<> adopt(kubernetes_api::Client& client, const Attempt& attempt,
+                    const JobOptions& options, CreatedJob& created) {
   const auto name = job_name(attempt);
   auto job = co_await client.get("read the Job " + name, client.path("batch/v1", "jobs", name));
-  require_labels(client, job, job_labels(attempt, place.owner));
+  require_labels(client, job, job_labels(attempt, options.owner));
   created.job = std::move(job);
   const auto pods = co_await pods_of_job(client, name);
   created.pods = kubernetes_api::list_at(pods, "/items");
@@ -30,9 +30,9 @@ async::Task<> adopt(kubernetes_api::Client& client, const Attempt& attempt, cons
 
 /// Takes over the attempt's Job if a dead driver has created it. Returns false if there is no Job.
 async::Task<bool> adopt_if_exists(kubernetes_api::Client& client, const Attempt& attempt,
-                                  const JobOptions& place, CreatedJob& created) {
+                                  const JobOptions& options, CreatedJob& created) {
   try {
-    co_await adopt(client, attempt, place, created);
+    co_await adopt(client, attempt, options, created);
   } catch (const ApiError& error) {
     if (error.status() != 404) throw;
     co_return false;
@@ -44,12 +44,12 @@ async::Task<bool> adopt_if_exists(kubernetes_api::Client& client, const Attempt&
 /// refers. If the cluster refuses the PodGroup, empties GangJob::pod_group, so that the Job refers
 /// to none.
 async::Task<> prepare_gang(kubernetes_api::Client& client, const Attempt& attempt,
-                           const JobOptions& place) {
+                           const JobOptions& options) {
   link_first_node(attempt);
-  auto& version = place.gang_job->pod_group;
+  auto& version = options.gang_job->pod_group;
   if (version.empty()) co_return;
-  const bool has_group =
-      co_await create_pod_group(client, pod_group_manifest(job_manifest(attempt, place), version));
+  const bool has_group = co_await create_pod_group(
+      client, pod_group_manifest(job_manifest(attempt, options), version));
   if (!has_group) version.clear();
 }
 
@@ -63,12 +63,12 @@ bool has_started(const json& pod) {
 /// its Job, even if this process is killed in between. The pod's containers cannot start before the
 /// Secret exists.
 async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt& attempt,
-                                   const JobOptions& place, PodStaging* staging,
+                                   const JobOptions& options, PodStaging* staging,
                                    const JobInformer::Entry& known) {
   CreatedJob created;
   bool is_adopted = false;
   if (attempt.joins) {
-    is_adopted = co_await adopt_if_exists(client, attempt, place, created);
+    is_adopted = co_await adopt_if_exists(client, attempt, options, created);
     // A new pod has no use for files that pods of the dead driver have left.
     if (!is_adopted) empty_folders(attempt);
   }
@@ -80,17 +80,17 @@ async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt
   if (staging) staged = co_await staging->stage_in(attempt);
   created.staging_time = Clock::now() - begin;
   if (!is_adopted) {
-    if (place.gang_job) co_await prepare_gang(client, attempt, place);
+    if (options.gang_job) co_await prepare_gang(client, attempt, options);
     created.job =
         co_await create_in_turn(client, client.path("batch/v1", "jobs"),
-                                job_manifest(attempt, place), attempt.io, created.failure);
+                                job_manifest(attempt, options), attempt.io, created.failure);
     if (created.failure || attempt.io.cancel.level() != core::StopLevel::none) co_return created;
-    if (created.job.is_null()) co_await adopt(client, attempt, place, created);
-    if (place.gang_job && !place.gang_job->pod_group.empty())
-      co_await give_pod_group(client, place.gang_job->pod_group, job_name(attempt),
+    if (created.job.is_null()) co_await adopt(client, attempt, options, created);
+    if (options.gang_job && !options.gang_job->pod_group.empty())
+      co_await give_pod_group(client, options.gang_job->pod_group, job_name(attempt),
                               text_at(created.job, "/metadata/uid"));
   }
-  auto secret = secret_manifest(attempt, place.owner, staged);
+  auto secret = secret_manifest(attempt, options.owner, staged);
   if (!secret) co_return created;
   (*secret)["metadata"]["ownerReferences"] =
       json::array({json{{"apiVersion", "batch/v1"},

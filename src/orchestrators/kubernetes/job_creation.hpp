@@ -23,11 +23,11 @@ struct CreatedJob {
 
 /// Creates the Job of an attempt, and its Secret if it has one. If a Job of that name exists,
 /// adopts it instead. If the cluster refuses the PodGroup of a step with nodes, empties
-/// GangJob::pod_group of `place.gang_job`, and creates the Job without a PodGroup.
+/// GangJob::pod_group of `options.gang_job`, and creates the Job without a PodGroup.
 /// @param staging exchanges files with the pod; null: the pod sees this machine's files
 /// @param known the Job and its pod as a watch has reported them
 async::Task<CreatedJob> create_job(kubernetes_api::Client& client, const Attempt& attempt,
-                                   const JobOptions& place, PodStaging* staging,
+                                   const JobOptions& options, PodStaging* staging,
                                    const JobInformer::Entry& known);
 
 /// Returns the pod of this index from the list; null if it is not there.

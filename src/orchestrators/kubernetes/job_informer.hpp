@@ -38,8 +38,8 @@ class JobInformer {
 
   /// The state of a Job and its pod, as far as it was observed.
   struct Entry {
-    nlohmann::json job,
-        pod;  ///< Null: not seen yet. Of several pods, the first; the others replaced it.
+    /// Null: not seen yet. Of several pods, the first; the others replaced it.
+    nlohmann::json job, pod;
     bool job_gone = false, pod_gone = false;  ///< The object was seen, and was deleted.
     std::function<void()> on_change;
   };
@@ -49,7 +49,8 @@ class JobInformer {
   void forget(const PodOfJob& pod);
   /// Returns the number of entries.
   std::size_t size() const;
-  /// Returns the cluster's nodes (nodes_of()), at most half a minute old.
+  /// Returns the cluster's nodes (nodes_of()), at most half a minute old; null while another call
+  /// asks for them the first time.
   async::Task<nlohmann::json> nodes();
   /// Returns the error that ended a watch, after which entries do not change; null without one.
   std::exception_ptr error() const;

@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "core/digest.hpp"
+#include "core/joined.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/nodes.hpp"
 
@@ -31,8 +32,8 @@ std::string label_value(const std::string& text) {
 
 std::string job_name(const std::string& run_id, const std::string& step_name, unsigned number,
                      const std::string& node) {
-  constexpr std::size_t max_length =
-      30;  // 63 for the pod's name, less pipe's prefix, the digest and the Job controller's suffix.
+  // 63 for the pod's name, less pipe's prefix, the digest and the Job controller's suffix.
+  constexpr std::size_t max_length = 30;
   std::string step;
   for (const char c : step_name.substr(0, max_length))
     step += is_alphanumeric(c) ? static_cast<char>(std::tolower(c)) : '-';
@@ -74,6 +75,11 @@ StringMap job_labels(const AttemptSpec& attempt, const std::string& owner) {
     labels[try_label] = std::to_string(attempt.process->addresses->tries);
   }
   return labels;
+}
+
+std::string label_selector(const StringMap& labels) {
+  return core::joined(labels, ",",
+                      [](const auto& label) { return label.first + "=" + label.second; });
 }
 
 std::string run_selector(const std::string& run_id, const std::string& owner) {

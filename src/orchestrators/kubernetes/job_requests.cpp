@@ -26,12 +26,9 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
 }
 
 async::Task<nlohmann::json> jobs_with(kubernetes_api::Client& client, StringMap labels) {
-  std::string selector;
-  for (const auto& [name, value] : labels)
-    selector += (selector.empty() ? "" : ",") + name + "=" + value;
-  return client.get(
-      "list the Jobs of an attempt",
-      client.path("batch/v1", "jobs") + "?labelSelector=" + net::url_encode(selector));
+  return client.get("list the Jobs of an attempt",
+                    client.path("batch/v1", "jobs") +
+                        "?labelSelector=" + net::url_encode(label_selector(labels)));
 }
 
 async::Task<LeftGang> left_gang(kubernetes_api::Client& client, StringMap labels) {
@@ -100,15 +97,15 @@ async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job) {
   nlohmann::json change;
   change["metadata"]["annotations"]["pipe.asked"] =
       kubernetes_api::format_time(std::chrono::system_clock::now());
-  bool may = true;
+  bool is_permitted = true;
   try {
     co_await client.patch("change the Job " + job, client.path("batch/v1", "jobs", job),
                           std::move(change));
   } catch (const kubernetes_api::ApiError& error) {
-    may = error.status() != 403;
+    is_permitted = error.status() != 403;
     core::log::info(error.what());
   }
-  co_return may;
+  co_return is_permitted;
 }
 
 async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client) {
@@ -158,7 +155,8 @@ async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
   // PriorityClass better.
   for (const char* other : {"cannot create resource", "no PriorityClass"})
     if (message.find(other) != message.npos) co_return refusal;
-  refusal = refusal_of(message.substr(std::min(message.find(": ") + 2, message.size())));
+  const auto colon = message.find(": ");
+  refusal = refusal_of(colon == message.npos ? message : message.substr(colon + 2));
   if (refusal->kind != Refusal::Kind::permanent) refusal.reset();
   co_return refusal;
 }

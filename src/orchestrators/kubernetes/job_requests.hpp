@@ -24,7 +24,7 @@ struct LeftGang {
   unsigned tries = 0;                  ///< The highest of its Jobs' try_label.
   std::optional<bool> are_alike = {};  ///< All nodes have one Job; unset: there is no Job.
 };
-/// @param labels see attempt_labels()
+/// Returns the remains of the attempt. @param labels see attempt_labels()
 async::Task<LeftGang> left_gang(kubernetes_api::Client& client, StringMap labels);
 
 /// Throws EnvironmentError if an existing Job lacks one of the labels, and so is not the attempt's.

@@ -49,14 +49,14 @@ constexpr auto max_wait_for_stop = 30s;
 class JobRun {
  public:
   JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
-         const JobOptions& place, PodStaging* files, asio::any_io_executor executor,
+         const JobOptions& options, PodStaging* files, asio::any_io_executor executor,
          AgentReport& report)
       : client_(client),
         attempt_(attempt),
-        place_(place),
+        options_(options),
         files_(files),
         pod_{job_name(attempt),
-             place.gang_job ? std::optional(attempt.process->node) : std::nullopt},
+             options.gang_job ? std::optional(attempt.process->node) : std::nullopt},
         executor_(executor),
         changed_(executor),
         informer_(informer),
@@ -77,7 +77,7 @@ class JobRun {
   const std::string& name() const { return pod_.job; }
   const std::string& uid() const { return uid_; }
   /// Returns true if this object creates, removes and reports on the Job; if shared, node 0's does.
-  bool leads() const { return !place_.gang_job || pod_.index == 0U; }
+  bool leads() const { return !options_.gang_job || pod_.index == 0U; }
 
  private:
   async::Task<> create();
@@ -107,7 +107,7 @@ class JobRun {
 
   kubernetes_api::Client& client_;
   const Attempt& attempt_;
-  const JobOptions& place_;
+  const JobOptions& options_;
   PodStaging* const files_;
   const PodOfJob pod_;
   asio::any_io_executor executor_;
@@ -128,12 +128,12 @@ class JobRun {
   core::TailBuffer last_output_{job_output_tail};
   kubernetes_api::PodLogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
-      [this](std::uint64_t place, std::size_t size) {
-        return read_kept_log(attempt_.scratch, place, size);
+      [this](std::uint64_t offset, std::size_t size) {
+        return read_kept_log(attempt_.scratch, offset, size);
       }};
   std::optional<Failure> failure_;  ///< A failure found before the pod ended.
   JobWatch watch_{startup_timeout(attempt_.step),
-                  std::chrono::seconds(grace_seconds(attempt_, place_))};
+                  std::chrono::seconds(grace_seconds(attempt_, options_))};
 };
 
 async::Task<> JobRun::create() {
@@ -148,11 +148,11 @@ async::Task<> JobRun::create() {
 
 /// Creates the attempt's Job, or waits until the JobRun of node 0 has created that of all nodes.
 async::Task<CreatedJob> JobRun::make_job() {
-  auto* const shared = place_.gang_job;
-  if (!shared) co_return co_await create_job(client_, attempt_, place_, files_, entry_);
+  auto* const shared = options_.gang_job;
+  if (!shared) co_return co_await create_job(client_, attempt_, options_, files_, entry_);
   if (leads()) {
     const core::ScopeGuard settled([shared] { shared->is_settled.open(); });
-    shared->created = co_await create_job(client_, attempt_, place_, files_, entry_);
+    shared->created = co_await create_job(client_, attempt_, options_, files_, entry_);
     co_return shared->created;
   }
   {
@@ -189,7 +189,7 @@ async::Task<bool> JobRun::look_for_pod() {
 async::Task<> JobRun::stop(core::StopLevel level) {
   if (level == core::StopLevel::immediate)
     core::write_file_atomically(attempt_.scratch / stop_file_name, "");
-  if (!place_.gang_job || there_is_no_pod()) co_await delete_job(client_, pod_.job, uid_);
+  if (!options_.gang_job || there_is_no_pod()) co_await delete_job(client_, pod_.job, uid_);
   if (there_is_no_pod()) {  // The watch has not reported a pod, but there may be one.
     const bool is_there = co_await look_for_pod();
     if (!is_there) entry_.pod_gone = true;
@@ -198,7 +198,7 @@ async::Task<> JobRun::stop(core::StopLevel level) {
     co_await client_.remove(
         "delete the pod " + pod_name(), client_.path("", "pods", pod_name()),
         text_at(entry_.pod, "/metadata/uid"),
-        level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, place_));
+        level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, options_));
 }
 
 async::Task<> JobRun::fail(JobAction& action) {
@@ -249,32 +249,32 @@ void JobRun::note(const JobAction& action) {
   if (has_started && !log_ && !entry_.pod_gone)
     log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { changed_.tell(); });
   if (has_started) fetched_.stop(core::StopLevel::immediate);
-  if (place_.gang) follow_gang(action.state.phase == PodState::Phase::running);
+  if (options_.gang) follow_gang(action.state.phase == PodState::Phase::running);
   if (!action.notice.empty() && (leads() || !entry_.pod.is_null()))
     attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
 }
 
 void JobRun::see_gang() {
-  if (place_.gang)
-    place_.gang->see(attempt_.process->node, entry_.pod, Clock::now(), entry_.pod_gone);
+  if (options_.gang)
+    options_.gang->see(attempt_.process->node, entry_.pod, Clock::now(), entry_.pod_gone);
 }
 
 void JobRun::follow_gang(bool is_running) {
   see_gang();
   if (!is_running || telling_) return;
   auto telling = tell_addresses(
-      client_, *place_.gang, pod_name(), [this] { return is_told_; }, log_connection_);
+      client_, *options_.gang, pod_name(), [this] { return is_told_; }, log_connection_);
   telling_.emplace(executor_, std::move(telling), [this] { changed_.tell(); });
 }
 
 /// Fails the attempt, and returns true, if others have waited too long for this pod to be placed.
 async::Task<bool> JobRun::gives_back() {
-  if (!place_.gang || failure_ || attempt_.io.cancel.level() != core::StopLevel::none ||
+  if (!options_.gang || failure_ || attempt_.io.cancel.level() != core::StopLevel::none ||
       watch_.stopping() != core::StopLevel::none ||
-      !place_.gang->is_overdue(attempt_.process->node, Clock::now()))
+      !options_.gang->is_overdue(attempt_.process->node, Clock::now()))
     co_return false;
   attempt_.process->addresses->gives_back = true;
-  failure_ = place_.gang->failure_of(entry_.pod);
+  failure_ = options_.gang->failure_of(entry_.pod);
   co_await stop(core::StopLevel::immediate);
   co_return true;
 }
@@ -284,7 +284,7 @@ async::Task<bool> JobRun::gives_back() {
 async::Task<> JobRun::remove_job() {
   const bool is_evicted = at(entry_.job, "/spec/suspend") == true;
   if (is_evicted) evicted_ = co_await reasons_.eviction(entry_);
-  if (!place_.gang_job || (is_evicted && leads())) co_await delete_job(client_, pod_.job, uid_);
+  if (!options_.gang_job || (is_evicted && leads())) co_await delete_job(client_, pod_.job, uid_);
 }
 
 /// Waits until the pod has ended or is lost; stops it on request.
@@ -310,7 +310,7 @@ async::Task<> JobRun::watch() {
       if (*beside && (*beside)->error() && watch_.stopping() == core::StopLevel::none)
         std::rethrow_exception((*beside)->error());
     co_await reasons_.look(entry_, watch_.in_stage(Clock::now()), Clock::now());
-    const bool is_timed = action.is_timed || log_ended_ || (place_.gang && !is_told_);
+    const bool is_timed = action.is_timed || log_ended_ || (options_.gang && !is_told_);
     co_await changed_.wait(is_timed ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;
@@ -322,13 +322,13 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   if (is_stderr && first_errors_.size() < job_error_tail)
     first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
   last_output_.add(bytes);
-  if (place_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;
+  if (options_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;
   attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
 async::Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
-  if (const auto last = frames_.last())
+  if (const auto last = frames_.last_time())
     query += "&sinceTime=" + net::url_encode(kubernetes_api::format_time(*last));
   ApiCall call("read the log of the pod " + pod_name(), "GET",
                client_.path("", "pods", pod_name()) + "/log" + query);
@@ -336,7 +336,7 @@ async::Task<> JobRun::read_once() {
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) {
     frames_.feed(bytes);
-    report_ = {frames_.waits(), frames_.progressed()};
+    report_ = {frames_.waits(), frames_.last_progress()};
     if (frames_.ended() && !log_ended_) log_ended_ = Clock::now();
     if (files_ && !answering_ && !frames_.usage().empty())
       answering_.emplace(executor_, files_->answer(attempt_, collected_));
@@ -350,19 +350,18 @@ async::Task<> JobRun::read_log() {
     attempt_.io.log.write(Stream::err, notes);
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
-    const bool whole = pod_ended_;  // The log is complete.
+    const bool is_whole = pod_ended_;  // The log is complete.
     const auto before = received_;
-    bool failed = false;
+    bool has_failed = true;
     try {
       co_await read_once();
+      has_failed = false;
     } catch (const ApiError& error) {
       if (error.status() == 404 || backoff.exhausted()) co_return;
-      failed = true;
     } catch (const net::TransportError& error) {
       if (backoff.exhausted()) co_return;
-      failed = true;
     }
-    if (frames_.ended() || (whole && !failed)) co_return;
+    if (frames_.ended() || (is_whole && !has_failed)) co_return;
     if (received_ > before) backoff.reset();
     co_await async::pause_for(backoff.next(), &log_connection_);
   }
@@ -384,8 +383,8 @@ async::Task<> JobRun::drain() {
 }
 
 bool JobRun::was_ended_by_gang() const {
-  return place_.gang_job && !failure_ && watch_.stopping() == core::StopLevel::none &&
-         !place_.gang->own_end(*pod_.index, entry_.pod);
+  return options_.gang_job && !failure_ && watch_.stopping() == core::StopLevel::none &&
+         !options_.gang->own_end(*pod_.index, entry_.pod);
 }
 
 async::Task<std::optional<Failure>> JobRun::judge() {
@@ -402,9 +401,10 @@ async::Task<std::optional<Failure>> JobRun::judge() {
   if (at(entry_.job, "/spec/suspend") == true && evicted_.why.empty())
     evicted_ = co_await reasons_.eviction(entry_);
   if (auto evicted = suspended_again(entry_.job, entry_.pod, evicted_.why)) co_return evicted;
-  auto own = place_.gang_job ? place_.gang->own_end(*pod_.index, entry_.pod) : std::nullopt;
+  auto own = options_.gang_job ? options_.gang->own_end(*pod_.index, entry_.pod) : std::nullopt;
   const auto pod = own ? std::move(*own) : entry_.pod;
-  auto failure = failure_of_pod(pod, attempt_, place_.image, {first_errors_, last_output_.text()});
+  auto failure =
+      failure_of_pod(pod, attempt_, options_.image, {first_errors_, last_output_.text()});
   if (failure) co_await explain(client_, pod, *failure);
   if (!attempt_.shell || !code) co_return failure;
   if (failure && failure->kind == FailureKind::not_started) co_return failure;
@@ -470,7 +470,7 @@ async::Task<AttemptResult> JobRun::run() {
 }  // namespace
 
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
-                                   const Attempt& attempt, const JobOptions& place,
+                                   const Attempt& attempt, const JobOptions& options,
                                    PodStaging* files, Removals& removals, AgentReport& report) {
   AttemptResult result;
   if (attempt.io.cancel.level() != core::StopLevel::none) {
@@ -479,7 +479,7 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, informer, attempt, place, files, executor, report);
+  JobRun run(client, informer, attempt, options, files, executor, report);
   try {
     result = co_await run.run();
   } catch (...) {

@@ -17,7 +17,7 @@ namespace pipeline::orchestrators::kubernetes {
 /// @param files exchanges files with the pod; null: the pod sees this machine's files
 /// @param report kept up to date with the agent's reports
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
-                                   const Attempt& attempt, const JobOptions& place,
+                                   const Attempt& attempt, const JobOptions& options,
                                    PodStaging* files, Removals& removals, AgentReport& report);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -4,9 +4,6 @@
 #include <optional>
 #include <set>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "agent/programs.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -28,6 +25,7 @@
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/shared_file.hpp"
 #include "orchestrators/usage/agent_waits.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -69,16 +67,16 @@ class KubernetesOrchestrator : public Orchestrator {
       const std::vector<const StepSpec*>& steps) override {
     require_files();
     for (const auto* step : steps) require_shared_files(*step);
-    ExampleJobOptions place;
-    place.state = std::filesystem::absolute(options_.state);
-    place.claim = claim();
-    place.has_stager = files() != nullptr;
-    place.node_cache = node_cache();
+    ExampleJobOptions options;
+    options.state = std::filesystem::absolute(options_.state);
+    options.claim = claim();
+    options.has_stager = files() != nullptr;
+    options.node_cache = node_cache();
     // No Job exists yet, so a stop of the run may end all requests.
     client().stop_calls_by(options_.run);
     const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
-    place.user = co_await user();
-    auto found = co_await check_steps(client(), steps, std::move(place));
+    options.user = co_await user();
+    auto found = co_await check_steps(client(), steps, std::move(options));
     if (files()) co_await files()->probe();
     gpu_models_ = std::move(found.gpu_models);
     co_return std::move(found.obstacles);
@@ -107,31 +105,31 @@ class KubernetesOrchestrator : public Orchestrator {
               "' is not that of the attempt any more: " + image.reference,
           {"undo what has changed of its settings, or run the step again, and open a shell in "
            "that run"});
-    JobOptions place;
-    place.image = image.reference;
-    place.pull = image.pull;
-    place.user = co_await user();
-    place.owner = owner();
-    place.claim = claim();
-    place.has_stager = files() != nullptr;
-    place.node_cache = node_cache();
-    place.agent_image = image.agent;
-    if (image.agent.empty()) place.agent = agent();
-    place.program = image.program;
-    place.services = image.services;
-    place.gpu_models = gpu_models_;
+    JobOptions options;
+    options.image = image.reference;
+    options.pull = image.pull;
+    options.user = co_await user();
+    options.owner = owner();
+    options.claim = claim();
+    options.has_stager = files() != nullptr;
+    options.node_cache = node_cache();
+    options.agent_image = image.agent;
+    if (image.agent.empty()) options.agent = agent();
+    options.program = image.program;
+    options.services = image.services;
+    options.gpu_models = gpu_models_;
     // A cache in a claim is the same on all nodes, so no node is preferred.
-    const bool has_caches = place.has_stager && place.node_cache.path.starts_with('/');
-    if (has_caches) place.preferred_nodes = node_contents_.holders(attempt);
-    if (attempt.process) place.gang = &gangs_.at(gang_key(attempt));
+    const bool has_caches = options.has_stager && options.node_cache.path.starts_with('/');
+    if (has_caches) options.preferred_nodes = node_contents_.holders(attempt);
+    if (attempt.process) options.gang = &gangs_.at(gang_key(attempt));
     if (attempt.process && attempt.process->addresses->are_alike)
-      place.gang_job = &gang_jobs_.at(gang_key(attempt));
+      options.gang_job = &gang_jobs_.at(gang_key(attempt));
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = informers_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready(attempt.io.cancel);
     const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
-    auto result = co_await run_job(client(), informer, attempt, place, files(), removals_,
+    auto result = co_await run_job(client(), informer, attempt, options, files(), removals_,
                                    reports_.of(attempt));
     if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
     result.image = image.id;
@@ -313,15 +311,7 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto program = agent::agent_program();
     const auto file = std::filesystem::absolute(options_.state) / "kubernetes" /
                       ("agent-" + core::sha256(program).hex().substr(0, 16));
-    std::error_code error;
-    if (!std::filesystem::exists(file, error)) {
-      core::make_folders(file.parent_path());
-      const auto fresh = file.string() + "." + std::to_string(getpid());
-      core::write_file_atomically(fresh, program, core::Durability::power);
-      if (chmod(fresh.c_str(), 0555) != 0)
-        throw core::system_error("cannot make " + fresh + " executable", errno);
-      std::filesystem::rename(fresh, file);
-    }
+    write_shared_file(file, program, program_mode);
     return agent_ = file;
   }
 
@@ -329,11 +319,11 @@ class KubernetesOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   std::unique_ptr<PodImages> images_;
   Capabilities capabilities_;
-  std::optional<kubernetes_api::Client>
-      client_;  ///< Created when the cluster is needed; a plan does not need it.
+  /// Created when the cluster is needed; a plan does not need it.
+  std::optional<kubernetes_api::Client> client_;
   std::optional<PodStaging> files_;  ///< Created when needed.
-  std::map<std::string, JobInformer>
-      informers_;  ///< Keyed by selector; there is one, except in tests.
+  /// Keyed by selector; there is one, except in tests.
+  std::map<std::string, JobInformer> informers_;
   Removals removals_;
   AgentReports reports_;
   std::string owner_, user_;  ///< Owner of the Jobs, user of the pods; determined when needed.

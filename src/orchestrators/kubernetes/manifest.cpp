@@ -76,7 +76,7 @@ std::string literally(const std::string& text) {
 
 namespace {
 
-json environment(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
+json environment(const AttemptSpec& attempt, const JobOptions& options, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
   std::size_t gpus = 0;
   for (const auto& [name, amount] : gpus_on_cluster(attempt.step))
@@ -89,7 +89,7 @@ json environment(const AttemptSpec& attempt, const JobOptions& place, const Layo
            !request.capabilities.empty())
     variables.try_emplace("NVIDIA_DRIVER_CAPABILITIES", core::joined(request.capabilities, ","));
   json list = json::array();
-  if (place.gang_job)
+  if (options.gang_job)
     list.push_back(
         {{"name", index_variable}, {"valueFrom", {{"fieldRef", {{"fieldPath", index_field}}}}}});
   const auto& given = *attempt.step.settings->kubernetes.env;
@@ -171,13 +171,13 @@ void add_staged(PodFiles& files, const std::string& secret, const Layout& layout
 }
 
 /// Mounts files of this machine, which the nodes see directly or through a claim.
-void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& place,
+void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& options,
                 const Layout& layout) {
   files.add(attempt.code, true, layout.code, true);
   std::error_code error;
   for (const auto& input : attempt.inputs)
     files.add(input.path, fs::is_directory(input.path, error), path_of(input, layout), true);
-  if (place.gang_job) {
+  if (options.gang_job) {
     const auto work = attempt.outputs.parent_path();
     for (const auto& [name, target] :
          {std::pair(outputs_of_node, layout.outputs), std::pair(scratch_of_node, layout.scratch)})
@@ -187,15 +187,15 @@ void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& p
     files.add(attempt.scratch, true, layout.scratch, false);
   }
   if (!attempt.checkpoint.empty()) files.add(attempt.checkpoint, true, layout.checkpoint, false);
-  if (place.agent_image.empty())
-    files.add(place.agent, false, agent_path, true);
+  if (options.agent_image.empty())
+    files.add(options.agent, false, agent_path, true);
   else
     files.add_left(agent_container, agent_file, agent_path);
 }
 
 /// Makes the agent's init container download the files, too. Only this container sees the node's
 /// cache.
-void let_fetch(json& pod, const AttemptSpec& attempt, const JobOptions& place,
+void let_fetch(json& pod, const AttemptSpec& attempt, const JobOptions& options,
                const Layout& layout) {
   auto& container = pod["initContainers"][0];
   container["command"] = json::array(
@@ -204,13 +204,13 @@ void let_fetch(json& pod, const AttemptSpec& attempt, const JobOptions& place,
   files.add_empty("programs", programs_folder, false);
   files.add_empty("code", layout.code, false);
   files.add_empty("inputs", layout.inputs, false);
-  if (sends_checkpoint(attempt, place)) files.add_empty("checkpoint", layout.checkpoint, false);
+  if (sends_checkpoint(attempt, options)) files.add_empty("checkpoint", layout.checkpoint, false);
   const auto shared = files.volumes.size();
   files.add_secret("fetch", job_name(attempt), fetch_key, fetch_folder);
-  if (!place.node_cache.path.empty()) {
-    files.add_node_cache(place.node_cache, cache_folder);
+  if (!options.node_cache.path.empty()) {
+    files.add_node_cache(options.node_cache, cache_folder);
     container["command"].push_back(cache_folder);
-    container["command"].push_back(place.node_cache.budget);
+    container["command"].push_back(options.node_cache.budget);
   }
   for (auto i = shared; i < files.volumes.size(); ++i) pod["volumes"].push_back(files.volumes[i]);
   container["volumeMounts"] = files.mounts;
@@ -247,18 +247,18 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
   json last = json::object();
   for (const auto& [key, value] : settings.job_patch) last[key] = *value;
   merge_patch(job, last);
-  for (const auto* place : relied_on) {
-    if (kubernetes_api::at(job, place) == kubernetes_api::at(before, place)) continue;
+  for (const auto* pointer : relied_on) {
+    if (kubernetes_api::at(job, pointer) == kubernetes_api::at(before, pointer)) continue;
     throw core::InputError(
         "step '" + step.name + "': `kubernetes.job_patch` or `additional_pod_spec_args` changes " +
-            field_of(place) + ", which pipe relies on",
-        std::string(place) == "/spec/backoffLimit" ? "`retry:` repeats what fails" : "");
+            field_of(pointer) + ", which pipe relies on",
+        std::string(pointer) == "/spec/backoffLimit" ? "`retry:` repeats failed attempts" : "");
   }
-  for (const auto* place : labelled) {
-    const auto& made = kubernetes_api::at(job, place);
+  for (const auto* pointer : labelled) {
+    const auto& made = kubernetes_api::at(job, pointer);
     if (!made.is_null() && !made.is_object())
       throw core::InputError("step '" + step.name + "': `kubernetes.job_patch` makes " +
-                             field_of(place) + " no map, but " +
+                             field_of(pointer) + ", which must be a map, " +
                              made.dump(-1, ' ', false, json::error_handler_t::replace));
   }
   for (const auto& [name, value] : labels)
@@ -283,13 +283,13 @@ bool has_services(const AttemptSpec& attempt) {
   return !attempt.step.services.empty() && !attempt.shell;
 }
 
-PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
+PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& options, const Layout& layout) {
   const auto& step = attempt.step;
-  PodFiles files(place.claim);
-  if (place.has_stager)
+  PodFiles files(options.claim);
+  if (options.has_stager)
     add_staged(files, job_name(attempt), layout, !attempt.checkpoint.empty());
   else
-    add_shared(files, attempt, place, layout);
+    add_shared(files, attempt, options, layout);
   // A node's default is 64 MiB, with which a data loader with workers ends with SIGBUS.
   if (const auto& size = step.settings->resources.shm_size; size || !gpus_on_cluster(step).empty())
     files.add_memory("/dev/shm", size);
@@ -298,23 +298,23 @@ PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const La
   return files;
 }
 
-std::string agent_of(const JobOptions& place) {
-  return place.has_stager ? std::string(programs_folder) + "/agent" : agent_path;
+std::string agent_of(const JobOptions& options) {
+  return options.has_stager ? std::string(programs_folder) + "/agent" : agent_path;
 }
 
-json container_spec(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout,
+json container_spec(const AttemptSpec& attempt, const JobOptions& options, const Layout& layout,
                     const PodFiles& files) {
   const auto& step = attempt.step;
   json command =
-      json::array({agent_of(place), "--log", layout.scratch + "/" + std::string(kept_log_name)});
-  if (place.has_stager)
-    command = {agent_of(place), "--collect", std::string(programs_folder) + "/stager",
+      json::array({agent_of(options), "--log", layout.scratch + "/" + std::string(kept_log_name)});
+  if (options.has_stager)
+    command = {agent_of(options), "--collect", std::string(programs_folder) + "/stager",
                std::string(collect_folder) + document};
   if (has_services(attempt))
     for (const auto& word : {std::string("--services"), std::string(services_folder),
                              std::to_string(step.services.size())})
       command.push_back(word);
-  if (sends_checkpoint(attempt, place)) command.push_back("--checkpoint");
+  if (sends_checkpoint(attempt, options)) command.push_back("--checkpoint");
   if (!gpus_on_cluster(step).empty()) command.push_back("--gpus");
   if (step.stalled_after && !attempt.shell) {
     command.push_back("--stalled-after");
@@ -323,17 +323,17 @@ json container_spec(const AttemptSpec& attempt, const JobOptions& place, const L
   }
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   if (attempt.process)
-    for (const auto& word : agent_words(attempt, agent_of(place)))
+    for (const auto& word : agent_words(attempt, agent_of(options)))
       command.push_back(literally(word));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
   json container{{"name", step_container},
-                 {"image", place.image},
-                 {"imagePullPolicy", place.pull ? "IfNotPresent" : "Never"},
+                 {"image", options.image},
+                 {"imagePullPolicy", options.pull ? "IfNotPresent" : "Never"},
                  {"command", std::move(command)},
                  {"workingDir", layout.code},
-                 {"env", environment(attempt, place, layout)},
+                 {"env", environment(attempt, options, layout)},
                  {"volumeMounts", files.mounts},
-                 {"securityContext", security(step, place.user)}};
+                 {"securityContext", security(step, options.user)}};
   if (auto resources = pod_resources(step); !resources.empty())
     container["resources"] = std::move(resources);
   for (const auto& given : *step.settings->kubernetes.env_from)
@@ -353,35 +353,36 @@ StringMap node_labels(const Settings& settings) {
   return labels;
 }
 
-json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
+json pod_spec(const AttemptSpec& attempt, const JobOptions& options) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
   auto layout = containers::container_layout();
-  layout.program = place.program;
-  const auto files = pod_files(attempt, place, layout);
+  layout.program = options.program;
+  const auto files = pod_files(attempt, options, layout);
   json pod{{"restartPolicy", "Never"},
-           {"containers", json::array({container_spec(attempt, place, layout, files)})},
+           {"containers", json::array({container_spec(attempt, options, layout, files)})},
            {"volumes", files.volumes},
-           {"terminationGracePeriodSeconds", grace_seconds(attempt, place)},
+           {"terminationGracePeriodSeconds", grace_seconds(attempt, options)},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
   if (has_services(attempt))
-    add_services(pod, attempt, agent_of(place), files, place.services, place.pull);
+    add_services(pod, attempt, agent_of(options), files, options.services, options.pull);
   // A Job's own deadline would count the time in which it waits for a node.
   if (step.timeout && !attempt.shell)
     pod["activeDeadlineSeconds"] =
         std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(*step.timeout) +
                                                 startup_timeout(step) +
-                                                (place.has_stager ? time_to_stage : time_to_move))
+                                                (options.has_stager ? time_to_stage : time_to_move))
             .count();
-  if (!place.agent_image.empty()) {
-    pod["initContainers"].push_back(agent_init_container(place.agent_image, pod["containers"][0]));
-    if (place.has_stager) let_fetch(pod, attempt, place, layout);
+  if (!options.agent_image.empty()) {
+    pod["initContainers"].push_back(
+        agent_init_container(options.agent_image, pod["containers"][0]));
+    if (options.has_stager) let_fetch(pod, attempt, options, layout);
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
   if (auto affinity =
-          pod_affinity(step, place.gpu_models, attempt.avoided_nodes, place.preferred_nodes);
+          pod_affinity(step, options.gpu_models, attempt.avoided_nodes, options.preferred_nodes);
       !affinity.is_null())
     pod["affinity"] = std::move(affinity);
   if (auto labels = node_labels(*step.settings); !labels.empty()) pod["nodeSelector"] = labels;
@@ -405,8 +406,8 @@ std::string too_large(const std::string& kind, std::size_t bytes) {
          ", and a cluster stores no object of more than 1 MiB";
 }
 
-bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place) {
-  return place.has_stager && !attempt.checkpoint_key.empty();
+bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& options) {
+  return options.has_stager && !attempt.checkpoint_key.empty();
 }
 
 std::chrono::seconds startup_timeout(const StepSpec& step) {
@@ -414,14 +415,14 @@ std::chrono::seconds startup_timeout(const StepSpec& step) {
       step.settings->kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10))));
 }
 
-unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place) {
-  return pod_grace_seconds + (sends_checkpoint(attempt, place) ? upload_grace_seconds : 0);
+unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& options) {
+  return pod_grace_seconds + (sends_checkpoint(attempt, options) ? upload_grace_seconds : 0);
 }
 
-json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
+json job_manifest(const AttemptSpec& attempt, const JobOptions& options) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
-  const auto own_labels = job_labels(attempt, place.owner);
+  const auto own_labels = job_labels(attempt, options.owner);
   json metadata{{"labels", settings.labels}};
   for (const auto& [name, value] : own_labels) metadata["labels"][name] = value;
   if (!settings.annotations.empty()) metadata["annotations"] = settings.annotations;
@@ -431,14 +432,14 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
             {"parallelism", 1},
             {"ttlSecondsAfterFinished",
              settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
-            {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
+            {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, options)}}}};
   if (settings.active_deadline_seconds)
     spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
   if (attempt.shell) {  // Applies if this process is killed.
     spec["activeDeadlineSeconds"] = std::chrono::seconds(shell_timeout).count();
     spec["ttlSecondsAfterFinished"] = 0;
   }
-  if (place.gang_job) make_indexed(spec, attempt, *place.gang_job);
+  if (options.gang_job) make_indexed(spec, attempt, *options.gang_job);
   add_topology(spec["template"]["metadata"], step);
   metadata["name"] = job_name(attempt);
   if (settings.queue_name) {

@@ -79,6 +79,8 @@ std::string literally(const std::string& text);
 void restrict_privileges(nlohmann::json& context);
 /// Returns the labels that identify this attempt's objects, with names as label_value() makes them.
 StringMap job_labels(const AttemptSpec& attempt, const std::string& owner);
+/// Returns `NAME=VALUE,NAME=VALUE`, the selector of objects that have all of these labels.
+std::string label_selector(const StringMap& labels);
 /// Returns `pipe.run=X,pipe.state=Y`.
 std::string run_selector(const std::string& run_id, const std::string& owner);
 /// Returns the labels that all Jobs of an attempt have.
@@ -89,7 +91,7 @@ std::string shell_selector(const std::string& id);
 
 /// Returns the attempt's Job (batch/v1), which contains no secrets. Throws InputError for a setting
 /// that no cluster can honour.
-nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& place);
+nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& options);
 /// Returns the attempt's Secret, which must not be shown; nothing for a step without secrets and
 /// staged files.
 std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
@@ -105,12 +107,12 @@ inline constexpr const char* shorter_line =
     "pass what is long in a file: an input, or a file of the step's `code`";
 
 /// Returns true if the pod's stager uploads the attempt's checkpoint.
-bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place);
+bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& options);
 /// Returns the limit of each stage before the pod's start.
 std::chrono::seconds startup_timeout(const StepSpec& step);
 /// Returns how long the pod has to end when it is asked to stop: the step's own time, and that of
 /// the upload of its checkpoint.
-unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place);
+unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& options);
 
 /// Describes the step's settings that a cluster ignores; empty if there are none.
 std::string unhonoured(const StepSpec& step);

@@ -99,13 +99,14 @@ constexpr std::array wait_reasons{
          "HOST/NAME`, or run on a cluster that shares the "
          "engine",
          at_once},
-    Wait{"InvalidImageName", "the name of the image is none", "check `docker.parent_image`",
+    Wait{"InvalidImageName", "the name of the image is invalid", "check `docker.parent_image`",
          at_once},
     Wait{"ImagePullBackOff", not_fetched, "", later},
     Wait{"ErrImagePull", not_fetched, "", later},
     Wait{"RegistryUnavailable", not_fetched, "", later},
-    Wait{"CreateContainerConfigError", "what its container refers to is not there", "", soon},
-    Wait{"CreateContainerError", "its container cannot be made", "", soon},
+    Wait{"CreateContainerConfigError", "its container refers to an object that does not exist", "",
+         soon},
+    Wait{"CreateContainerError", "its container cannot be created", "", soon},
     Wait{"RunContainerError", "its container cannot be started", "", soon},
 };
 
@@ -119,7 +120,7 @@ std::optional<Failure> ended_by_node(const json& pod) {
                    {},
                    {}};
   std::string what = "failed with " + reason;
-  std::vector<std::string> hints{restarted_line};
+  std::vector<std::string> hints{retry_advice};
   if (reason == "Evicted") {
     what = "was evicted by its node";
     hints.insert(hints.begin(),
@@ -151,19 +152,18 @@ std::optional<Failure> disrupted(const json& pod) {
   if (reason == "EvictionByEvictionAPI") what = "was evicted, as when a node is drained";
   return Failure{FailureKind::infrastructure,
                  with(place_of(pod) + " " + what, text_at(disruption, "/message")),
-                 {restarted_line},
+                 {retry_advice},
                  {}};
 }
 
 std::optional<Failure> infrastructure(const json& pod) {
-  if (auto failure = ended_by_node(pod))
-    // A newer kubelet sets both, and its condition (TerminationByKubelet) has less information.
-    return failure;
+  // A newer kubelet sets both, and its condition (TerminationByKubelet) has less information.
+  if (auto failure = ended_by_node(pod)) return failure;
   if (auto failure = disrupted(pod)) return failure;
   if (!text_at(pod, "/metadata/deletionTimestamp").empty())
     return Failure{FailureKind::infrastructure,
                    place_of(pod) + " was deleted by another user or program",
-                   {restarted_line},
+                   {retry_advice},
                    {}};
   return std::nullopt;
 }
@@ -318,14 +318,14 @@ PodState job_status_of(const json& job, std::chrono::seconds startup, const std:
     state.failure = Failure{FailureKind::infrastructure,
                             "its Job " + text_at(job, "/metadata/name") +
                                 " has ended, and its pod is not there any more",
-                            {restarted_line},
+                            {retry_advice},
                             {}};
     state.limit = soon;
     return state;
   }
   state.failure = Failure{FailureKind::not_started,
-                          "its Job " + text_at(job, "/metadata/name") +
-                              " has not come to a pod within " + core::format_duration(startup),
+                          "its Job " + text_at(job, "/metadata/name") + " got no pod within " +
+                              core::format_duration(startup),
                           {},
                           {}};
   state.limit = startup;
@@ -354,7 +354,7 @@ std::optional<Failure> explained(const json& pod, const json& events) {
       if (text_at(event, "/reason") == reason)
         return Failure{FailureKind::infrastructure,
                        with(place_of(pod) + " " + what, text_at(event, "/message")),
-                       {restarted_line},
+                       {retry_advice},
                        {}};
   return std::nullopt;
 }
@@ -365,7 +365,7 @@ std::optional<Failure> suspended_again(const json& job, const json& pod, const s
                  place_of(pod) + " was ended because its Job was suspended" +
                      (why.empty() ? ", as Kueue does with those that it evicts"
                                   : ": Kueue has evicted it: " + why),
-                 {restarted_line},
+                 {retry_advice},
                  {}};
 }
 
@@ -432,7 +432,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
   if (!code)
     return Failure{FailureKind::infrastructure,
                    place_of(pod) + " ended, and nothing is known of its container",
-                   {restarted_line},
+                   {retry_advice},
                    {}};
   const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
   if (reason == "OOMKilled") {
@@ -469,7 +469,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
 Failure deleted_before_pod(const std::string& job) {
   return {FailureKind::infrastructure,
           "its Job " + job + " was deleted by another user or program before it had a pod",
-          {restarted_line},
+          {retry_advice},
           {}};
 }
 

@@ -10,12 +10,9 @@
 
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "orchestrators/retry_advice.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
-
-/// Advice for infrastructure failures.
-inline constexpr const char* restarted_line =
-    "a step is begun again as often as `retry.max_infrastructure_retries` says";
 
 /// The state of a pod, derived from its status.
 struct PodState {
@@ -32,8 +29,8 @@ struct PodState {
   std::optional<Failure> failure;
   std::chrono::seconds limit{0};
   bool in_quota_queue = false;  ///< It waits for room in a quota; the cluster tries more rarely.
-  std::string
-      unfetched;  ///< While it waits: the image that its node cannot pull, see pull_advice().
+  /// While the pod waits: the image that its node cannot pull, see pull_advice().
+  std::string unfetched;
   bool leaving = false;       ///< The pod is being deleted.
   bool node_is_away = false;  ///< The cluster has lost contact with its node.
 };

@@ -37,7 +37,7 @@ void PodFiles::add_shared(const std::filesystem::path& source, const std::string
   if (inside.empty() || *inside.begin() == "..")
     throw core::InputError(
         "the claim '" + claim_.name + "' does not hold " + source.string() +
-            ": this machine sees what is in it at " + claim_.root.string(),
+            ": this machine sees the claim's content at " + claim_.root.string(),
         "let `state` (--state, PIPE_HOME) be a folder there, or correct the claim's `path`");
   if (!std::exchange(has_claim_, true))
     volumes.push_back(

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -26,7 +27,7 @@ struct NodeCache {
 
 /// Collects the volumes of a pod, and where the step's container mounts them.
 struct PodFiles {
-  explicit PodFiles(const SharedClaim& claim = {}) : claim_(claim) {}
+  explicit PodFiles(SharedClaim claim = {}) : claim_(std::move(claim)) {}
 
   /// Adds a file or folder of this machine, which the nodes see under the same path or pods through
   /// the claim. Throws InputError if the claim does not contain it.
@@ -56,7 +57,7 @@ struct PodFiles {
  private:
   void add_shared(const std::filesystem::path& source, const std::string& target, bool read_only);
 
-  const SharedClaim& claim_;
+  SharedClaim claim_;
   bool has_claim_ = false;  ///< `volumes` contains the claim.
 };
 

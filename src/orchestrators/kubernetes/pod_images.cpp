@@ -29,7 +29,7 @@ class BuiltImages : public PodImages {
     agent::agent_program(architecture);  // Throws if there is none, before anything is built.
     if (!agents_.find(repository, architecture)) {
       environment.ready = false;
-      environment.reason = "what starts it in its pod is ";
+      environment.reason = "the agent, which starts the step in its pod, is ";
       environment.reason += docker::names_registry(repository)
                                 ? "pushed unless " + docker::registry_of(repository) + " has it"
                                 : "built unless it is there";
@@ -135,7 +135,8 @@ class LockedImages : public PodImages {
       if (const auto found = lock_.find(step.instance->of); found != lock_.end())
         return found->second;
     throw core::EnvironmentError("the step '" + step.name +
-                                 "' has no image: it was not there when the run was begun");
+                                 "' has no recorded image: the pipeline did not have the step when "
+                                 "the run started");
   }
   const ImageLock& lock_;
 };

@@ -88,10 +88,8 @@ async::Task<std::string> connect_shell(Channels& channels, bool has_terminal) {
 /// Returns the pod in which the process runs; null if there is none.
 async::Task<json> pod_of(kubernetes_api::Client& client, const std::string& owner,
                          const RunningProcess& process) {
-  std::string selector;
-  for (const auto& [name, value] :
-       attempt_labels(process.run_id, process.step, process.number, owner))
-    selector += (selector.empty() ? "" : ",") + name + "=" + value;
+  const auto selector =
+      label_selector(attempt_labels(process.run_id, process.step, process.number, owner));
   const auto pods =
       co_await client.get("list the pods of an attempt",
                           client.path("", "pods") + "?labelSelector=" + net::url_encode(selector));
@@ -132,13 +130,13 @@ async::Task<std::unique_ptr<Channels>> execute(kubernetes_api::Client& client,
 }
 
 async::Task<std::string> read_answer(Channels& channels, std::string& status) {
-  std::string said;
+  std::string output;
   while (const auto message = co_await channels.receive()) {
     const auto& [channel, bytes] = *message;
-    if (channel == Channel::output && said.size() < enough_output) said += bytes;
+    if (channel == Channel::output && output.size() < enough_output) output += bytes;
     if (channel == Channel::status) status += bytes;
   }
-  co_return said;
+  co_return output;
 }
 
 }  // namespace
@@ -187,13 +185,13 @@ async::Task<std::optional<std::string>> ask_pod(kubernetes_api::Client& client, 
   const auto channels = co_await execute(client, text_at(pod, "/metadata/name"), beside, false);
   async::Timeout limit(client.loop().get_executor(), [&] { channels->close(); });
   limit.start(answer_timeout);
-  std::string status, said;
+  std::string status, output;
   try {
-    said = co_await read_answer(*channels, status);
+    output = co_await read_answer(*channels, status);
   } catch (const net::TransportError& error) {
     core::log::info(error.what());
   }
-  co_return code_in_status(status) == 0 ? std::optional(said) : std::nullopt;
+  co_return code_in_status(status) == 0 ? std::optional(output) : std::nullopt;
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -259,7 +259,7 @@ async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOu
     trouble = error.what();
   }
   if (!trouble) co_return;
-  core::log::info("what a failed attempt has written is not kept: " + *trouble);
+  core::log::info("an output of a failed attempt is not kept: " + *trouble);
   core::remove_tree(attempt.outputs / output.file_name);
 }
 
@@ -281,7 +281,7 @@ async::Task<std::optional<Failure>> PodStaging::stage_out(const Attempt& attempt
     co_await abandon(attempt);
     if (!succeeded) co_return std::nullopt;
     co_return Failure{FailureKind::infrastructure,
-                      "its pod ended well, but has left no report in the remote store",
+                      "its pod succeeded, but has left no report in the remote store",
                       {},
                       {}};
   }
@@ -312,7 +312,7 @@ async::Task<std::optional<Failure>> PodStaging::stage_out(const Attempt& attempt
     co_return Failure{FailureKind::infrastructure,
                       "the remote store has lost the output '" + output->name +
                           "', which the step's pod had sent: " + *lost,
-                      {restarted_line},
+                      {retry_advice},
                       {}};
   }
   co_await abort_unused(folder);

@@ -101,8 +101,8 @@ class PodStaging {
   blobs::RemoteArtifacts& artifacts_;
   blobs::BlobStore& store_;
   blobs::PodAccess& pods_;
-  std::map<std::string, std::map<std::string, std::string>>
-      uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
+  /// Ids of uploads that were begun and not completed, by attempt and key.
+  std::map<std::string, std::map<std::string, std::string>> uploads_;
   std::set<std::string> unreached_;  ///< Servers that a pod could not reach.
   /// Keys of further blobs of attempts: lists that do not fit into a Secret, questions and answers.
   std::set<std::string> documents_;

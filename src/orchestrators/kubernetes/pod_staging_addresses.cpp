@@ -101,7 +101,7 @@ async::Task<> PodStaging::upload_wanted(const Attempt& attempt, core::CancelSour
     unreached_.insert(input.remote->server);
     const auto& why = wanted[input.digest];
     attempt.io.log.write(Stream::err, "[kubernetes] the pod cannot fetch " + input.remote->shown +
-                                          ", so this driver brings it: " +
+                                          ", so this driver uploads it: " +
                                           (why.is_string() ? why.get<std::string>() : "") + "\n");
     co_await upload_address(input, enough);
   }

@@ -167,7 +167,7 @@ async::Task<> PodStaging::finish_direct(const Attempt& attempt, Sent& sent, json
   auto* const given = answer_for(answers, sent);
   if (!given)
     throw BlobError(BlobError::Kind::missing_blob,
-                    "nobody has allowed its pod to write " + sent.artifact_digest());
+                    "no driver has allowed its pod to write " + sent.artifact_digest());
   const auto digest = sent.artifact_digest(), id = text_at(*given, "/upload");
   sent.key = blobs::RemoteArtifacts::key_of(digest, sent.is_tree());
   // `is_completed` is recorded just before the upload is completed, if the store does not have the

@@ -50,9 +50,9 @@ std::vector<StepGroup> step_groups(const std::vector<const StepSpec*>& steps) {
       key += "\n" + name + " " + service.image + " " + std::to_string(service.ready.port) + " " +
              std::to_string(service.resources.cpu_count.value_or(0)) + " " +
              std::to_string(service.resources.memory.value_or(0));
-    const auto [place, is_new] = known.try_emplace(std::move(key), all.size());
+    const auto [group, is_new] = known.try_emplace(std::move(key), all.size());
     if (is_new) all.emplace_back();
-    all[place->second].steps.push_back(step);
+    all[group->second].steps.push_back(step);
   }
   return all;
 }
@@ -60,10 +60,10 @@ std::vector<StepGroup> step_groups(const std::vector<const StepSpec*>& steps) {
 /// Keeps only the checked members of a node, which also lists all of its images.
 json essence_of(const json& node) {
   json kept;
-  for (const auto* place : {"/metadata/name", "/metadata/labels", "/spec/taints",
-                            "/spec/unschedulable", "/status/allocatable", "/status/conditions"})
-    if (const auto& value = at(node, place); !value.is_null())
-      kept[json::json_pointer(place)] = value;
+  for (const auto* pointer : {"/metadata/name", "/metadata/labels", "/spec/taints",
+                              "/spec/unschedulable", "/status/allocatable", "/status/conditions"})
+    if (const auto& value = at(node, pointer); !value.is_null())
+      kept[json::json_pointer(pointer)] = value;
   return kept;
 }
 
@@ -98,8 +98,8 @@ std::string path_of(const Client& client, const Reference& reference, std::strin
 
 class ClusterPreflight {
  public:
-  ClusterPreflight(Client& client, ExampleJobOptions place)
-      : client_(client), place_(std::move(place)) {}
+  ClusterPreflight(Client& client, ExampleJobOptions options)
+      : client_(client), options_(std::move(options)) {}
 
   async::Task<ClusterCheck> run(const std::vector<const StepSpec*>& steps);
 
@@ -116,7 +116,7 @@ class ClusterPreflight {
   async::Task<> try_out_its_pod(const StepGroup& steps);
 
   Client& client_;
-  ExampleJobOptions place_;
+  ExampleJobOptions options_;
   model::Findings found_;
   std::set<std::string> group_versions_;   ///< API versions that a reference's `group` may name.
   std::vector<core::Diagnostic> refused_;  ///< Refusals whose messages name the steps.
@@ -125,11 +125,9 @@ class ClusterPreflight {
 async::Task<> ClusterPreflight::check_rights() {
   const auto missing = co_await kubernetes_api::missing_permissions(client_);
   if (missing.empty()) co_return;
-  std::string list;
-  for (const auto& each : missing) list += (list.empty() ? "" : ", ") + each;
-  throw core::EnvironmentError("we may not run steps in the namespace " +
+  throw core::EnvironmentError("you may not run steps in the namespace " +
                                    client_.access().name_space + " of " + client_.access().origin +
-                                   ": not allowed are " + list,
+                                   ": not allowed are " + core::joined(missing, ", "),
                                {"`pipe kubernetes rbac` prints the Role that is needed; an "
                                 "administrator of the cluster applies it"});
 }
@@ -138,7 +136,7 @@ async::Task<> ClusterPreflight::check_rights() {
 void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
   for (auto& each : all) {
     try {
-      each.job = example_job(*each.steps.front(), place_);
+      each.job = example_job(*each.steps.front(), options_);
     } catch (const core::InputError& error) {
       for (auto diagnostic : error.diagnostics()) {
         diagnostic.code = "no-manifest";
@@ -194,9 +192,8 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
     }
   }
   ApiCall call("look for it", "GET", path_of(client_, reference, reference.name));
-  call.accept =
-      // Only metadata, so that a Secret's content is not read.
-      "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+  // Only metadata, so that a Secret's content is not read.
+  call.accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
   bool is_there = true;
   try {
     co_await client_.call(std::move(call));
@@ -292,7 +289,7 @@ async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
     const auto setting = setting_of_field(field);
     found_.add(alike.steps, {"refused-by-cluster",
                              "the cluster does not take " +
-                                 (setting.empty() ? "what its settings come to" : setting),
+                                 (setting.empty() ? "the Job of its settings" : setting),
                              {},
                              {field + ": " + reason},
                              look});
@@ -319,7 +316,7 @@ void ClusterPreflight::check_size(const StepSpec& step) {
   for (const auto& [name, value] : step.parameters) bytes += value->dump().size();
   for (const auto& [name, value] : step.environment) bytes += value ? value->size() : 0;
   if (bytes < max_object_bytes / 10) return;
-  const auto size = example_job(step, place_).dump().size();
+  const auto size = example_job(step, options_).dump().size();
   if (size <= max_object_bytes) return;
   core::Diagnostic finding;
   finding.code = "too-large";
@@ -335,7 +332,7 @@ async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec
   co_await require_namespace(client_);
   co_await check_rights();
   const auto nodes = co_await nodes_of(client_);
-  if (!nodes.is_null()) place_.gpu_models = check.gpu_models = models_on(nodes);
+  if (!nodes.is_null()) options_.gpu_models = check.gpu_models = models_on(nodes);
   auto all = step_groups(steps);
   make_jobs(all);
   for (const auto& each : all)
@@ -343,10 +340,10 @@ async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec
   std::map<Reference, std::vector<const StepSpec*>> references;
   for (const auto& each : all)
     for (const auto& reference : references_of(each.job)) {
-      auto& of = references[reference];
-      of.insert(of.end(), each.steps.begin(), each.steps.end());
+      auto& users = references[reference];
+      users.insert(users.end(), each.steps.begin(), each.steps.end());
     }
-  for (const auto& [reference, of] : references) co_await check_reference(reference, of);
+  for (const auto& [reference, users] : references) co_await check_reference(reference, users);
   if (!nodes.is_null())
     for (const auto& each : all) check_nodes(nodes, each);
   for (const auto& each : all) co_await try_out(each);
@@ -360,8 +357,8 @@ async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec
 }  // namespace
 
 async::Task<ClusterCheck> check_steps(Client& client, const std::vector<const StepSpec*>& steps,
-                                      ExampleJobOptions place) {
-  ClusterPreflight preflight(client, std::move(place));
+                                      ExampleJobOptions options) {
+  ClusterPreflight preflight(client, std::move(options));
   co_return co_await preflight.run(steps);
 }
 

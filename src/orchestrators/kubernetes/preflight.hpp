@@ -24,9 +24,9 @@ struct ClusterCheck {
 /// Checks all steps at once; steps with equal settings share requests. Objects without read
 /// permission are assumed to exist. Creates nothing. Throws EnvironmentError if the cluster cannot
 /// be reached or does not permit running steps at all.
-/// @param place has the folder of the runs and how pods see it
+/// @param options has the folder of the runs and how pods see it
 async::Task<ClusterCheck> check_steps(kubernetes_api::Client& client,
                                       const std::vector<const StepSpec*>& steps,
-                                      ExampleJobOptions place);
+                                      ExampleJobOptions options);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/text.hpp"
 #include "docker/reference.hpp"
 #include "docker/registry_errors.hpp"
 #include "kubernetes_api/json.hpp"
@@ -23,8 +24,7 @@ constexpr std::string_view cannot_reach =
     " cannot be reached from the nodes: check that its name and port mean the same there as here, "
     "and the way between (firewall, proxy)";
 constexpr std::string_view not_there =
-    " does not have that image: check its name; what `pipe` has pushed, it pushes again with the "
-    "next run";
+    " does not have that image: check its name; the next run pushes an image of `pipe` again";
 constexpr std::string_view other_kind =
     " has no such image for the node's kind of processor: set `docker.platform`, or have the step "
     "run on other nodes";
@@ -40,7 +40,8 @@ constexpr std::array pull_hints{
              " has a certificate that does not fit: it has expired, or is for another name"},
     PullHint{
         "server gave HTTP response to HTTPS client",
-        " has no TLS, which the nodes want: their container runtime has to know that it has none"},
+        " has no TLS, which the nodes demand: configure their container runtime to pull without "
+        "TLS"},
     PullHint{"toomanyrequests",
              " limits pulls without a login: name a pull secret, or take the image from elsewhere"},
     PullHint{"no match for platform", other_kind},
@@ -56,14 +57,9 @@ constexpr std::array pull_hints{
     PullHint{"network is unreachable", cannot_reach},
 };
 
-/// Replaces REGISTRY in the advice.
-std::string of(const std::string& registry, std::string_view advice) {
-  constexpr std::string_view placeholder = "REGISTRY";
-  auto text = registry + std::string(advice);
-  for (auto at = text.find(placeholder); at != text.npos;
-       at = text.find(placeholder, at + registry.size()))
-    text.replace(at, placeholder.size(), registry);
-  return text;
+/// Returns the registry and the advice, in which the registry replaces REGISTRY.
+std::string advice_on(const std::string& registry, std::string_view advice) {
+  return registry + core::replaced(std::string(advice), "REGISTRY", registry);
 }
 
 std::string pull_secrets_of(const json& pod) {
@@ -90,14 +86,14 @@ std::vector<std::string> pull_advice(const json& pod, const std::string& image,
     const auto secrets = pull_secrets_of(pod);
     if (secrets.empty())
       return {"the nodes have no credentials for " + registry +
-                  ", and yours stay with you: " + make_secret(pod, "registry", registry),
+                  ", and do not get yours: " + make_secret(pod, "registry", registry),
               "then name the secret under `settings.kubernetes`: `image_pull_secrets: [registry]`"};
     return {"the step's pull secrets (" + secrets + ") do not open " +
-            docker::split_reference(image).first + ": one has to be there that is for " + registry +
+            docker::split_reference(image).first + ": name a secret for " + registry +
             ", of an account that may read it: " + make_secret(pod, "NAME", registry)};
   }
   for (const auto& [text, advice] : pull_hints)
-    if (said.find(text) != said.npos) return {of(registry, advice)};
+    if (said.find(text) != said.npos) return {advice_on(registry, advice)};
   return {"check the image's name, and that the nodes may read " + registry};
 }
 

@@ -6,8 +6,8 @@ namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 struct Origin {
-  std::string_view
-      field;  ///< Field of the pod (its first container as `container.`) or of the Job.
+  /// Field of the pod (its first container as `container.`) or of the Job.
+  std::string_view field;
   const char* setting;
 };
 constexpr std::array origins{

@@ -4,14 +4,12 @@
 
 #include "async/timeout.hpp"
 #include "core/log.hpp"
-#include "core/text.hpp"
 #include "kubernetes_api/json.hpp"
+#include "orchestrators/containers/service_output.hpp"
 #include "orchestrators/kubernetes/pod_services.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
-
-constexpr std::size_t max_last_lines = 10;
 
 bool has_output(const nlohmann::json& pod, const std::string& container) {
   for (const auto& status : kubernetes_api::list_at(pod, "/status/containerStatuses"))
@@ -66,13 +64,8 @@ async::Task<> ServiceLogs::end(std::chrono::milliseconds limit) {
 
 async::Task<> ServiceLogs::explain(Failure& failure) {
   co_await end(std::chrono::seconds(2));
-  for (const auto& output : outputs_) {
-    auto lines = core::split(output.tail.text(), '\n');
-    if (!lines.empty() && lines.back().empty()) lines.pop_back();
-    const auto first = lines.size() - std::min(lines.size(), max_last_lines);
-    for (auto i = first; i < lines.size(); ++i)
-      failure.details.push_back("[" + output.service + "] " + std::string(lines[i]));
-  }
+  for (const auto& output : outputs_)
+    containers::add_last_lines(output.service, output.tail.text(), failure);
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

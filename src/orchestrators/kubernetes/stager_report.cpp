@@ -20,23 +20,22 @@ std::optional<Failure> stager_failure(const std::string& message, const std::str
   const bool fetching = report.contains("not_fetched");
   if (!fetching && !report.contains("not_collected")) return std::nullopt;
   const auto why = text_at(report, fetching ? "/not_fetched" : "/not_collected");
-  Failure failure{FailureKind::infrastructure,
-                  pod +
-                      (fetching ? " could not get its files: "
-                                : " could not give back what its step had made: ") +
-                      why,
-                  {restarted_line},
-                  {}};
+  Failure failure{
+      FailureKind::infrastructure,
+      pod + (fetching ? " could not get its files: " : " could not upload the step's outputs: ") +
+          why,
+      {retry_advice},
+      {}};
   if (at(report, "/passes") == false) failure.kind = FailureKind::environment;
   if (failure.kind == FailureKind::environment) failure.hints.clear();
   if (why.find("certificate") != why.npos)
     failure.hints.emplace_back(
-        "pods take this machine's CAs: name the one of the store's server, `certificate_authority: "
+        "pods trust this machine's CAs: name the CA of the store's server, `certificate_authority: "
         "ca.pem`, under `artifact_store`");
   if (why.find("cannot connect") != why.npos || why.find("cannot find the host") != why.npos)
     failure.hints.emplace_back(
-        "where pods reach the store under another address than this machine, `pod_endpoint` under "
-        "`artifact_store` says which");
+        "if pods reach the store at another address than this machine does, name the address as "
+        "`pod_endpoint` under `artifact_store`");
   return failure;
 }
 

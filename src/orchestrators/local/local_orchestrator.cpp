@@ -32,9 +32,9 @@ constexpr std::size_t process_output_tail = 8192;
 /// Kills the attempt's processes that have left its process group; finds them by the attempt's
 /// variables.
 void kill_strays(const Attempt& attempt) {
-  RunningProcess of{attempt.run_id, attempt.step.name, attempt.number};
-  if (attempt.process) of.rank = attempt.process->rank;
-  for (const auto pid : processes_of(of)) kill(pid, SIGKILL);
+  RunningProcess process{attempt.run_id, attempt.step.name, attempt.number};
+  if (attempt.process) process.rank = attempt.process->rank;
+  for (const auto pid : processes_of(process)) kill(pid, SIGKILL);
 }
 
 /// Returns the options to execute the words in the folder and with the variables of the process.
@@ -117,8 +117,9 @@ const fs::path& LocalOrchestrator::python_folder(const fs::path& python3) {
 
 StringMap LocalOrchestrator::variables(const Attempt& attempt,
                                        const processes::Workspace& workspace,
-                                       const processes::HostContext& in) {
-  auto variables = environments_.variables(attempt, workspace.layout(), workspace.temporary(), in);
+                                       const processes::HostContext& host) {
+  auto variables =
+      environments_.variables(attempt, workspace.layout(), workspace.temporary(), host);
   processes::show_gpus(attempt.gpus,
                        attempt.step.settings->resources.gpu_ids.value_or(GpuIds::uuid), variables);
   // A `pipe` that the step starts must treat the GPUs of this step as free, so it gets its own
@@ -156,9 +157,9 @@ async::Task<> LocalOrchestrator::make_workspace(const Attempt& attempt,
 
 processes::ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt,
                                                         const processes::Workspace& workspace,
-                                                        const processes::HostContext& in) {
+                                                        const processes::HostContext& host) {
   processes::ProcessOptions process;
-  process.environment = variables(attempt, workspace, in);
+  process.environment = variables(attempt, workspace, host);
   process.arguments = environments_.command(attempt, workspace.layout());
   process.folder = workspace.layout().code;
   for (const auto& gpu : attempt.gpus)
@@ -166,8 +167,7 @@ processes::ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt,
   if (!process.arguments.empty())
     process.program =
         processes::find_program(process.arguments[0], process.environment["PATH"], process.folder);
-  if (const auto* entered = sandboxes_.of(attempt, workspace, in.programs, process))
-    process.sandbox = entered->descriptor();
+  process.sandbox = sandboxes_.of(attempt, workspace, host.programs, process);
   return process;
 }
 
@@ -183,18 +183,18 @@ std::shared_ptr<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt)
 }
 
 async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
-  const auto& in = environments_.host(attempt.step);
+  const auto& host = environments_.host(attempt.step);
   AttemptResult result;
-  result.image = in.environment.description;
+  result.image = host.environment.description;
   result.node = machine_name();
   if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = Failure{FailureKind::cancelled, "was stopped before it started", {}, {}};
     co_return result;
   }
-  environments_.require_ready(in);
+  environments_.require_ready(host);
   std::optional<processes::Workspace> workspace;
   co_await make_workspace(attempt, workspace);
-  auto process = process_of(attempt, *workspace, in);
+  auto process = process_of(attempt, *workspace, host);
   const auto& path = process.environment["PATH"];
   if (attempt.shell) {
     process.arguments = attempt.shell->words;
@@ -274,19 +274,19 @@ async::Task<std::optional<int>> LocalOrchestrator::join(RunningProcess process,
 
 async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess process,
                                                                std::vector<std::string> words) {
-  constexpr std::size_t max_said = 64 << 10;
+  constexpr std::size_t max_printed = 64 << 10;
   const auto first = first_process_of(process);
   if (!first) co_return std::nullopt;
   const auto beside = beside_of(*first, std::move(words));
   if (beside.program.empty()) co_return std::nullopt;
-  std::string said;
+  std::string printed;
   core::CancelSource cancel;
   const processes::OutputCallback keep = [&](Stream, std::string_view bytes) {
-    said += bytes.substr(0, max_said - std::min(max_said, said.size()));
+    printed += bytes.substr(0, max_printed - std::min(max_printed, printed.size()));
   };
   const auto end = co_await processes::run_process(beside, reaper_, cancel, keep);
   if (end.start_error || !end.exited || end.code != 0) co_return std::nullopt;
-  co_return said;
+  co_return printed;
 }
 
 /// The reaper of a dead driver kills the driver's processes, which may take a while. Waits for

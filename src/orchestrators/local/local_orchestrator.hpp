@@ -46,7 +46,7 @@ class LocalOrchestrator : public Orchestrator {
   /// was not found.
   processes::ProcessOptions process_of(const Attempt& attempt,
                                        const processes::Workspace& workspace,
-                                       const processes::HostContext& in);
+                                       const processes::HostContext& host);
   /// Returns the control group with the attempt's limits; null if the step sets no limit that this
   /// user's control groups can have. Shared, because the processes of a node are in one group.
   std::shared_ptr<LimitGroup> limits_of(const Attempt& attempt);
@@ -56,7 +56,7 @@ class LocalOrchestrator : public Orchestrator {
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
   StringMap variables(const Attempt& attempt, const processes::Workspace& workspace,
-                      const processes::HostContext& in);
+                      const processes::HostContext& host);
 
   processes::ProcessReaper reaper_;
   OrchestratorOptions options_;
@@ -66,8 +66,8 @@ class LocalOrchestrator : public Orchestrator {
   processes::HostEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< Copies large code; created when needed.
   std::optional<asio::thread_pool> sampler_;  ///< Reads the memory of the steps' processes.
-  std::map<std::filesystem::path, processes::ShortFolder>
-      pythons_;  ///< Keyed by the program that is `python`.
+  /// Keyed by the program that is `python`.
+  std::map<std::filesystem::path, processes::ShortFolder> pythons_;
   processes::ShortFolders short_folders_;
   Sandboxes sandboxes_;
   /// File that counts memory kills in this process's own control group, so that kills in other

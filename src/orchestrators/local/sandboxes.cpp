@@ -12,9 +12,10 @@ namespace fs = std::filesystem;
 Sandboxes::Sandboxes(fs::path root, fs::path state, fs::path environments)
     : root_(std::move(root)), state_(std::move(state)), environments_(std::move(environments)) {}
 
-processes::Sandbox* Sandboxes::of(const AttemptSpec& attempt, const processes::Workspace& workspace,
-                                  const std::vector<fs::path>& programs,
-                                  const processes::ProcessOptions& process) {
+std::shared_ptr<const processes::Sandbox> Sandboxes::of(const AttemptSpec& attempt,
+                                                        const processes::Workspace& workspace,
+                                                        const std::vector<fs::path>& programs,
+                                                        const processes::ProcessOptions& process) {
   if (!processes::Sandbox::is_available()) return nullptr;
   const auto value = [&](const char* name) {
     const auto found = process.environment.find(name);
@@ -55,15 +56,15 @@ processes::Sandbox* Sandboxes::of(const AttemptSpec& attempt, const processes::W
     if (state_.empty() || !path.native().starts_with(state_.native() + '/'))
       readable.push_back(std::move(path));
   std::erase_if(readable, [](const fs::path& path) { return path.empty(); });
-  if (const auto known = sandboxes_.find(readable); known != sandboxes_.end())
-    return &known->second;
+  Key key{home, std::move(readable)};
+  if (const auto known = sandboxes_.find(key); known != sandboxes_.end()) return known->second;
   constexpr std::size_t max_kept = 64;
   if (sandboxes_.size() >= max_kept) sandboxes_.clear();
-  processes::Sandbox made(root_, home);
-  made.allow(state_);
-  made.allow(environments_);
-  for (const auto& path : readable) made.allow(path);
-  return &sandboxes_.emplace(std::move(readable), std::move(made)).first->second;
+  auto made = std::make_shared<processes::Sandbox>(root_, home);
+  made->allow(state_);
+  made->allow(environments_);
+  for (const auto& path : key.second) made->allow(path);
+  return sandboxes_.emplace(std::move(key), std::move(made)).first->second;
 }
 
 }  // namespace pipeline::orchestrators::local

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "orchestrators/orchestrator.hpp"
@@ -25,17 +27,21 @@ class Sandboxes {
   Sandboxes(std::filesystem::path root, std::filesystem::path state,
             std::filesystem::path environments);
 
-  /// Returns the sandbox for the process; this object keeps it. Null if the kernel does not have
-  /// Landlock, or if a volume is the whole file system.
+  /// Returns the sandbox for the process; null if the kernel does not have Landlock, or if a volume
+  /// is the whole file system. The sandbox is shared, because this object may forget the sandbox
+  /// before the process has started.
   /// @param programs the programs that the command names by their paths
-  processes::Sandbox* of(const AttemptSpec& attempt, const processes::Workspace& workspace,
-                         const std::vector<std::filesystem::path>& programs,
-                         const processes::ProcessOptions& process);
+  std::shared_ptr<const processes::Sandbox> of(const AttemptSpec& attempt,
+                                               const processes::Workspace& workspace,
+                                               const std::vector<std::filesystem::path>& programs,
+                                               const processes::ProcessOptions& process);
 
  private:
   const std::filesystem::path root_, state_, environments_;
-  /// Keyed by what a step may read besides the system's files.
-  std::map<std::vector<std::filesystem::path>, processes::Sandbox> sandboxes_;
+  /// The home folder, and everything that a step may read besides the files of the system and of
+  /// the home folder.
+  using Key = std::pair<std::filesystem::path, std::vector<std::filesystem::path>>;
+  std::map<Key, std::shared_ptr<const processes::Sandbox>> sandboxes_;
 };
 
 }  // namespace pipeline::orchestrators::local

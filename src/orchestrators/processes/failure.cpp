@@ -49,8 +49,8 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
       failure.message =
           "'" + name + "' cannot be executed: " +
           (fs::is_directory(file, error) ? "it is a folder" : "it has no permission for that");
-      failure.hints = {"chmod +x " + name, "or name what runs it, such as [python, " + name +
-                                               "] or [sh, " + name + "]"};
+      failure.hints = {"chmod +x " + name, "or name the program that runs it, as in [python, " +
+                                               name + "] or [sh, " + name + "]"};
       return failure;
     }
     failure.message = "there is no program '" + name + "' on PATH";
@@ -71,10 +71,10 @@ Failure not_found(const std::string& name, const std::string& path, const fs::pa
     failure.hints.push_back("install Python (Debian: apt install python3)");
   else
     failure.hints.push_back(
-        "install it on this machine, or, if a Python package brings it, add that to "
+        "install it on this machine, or, if a Python package brings it, add that package to "
         "settings.docker.requirements");
   failure.hints.push_back(
-      "`--orchestrator docker` runs the step in its image instead, with what is in there");
+      "`--orchestrator docker` runs the step in its image instead, with the image's programs");
   return failure;
 }
 

@@ -95,10 +95,11 @@ HostContext& HostEnvironments::host(const StepSpec& step) {
   auto notices = ignored_settings(step.settings, capabilities_);
   constexpr const char* gpus = "CUDA_VISIBLE_DEVICES";
   if (settings::gpu_request(step.settings->resources).wanted() && sets_variable(step, gpus))
-    notices.push_back(std::string(gpus) +
-                      " of the step has no effect: it gets the GPUs that are reserved for it; "
-                      "`resources.gpus` names them, and `resources.gpu_ids: index` gives their "
-                      "indices");
+    notices.push_back(
+        std::string(gpus) +
+        " of the step has no effect: the step gets the GPUs that are reserved for it; "
+        "`resources.gpus` names them, and `resources.gpu_ids: index` gives their "
+        "indices");
   auto [entry, is_new] = known_.try_emplace(host_key(step, path, names, notices));
   if (!is_new) return entry->second;
   try {
@@ -245,18 +246,16 @@ async::Task<Environment> HostEnvironments::prepare(const StepSpec& step, EventSi
 }
 
 StringMap HostEnvironments::variables(const AttemptSpec& attempt, const Layout& layout,
-                                      const fs::path& temporary, const HostContext& in) {
+                                      const fs::path& temporary, const HostContext& host) {
   auto variables = passed_on_variables();
   variables.try_emplace("PATH", default_path);
   variables["TMPDIR"] = temporary.string();
-  variables["PYTHONUNBUFFERED"] =
-      // Python would otherwise buffer its output to a pipe in blocks.
-      "1";
+  variables["PYTHONUNBUFFERED"] = "1";  // Python would write to a pipe in blocks.
   for (auto& [name, value] : attempt.step.settings->docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, layout)) variables[name] = value;
   auto& path = variables["PATH"];
-  if (in.plan) {
-    auto folder = environments_.folder(in.plan->digest);
+  if (host.plan) {
+    auto folder = environments_.folder(host.plan->digest);
     variables["VIRTUAL_ENV"] = folder.string();
     path.insert(0, (folder / "bin").string() + ":");
   } else if (find_program("python", path).empty()) {
@@ -272,11 +271,12 @@ std::vector<std::string> HostEnvironments::command(const AttemptSpec& attempt, L
   return command_of(attempt, layout);
 }
 
-void HostEnvironments::require_ready(const HostContext& in) const {
-  if (!in.plan || environments_.ready(in.plan->digest)) return;
-  throw core::EnvironmentError(
-      "the virtual environment " + environments_.folder(in.plan->digest).string() + " is not there",
-      {"run again: it will be made again"});
+void HostEnvironments::require_ready(const HostContext& host) const {
+  if (!host.plan || environments_.ready(host.plan->digest)) return;
+  throw core::EnvironmentError("the virtual environment " +
+                                   environments_.folder(host.plan->digest).string() +
+                                   " has been removed since it was made",
+                               {"run again: `pipe` makes the environment anew"});
 }
 
 }  // namespace pipeline::orchestrators::processes

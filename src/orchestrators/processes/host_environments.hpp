@@ -53,12 +53,12 @@ class HostEnvironments : public EnvironmentProvider {
   /// call. Throws as VirtualEnvironments::plan() does.
   HostContext& host(const StepSpec& step);
   /// Throws EnvironmentError if the virtual environment has been removed since prepare().
-  void require_ready(const HostContext& in) const;
+  void require_ready(const HostContext& host) const;
   /// Returns the variables of the attempt's process, except those of its GPUs; PATH begins with the
   /// virtual environment.
   /// @param temporary the value of TMPDIR
   StringMap variables(const AttemptSpec& attempt, const Layout& layout,
-                      const std::filesystem::path& temporary, const HostContext& in);
+                      const std::filesystem::path& temporary, const HostContext& host);
   /// Returns the attempt's argument vector.
   std::vector<std::string> command(const AttemptSpec& attempt, Layout layout);
   /// Returns the folder that holds all virtual environments.

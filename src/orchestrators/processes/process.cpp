@@ -21,6 +21,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/process_fields.hpp"
+#include "orchestrators/processes/sandbox.hpp"
 #include "orchestrators/usage/tree_memory.hpp"
 
 namespace pipeline::orchestrators::processes {
@@ -298,9 +299,9 @@ async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper
   core::Descriptor err_read(err[0]), err_write(err[1]);
   for (int file : {out[0], err[0]}) fcntl(file, F_SETFL, O_NONBLOCK);
 
-  auto reply =
-      reaper.launch({options.program, options.arguments, environment, options.folder, out[1],
-                     err[1], options.control_groups, options.inherited, options.sandbox});
+  const int sandbox = options.sandbox ? options.sandbox->descriptor() : -1;
+  auto reply = reaper.launch({options.program, options.arguments, environment, options.folder,
+                              out[1], err[1], options.control_groups, options.inherited, sandbox});
   out_write = core::Descriptor();
   err_write = core::Descriptor();
   Running running(co_await asio::this_coro::executor, reaper, reply.release(), out_read.release(),

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,16 +22,19 @@
 
 namespace pipeline::orchestrators::processes {
 
+class Sandbox;
+
 struct ProcessOptions {
   std::filesystem::path program;       ///< An executable file.
   std::vector<std::string> arguments;  ///< The arguments, beginning with the program's name.
   StringMap environment;               ///< The complete environment.
   std::filesystem::path folder;        ///< Its working directory.
-  std::vector<int>
-      inherited;  ///< Descriptors that the process inherits, besides those of its input and output.
-  std::vector<int>
-      control_groups;  ///< Open `cgroup.procs` files of the groups that the process joins.
-  int sandbox = -1;    ///< Descriptor of the Sandbox that the process enters; -1: none.
+  /// Descriptors that the process inherits, besides those of its input and output.
+  std::vector<int> inherited;
+  /// Open `cgroup.procs` files of the groups that the process joins.
+  std::vector<int> control_groups;
+  /// The sandbox that the process enters; null: none.
+  std::shared_ptr<const Sandbox> sandbox = {};
   std::function<void(pid_t)> on_start = {};  ///< Receives the process once it runs.
   std::chrono::milliseconds grace{10'000};   ///< Time from SIGTERM to SIGKILL.
   /// The threads on which the memory of the process with its descendants is sampled; null: the

@@ -36,8 +36,8 @@ constexpr int max_children = 4096;
 constexpr int fixed_files = 4;  ///< The reply, header, out, err; control groups, inherited
                                 ///< descriptors and the sandbox follow.
 constexpr int max_open_files = 128;
-constexpr int max_passes =
-    5000;  ///< Tries of a millisecond each, until killed processes must be gone.
+/// How often strays are looked for at most, a millisecond apart; killed processes are gone by then.
+constexpr int max_passes = 5000;
 
 /// The words of a request in a file: offsets from its beginning, which become pointers where it is
 /// mapped. An offset of 0 is a null pointer.
@@ -121,28 +121,26 @@ struct Launch {
   volatile int error;
 };
 
-void begin(Launch& with) {
-  core::begin_child(with.parent, SIGKILL);
+void begin(Launch& launch) {
+  core::begin_child(launch.parent, SIGKILL);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   dup2(STDOUT_FILENO, STDIN_FILENO);  // Stdin is /dev/null.
-  dup2(with.files[2], STDOUT_FILENO);
-  dup2(with.files[3], STDERR_FILENO);
-  const int* const groups = with.files + fixed_files;
-  for (int i = 0; i < with.groups; ++i)
-    if (write(groups[i], "0", 1) < 0) with.error = errno;
-  if (!with.error && chdir(with.folder) != 0) with.error = errno;
-  if (!with.error && with.has_sandbox)
-    with.error = Sandbox::enter(groups[with.groups + with.inherited]);
-  if (with.error) _exit(127);
+  dup2(launch.files[2], STDOUT_FILENO);
+  dup2(launch.files[3], STDERR_FILENO);
+  const int* const groups = launch.files + fixed_files;
+  for (int i = 0; i < launch.groups; ++i)
+    if (write(groups[i], "0", 1) < 0) launch.error = errno;
+  if (!launch.error && chdir(launch.folder) != 0) launch.error = errno;
+  if (!launch.error && launch.has_sandbox)
+    launch.error = Sandbox::enter(groups[launch.groups + launch.inherited]);
+  if (launch.error) _exit(127);
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  for (int i = 0; i < with.inherited; ++i) fcntl(groups[with.groups + i], F_SETFD, 0);
+  for (int i = 0; i < launch.inherited; ++i) fcntl(groups[launch.groups + i], F_SETFD, 0);
   core::prepare_exec();
-  execve(with.program, with.arguments, with.environment);
-  if (errno == ENOEXEC)
-    execve("/bin/sh", with.shell_arguments,
-           // A script without `#!` is run by the shell, as by execvp(3).
-           with.environment);
-  with.error = errno;
+  execve(launch.program, launch.arguments, launch.environment);
+  // A script without `#!` is run by the shell, as by execvp(3).
+  if (errno == ENOEXEC) execve("/bin/sh", launch.shell_arguments, launch.environment);
+  launch.error = errno;
 }
 
 char* const* pointers(char* base, std::uintptr_t list) {
@@ -175,19 +173,19 @@ void start_step(const Request& request, const int* files, int count) {
     RequestHeader words;
     std::memcpy(&words, base, sizeof words);
     // The two lists share words, but each has its own pointers.
-    Launch with{base + words.program,
-                pointers(base, words.arguments),
-                pointers(base, words.shell_arguments),
-                pointers(base, words.environment),
-                base + words.folder,
-                files,
-                request.groups,
-                request.inherited,
-                request.has_sandbox,
-                getpid(),
-                0};
-    const pid_t pid = core::start_child(with, begin);
-    reply.error = pid < 0 ? errno : with.error;
+    Launch launch{base + words.program,
+                  pointers(base, words.arguments),
+                  pointers(base, words.shell_arguments),
+                  pointers(base, words.environment),
+                  base + words.folder,
+                  files,
+                  request.groups,
+                  request.inherited,
+                  request.has_sandbox,
+                  getpid(),
+                  0};
+    const pid_t pid = core::start_child(launch, begin);
+    reply.error = pid < 0 ? errno : launch.error;
     if (reply.error)
       while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
       }

@@ -65,11 +65,10 @@ void describe_python(FoundProgram& program, const fs::path& real, const fs::path
     auto chosen_file = bin.parent_path() / "versions" / choice / "bin" / program.file.filename();
     if (!choice.empty() && access(chosen_file.c_str(), X_OK) == 0)
       program.file = std::move(chosen_file);
-  } else if (auto home = bin.parent_path(); fs::exists(
-                 // Installing packages there changes the folder's time.
-                 home / "pyvenv.cfg")) {
+  } else if (auto home = bin.parent_path(); fs::exists(home / "pyvenv.cfg")) {
     program.identity += " venv " + home.string();
     std::error_code error;
+    // The installation of a package changes the time of `site-packages`.
     for (auto& entry : fs::directory_iterator(home / "lib", error))
       program.identity += " " + stamp(entry.path() / "site-packages");
   }

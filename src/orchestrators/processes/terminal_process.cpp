@@ -45,17 +45,19 @@ struct TerminalLaunch {
   int error = 0;
 };
 
-void launch_on_terminal(TerminalLaunch& with) {
+void launch_on_terminal(TerminalLaunch& launch) {
+  const auto& options = launch.options;
   core::reset_signals();
-  for (const int group : with.options.control_groups)
-    if (::write(group, "0", 1) < 0) with.error = errno;
-  if (!with.error && ::chdir(with.options.folder.c_str()) != 0) with.error = errno;
-  if (!with.error && with.options.sandbox >= 0) with.error = Sandbox::enter(with.options.sandbox);
-  if (with.error) _exit(127);
-  for (const int file : with.options.inherited) ::fcntl(file, F_SETFD, 0);
+  for (const int group : options.control_groups)
+    if (::write(group, "0", 1) < 0) launch.error = errno;
+  if (!launch.error && ::chdir(options.folder.c_str()) != 0) launch.error = errno;
+  if (!launch.error && options.sandbox)
+    launch.error = Sandbox::enter(options.sandbox->descriptor());
+  if (launch.error) _exit(127);
+  for (const int file : options.inherited) ::fcntl(file, F_SETFD, 0);
   core::prepare_exec();
-  ::execve(with.options.program.c_str(), with.arguments, with.environment);
-  with.error = errno;
+  ::execve(options.program.c_str(), launch.arguments, launch.environment);
+  launch.error = errno;
 }
 
 }  // namespace
@@ -68,14 +70,15 @@ int run_on_terminal(const ProcessOptions& options) {
   for (const auto& [name, value] : options.environment) environment.push_back(name + "=" + value);
   const auto argument_pointers = core::exec_pointers(arguments);
   const auto environment_pointers = core::exec_pointers(environment);
-  TerminalLaunch with{options, argument_pointers.data(), environment_pointers.data()};
+  TerminalLaunch launch{options, argument_pointers.data(), environment_pointers.data()};
   const IgnoredInterrupts ignored;
-  const pid_t child = core::start_child(with, launch_on_terminal);
+  const pid_t child = core::start_child(launch, launch_on_terminal);
   if (child < 0) throw core::system_error("cannot start " + options.program.string(), errno);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (with.error) throw core::system_error("cannot start " + options.program.string(), with.error);
+  if (launch.error)
+    throw core::system_error("cannot start " + options.program.string(), launch.error);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -193,7 +193,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
 
 void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
   if (!lock_ || plan.asked.empty()) return;
-  if (const auto reason = docker::unlockable(plan.asked); !reason.empty()) {
+  if (const auto reason = docker::obstacle_to_lock(plan.asked); !reason.empty()) {
     plan.notices.push_back(docker::unlocked_notice(reason));
     return;
   }

@@ -76,7 +76,7 @@ std::vector<StepProcess> step_processes(const fs::path& proc) {
 AllocationClient::AllocationClient() : Client(""), job_(core::variable("SLURM_JOB_ID")) {
   if (job_.empty())
     throw core::EnvironmentError(
-        "`within: allocation` starts steps in a job of Slurm, and this is none",
+        "`within: allocation` starts steps in a job of Slurm, and `pipe` is not running in one",
         {"run this in a job: salloc --nodes=2 pipe run ...",
          "without `within`, each step is a job of its own"});
 }

@@ -225,9 +225,9 @@ async::Task<> Client::cancel_all(std::vector<std::string> ids, std::vector<std::
 }
 
 async::Task<> Client::cancel(std::string id, std::vector<std::string> options) {
-  const auto [place, is_first] = cancellations_.try_emplace(options);
-  if (is_first) place->second = std::make_shared<Cancellation>(co_await asio::this_coro::executor);
-  const auto cancellation = place->second;
+  const auto [entry, is_first] = cancellations_.try_emplace(options);
+  if (is_first) entry->second = std::make_shared<Cancellation>(co_await asio::this_coro::executor);
+  const auto cancellation = entry->second;
   cancellation->ids.push_back(std::move(id));
   if (is_first) {
     co_await async::sleep(time_to_gather_stops);

@@ -223,7 +223,7 @@ async::Task<ImageFiles::Unbuilt> ImageFiles::pull_parent(const StepSpec& step, E
   auto pulled = find_unbuilt(step);
   if (!pulled)
     throw core::EnvironmentError("the image file " + known.file.string() + " was removed",
-                                 {"run again: it will be made again"});
+                                 {"run again: the file will be made again"});
   co_return std::move(*pulled);
 }
 
@@ -273,7 +273,7 @@ async::Task<> ImageFiles::check(const StepSpec& step, std::vector<core::Diagnost
                               .span = model::span_of(step)};
   if (!step.settings->docker.volumes.items().empty()) {
     diagnostic.message += "containers of Slurm's jobs have no `docker.volumes`";
-    diagnostic.suggestion = "make what it reads an input (docs/artifacts.md)";
+    diagnostic.suggestion = "make the data that it reads an input (docs/artifacts.md)";
     found.push_back(diagnostic);
     co_return;
   }
@@ -305,8 +305,8 @@ async::Task<ImageFile> ImageFiles::file_of(const StepSpec& step) {
   }
   if (!is_whole_squashfs(file.path))
     throw core::EnvironmentError(
-        "the image file " + file.path.string() + " of '" + step.name + "' is not there",
-        {"run again: it will be made again"});
+        "the image file " + file.path.string() + " of '" + step.name + "' does not exist",
+        {"run again: the file will be made again"});
   co_return file;
 }
 
@@ -314,8 +314,8 @@ async::Task<ImageFiles::Known> ImageFiles::look_up(std::string image) {
   if (const auto found = known_.find(image); found != known_.end()) co_return found->second;
   const auto inspected = co_await engine_.inspect_image(image);
   if (!inspected)
-    throw core::EnvironmentError("the engine has the image " + image + " no more",
-                                 {"run again: it will be made again"});
+    throw core::EnvironmentError("the engine no longer has the image " + image,
+                                 {"run again: the image will be made again"});
   Known known;
   known.file = squashfs_file(docker::image_identity(*inspected));
   known.created = seconds_of(inspected->value("Created", std::string()));

@@ -150,7 +150,7 @@ PackagePlan ImagePackages::plan(const StepSpec& step, docker::ImagePlan plan,
     if (!lock_.covers(result.plan)) {
       const auto& notices = result.plan.notices;
       throw core::EnvironmentError(
-          "its requirements are installed without a lock, which takes a Docker Engine" +
+          "its requirements are installed without a lock, which needs a Docker Engine" +
               (notices.empty() ? std::string() : ": " + notices.back()),
           {"name a `parent_image` that has them"});
     }

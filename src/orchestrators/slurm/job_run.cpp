@@ -360,7 +360,7 @@ std::optional<Failure> JobRun::failure_of(const JobStatus& status) {
     return Failure{FailureKind::not_started,
                    "could not start: its image has no program '" +
                        (command.empty() ? "" : command.front()) + "'",
-                   {"add what has it to `apt_packages` or `requirements`, or correct the name"},
+                   {"add its package to `apt_packages` or `requirements`, or correct the name"},
                    {}};
   }
   if (is_missing) {

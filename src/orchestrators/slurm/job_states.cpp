@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "orchestrators/retry_advice.hpp"
+
 namespace pipeline::orchestrators::slurm {
 namespace {
 
@@ -11,8 +13,6 @@ using namespace std::chrono_literals;
 constexpr std::string_view shared_paths_hint =
     "the nodes must see the state folder and the cache of virtual environments at the same paths "
     "as this machine";
-constexpr std::string_view retry_hint =
-    "a step is retried as often as `retry.max_infrastructure_retries` says";
 
 constexpr std::string_view preempted = "PREEMPTED";
 constexpr auto environment = FailureKind::environment;
@@ -72,37 +72,37 @@ constexpr JobState all_states[] = {
      .phase = ended,
      .kind = infrastructure,
      .message = "was lost with its node",
-     .hint = retry_hint,
+     .hint = retry_advice,
      .explains = true},
     {.name = preempted,
      .phase = ended,
      .kind = infrastructure,
      .message = "was preempted by a job of higher priority",
-     .hint = retry_hint,
+     .hint = retry_advice,
      .explains = true},
     {.name = "BOOT_FAIL",
      .phase = ended,
      .kind = infrastructure,
      .message = "could not start: its node did not boot",
-     .hint = retry_hint,
+     .hint = retry_advice,
      .explains = true},
     {.name = "LAUNCH_FAILED",
      .phase = ended,
      .kind = infrastructure,
      .message = "could not be started on its node",
-     .hint = retry_hint,
+     .hint = retry_advice,
      .explains = true},
     {.name = "RECONFIG_FAIL",
      .phase = ended,
      .kind = infrastructure,
      .message = "could not start: its node was not configured",
-     .hint = retry_hint,
+     .hint = retry_advice,
      .explains = true},
     {.name = "REVOKED",
      .phase = ended,
      .kind = infrastructure,
      .message = "was revoked: another cluster of the federation runs it",
-     .hint = retry_hint,
+     .hint = retry_advice,
      .explains = true},
 };
 
@@ -152,7 +152,7 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
         infrastructure,
         "was cancelled in Slurm before its script began on " + view.node,
         {"run `scontrol show node " + view.node + "`, which may say why the node starts no jobs",
-         std::string(retry_hint)},
+         std::string(retry_advice)},
         {}};
   // A controller that was killed before it had saved the begin of a job starts the job again. The
   // node refuses the second start. Slurm then ends both and drains the node.
@@ -161,7 +161,7 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
     return {
         infrastructure,
         "was cancelled by Slurm, whose restarted controller had started it twice",
-        {std::string(retry_hint),
+        {std::string(retry_advice),
          "Slurm has drained " + view.node + ", and gives it no more jobs: run `scontrol update " +
              "nodename=" + view.node + " state=resume` to put the node back into service"},
         {}};
@@ -174,18 +174,18 @@ Failure failure_of_job(const JobView& view, const std::string& job) {
   if (state && state->phase == waiting && view.has_ended)
     return {infrastructure,
             "was stopped: Slurm has put its job back into the queue (scontrol requeue)",
-            {std::string(retry_hint)},
+            {std::string(retry_advice)},
             {"Slurm's job " + job + ": " + view.state}};
   if (view.is_gone)
     return {infrastructure,
             "is lost: Slurm does not know its job " + job +
                 " any more, and its node did not write "
                 "the step's end",
-            {std::string(retry_hint)},
+            {std::string(retry_advice)},
             {}};
   return {infrastructure,
           "is lost: Slurm's controller does not answer, and the step's end was not written",
-          {"run `scontrol ping` to see whether the controller answers", std::string(retry_hint)},
+          {"run `scontrol ping` to see whether the controller answers", std::string(retry_advice)},
           {}};
 }
 

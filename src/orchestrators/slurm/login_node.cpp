@@ -18,7 +18,8 @@ constexpr auto pause_between_tries = 60s, time_to_connect = 20s;
 docker::SshTarget target_of(const std::string& url) {
   constexpr const char* example = "write `host: ssh://me@login`, or `ssh://me@login:2222`";
   if (!url.starts_with("ssh://"))
-    throw core::InputError("the host of a Slurm cluster is not '" + url + "'", example);
+    throw core::InputError("'" + url + "' is not the address of a Slurm cluster's login node",
+                           example);
   docker::SshTarget target;
   try {
     target = docker::parse_ssh_url(url);
@@ -26,7 +27,8 @@ docker::SshTarget target_of(const std::string& url) {
     throw core::InputError(error.what(), example);
   }
   if (!target.socket.empty())
-    throw core::InputError("the host of a Slurm cluster has no path: '" + url + "'", example);
+    throw core::InputError("the address of a Slurm cluster's login node has no path: '" + url + "'",
+                           example);
   return target;
 }
 

@@ -65,11 +65,11 @@ core::EnvironmentError needs_engine(const std::string& why, const std::string& s
       {"build it once where an engine is (`pipe build PIPELINE`, `docker save -o FILE IMAGE`), and "
        "name the archive here: `parent_image: docker-archive:FILE`, without " +
            settings + "; docs/slurm.md has an example",
-       "a `parent_image` of a registry that has all of it takes no engine: `pipe` pulls it",
+       "a `parent_image` of a registry that has all of it needs no engine: `pipe` pulls it",
        "`export DOCKER_HOST=ssh://HOST` names the engine of another machine; rootless Podman on "
        "this one is enough, too",
-       "without `container_runtime` in the profile, it runs in a virtual environment, which takes "
-       "no engine"});
+       "without `container_runtime` in the profile, the step runs in a virtual environment, which "
+       "needs no engine"});
 }
 
 /// Adds the empty folders and files over which the runtimes mount. An image that an engine has

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/programs.hpp"
@@ -27,6 +26,7 @@
 #include "orchestrators/processes/host_environments.hpp"
 #include "orchestrators/processes/workspace.hpp"
 #include "orchestrators/removals.hpp"
+#include "orchestrators/shared_file.hpp"
 #include "orchestrators/slurm/allocation.hpp"
 #include "orchestrators/slurm/beside_job.hpp"
 #include "orchestrators/slurm/job_run.hpp"
@@ -55,18 +55,6 @@ Capabilities capabilities_of_slurm() {
   capabilities.infrastructure_retries = 3;
   capabilities.open_files = 1;  // The step's log; other files are open only for a moment.
   return capabilities;
-}
-
-/// Writes a program that nodes run, unless it is there.
-void write_program(const fs::path& file, std::string_view content) {
-  std::error_code error;
-  if (fs::exists(file, error)) return;
-  core::make_folders(file.parent_path());
-  const auto fresh = file.string() + "." + std::to_string(getpid());
-  core::write_file_atomically(fresh, content, core::Durability::power);
-  if (chmod(fresh.c_str(), 0555) != 0)
-    throw core::system_error("cannot make " + fresh + " executable", errno);
-  fs::rename(fresh, file);
 }
 
 /// Returns a sentence on each setting that has no effect on a step in an image.
@@ -312,7 +300,7 @@ class SlurmOrchestrator : public Orchestrator {
       core::Diagnostic diagnostic{.code = "slurm-resources",
                                   .message = "'" + step->name + "' cannot run: " + known->second,
                                   .span = model::span_of(*step),
-                                  .notes = {"its words for sbatch: " + core::joined(words, " ")}};
+                                  .notes = {"its options of sbatch: " + core::joined(words, " ")}};
       if (names_association(known->second)) {
         if (!associations_) associations_ = co_await ask_for_associations();
         explain_association(*associations_, words, diagnostic);
@@ -397,39 +385,41 @@ class SlurmOrchestrator : public Orchestrator {
     const auto program = agent::agent_program();
     const auto file =
         jobs_folder() / ("agent-" + core::sha256(program).hex().substr(0, digest_length));
-    write_program(file, program);
+    write_shared_file(file, program, program_mode);
     return file;
   }
 
-  /// A script instead of a link: Python finds its home by the path of its command.
+  /// Returns a folder for PATH in which `python` is the program `python3`. It is a script instead
+  /// of a link, because Python finds its home by the path of its command.
   fs::path python_folder(const fs::path& python3) {
     const auto folder =
         jobs_folder() / ("python-" + core::sha256(python3.string()).hex().substr(0, digest_length));
-    write_program(folder / "python",
-                  "#!/bin/sh\nexec " + core::shell_quote(python3.string()) + " \"$@\"\n");
+    const auto script = "#!/bin/sh\nexec " + core::shell_quote(python3.string()) + " \"$@\"\n";
+    write_shared_file(folder / "python", script, program_mode);
     return folder;
   }
 
+  /// The objects that the jobs of a run share, and the folders of their files.
   struct RunPlace {
-    RunPlace(SlurmOrchestrator& of, const std::string& run)
-        : agent(of.agent()),
-          monitor(of.client_, of.folder_of(run) / "events", of.loop_.get_executor()),
-          submitter(of.client_, of.folder_of(run), agent, of.limits_),
-          place{.client = of.client_,
+    RunPlace(SlurmOrchestrator& slurm, const std::string& run)
+        : agent(slurm.agent()),
+          monitor(slurm.client_, slurm.folder_of(run) / "events", slurm.loop_.get_executor()),
+          submitter(slurm.client_, slurm.folder_of(run), agent, slurm.limits_),
+          place{.client = slurm.client_,
                 .monitor = monitor,
                 .submitter = submitter,
-                .environments = of.environments_,
-                .short_folders = of.short_folders_,
-                .removals = of.removals_,
+                .environments = slurm.environments_,
+                .short_folders = slurm.short_folders_,
+                .removals = slurm.removals_,
                 .agent = agent,
-                .folder = of.folder_of(run),
-                .owner = of.owner(),
-                .connection = of.options_.connection,
-                .gres_types = gres_types_of(of.partitions_),
-                .images = of.runtime_.empty() ? nullptr : &of.images(),
-                .container_runtime = of.runtime_} {
-      core::make_folders(of.folder_of(run) / "events");
-      core::make_folders(of.folder_of(run) / "jobs");
+                .folder = slurm.folder_of(run),
+                .owner = slurm.owner(),
+                .connection = slurm.options_.connection,
+                .gres_types = gres_types_of(slurm.partitions_),
+                .images = slurm.runtime_.empty() ? nullptr : &slurm.images(),
+                .container_runtime = slurm.runtime_} {
+      core::make_folders(slurm.folder_of(run) / "events");
+      core::make_folders(slurm.folder_of(run) / "jobs");
     }
     ~RunPlace() { remove_folders(); }
     /// Removes the folders, unless they have files of attempts that a later driver may join: then

@@ -113,10 +113,10 @@ Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const Arra
       patience_(patience) {}
 
 async::Task<SubmittedJob> Submitter::submit(Submission submission) {
-  auto& place = open_[submission.options];
-  const bool is_first = !place;
-  if (is_first) place = std::make_shared<Batch>(co_await asio::this_coro::executor);
-  const auto batch = place;
+  auto& open = open_[submission.options];
+  const bool is_first = !open;
+  if (is_first) open = std::make_shared<Batch>(co_await asio::this_coro::executor);
+  const auto batch = open;
   batch->members.push_back(&submission);
   if (batch->members.size() >= max_tasks_) open_.erase(submission.options);
   if (is_first) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/file.hpp"
+#include "core/saturating.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 
@@ -63,8 +64,6 @@ std::uint64_t cached_bytes(const GroupFolders& group) {
 const char* memory_in_use(const GroupFolders& group) {
   return group.unified ? "memory.current" : "memory.usage_in_bytes";
 }
-
-std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
 
 constexpr const char* bytes_of_version_1 = "blkio.throttle.io_service_bytes";
 
@@ -167,7 +166,8 @@ void GroupUsage::sample_cpu() {
 void GroupUsage::note_memory(const char* file) {
   if (folders_.memory.empty()) return;
   if (const auto held = number_in(folders_.memory / file); held && *held > sampled_peak_)
-    sampled_peak_ = std::max(sampled_peak_, difference(*held, cached_bytes(folders_)));
+    sampled_peak_ =
+        std::max(sampled_peak_, core::saturating_subtract(*held, cached_bytes(folders_)));
 }
 
 void GroupUsage::note(const char* memory_file) {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/file.hpp"
+#include "core/saturating.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 
 namespace pipeline::orchestrators::usage {
@@ -86,8 +87,6 @@ std::optional<std::uint64_t> kibibytes_at(const std::optional<std::string>& text
   return kibibytes * 1024;
 }
 
-std::uint64_t reduced(std::uint64_t a, std::uint64_t by) { return a - std::min(a, by); }
-
 std::chrono::nanoseconds cpu_time_of_thread() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -113,7 +112,7 @@ ProcessMemory resident_memory_of(pid_t process, const fs::path& proc) {
     if (field < pages.size()) pages[field++] = number;
   });
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return {.data = reduced(pages[1], pages[2]) * page, .mapped = pages[2] * page};
+  return {.data = core::saturating_subtract(pages[1], pages[2]) * page, .mapped = pages[2] * page};
 }
 
 ProcessMemory shared_out_memory_of(pid_t process, const fs::path& proc) {
@@ -125,7 +124,7 @@ ProcessMemory shared_out_memory_of(pid_t process, const fs::path& proc) {
   const auto held = kibibytes_at(text, "\nAnonymous:");
   const auto files = kibibytes_at(opened_text(folder / "status"), "\nRssFile:");
   return {.data = *data,
-          .data_in_common = reduced(held.value_or(0), *data),
+          .data_in_common = core::saturating_subtract(held.value_or(0), *data),
           .shared = *shared,
           .mapped = files.value_or(0)};
 }
@@ -169,7 +168,7 @@ std::chrono::nanoseconds TreeMemory::sample() {
   if (std::chrono::steady_clock::now() >= next_shares_ + patience)
     read_shares(std::move(tree));
   else if (!known_.empty())
-    peak_ = std::max(peak_, reduced(known_data, in_common_) + beside_data_);
+    peak_ = std::max(peak_, core::saturating_subtract(known_data, in_common_) + beside_data_);
   return cost;
 }
 

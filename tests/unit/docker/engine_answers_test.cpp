@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/steady_timer.hpp>
 
 #include "docker/engine_api.hpp"
 #include "docker/raw_stream.hpp"
@@ -77,6 +78,16 @@ TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_mean_a_lost_engine_and
   EXPECT_EQ(std::ranges::count_if(
                 engine_.asked, [](const std::string& each) { return each.starts_with("POST "); }),
             1);
+}
+
+TEST_F(EngineAnswers, about_a_command_that_still_runs_are_asked_for_again) {
+  answer_ = R"({"ExitCode": null, "Running": true})";
+  asio::steady_timer end(loop_, std::chrono::milliseconds(50));
+  end.async_wait(
+      [this](boost::system::error_code) { answer_ = R"({"ExitCode": 3, "Running": false})"; });
+  EXPECT_EQ(run_task(loop_, docker::exec_code(*api_, "e")), 3);
+  answer_ = R"({"ExitCode": null, "Running": false})";
+  EXPECT_EQ(run_task(loop_, docker::exec_code(*api_, "e")), -1) << "not a success";
 }
 
 TEST_F(EngineAnswers, that_refuse_with_a_very_long_text_are_cut) {

@@ -176,6 +176,9 @@ TEST(Pattern, describes_whole_texts) {
                                                         {"[^a-c]", "d"},
                                                         {"[]a]", "]"},
                                                         {"[a-]", "-"},
+                                                        {"[\\.-z]", "a"},
+                                                        {"[+-\\]]", "A"},
+                                                        {"[\\w-.]", "-"},
                                                         {"\\d+\\.\\w", "12.x"},
                                                         {"^g5\\..*$", "g5.x"},
                                                         {".{3}", "abc"},
@@ -194,6 +197,7 @@ TEST(Pattern, describes_whole_texts) {
                                                         {"[a-c]{2,3}", "abca"},
                                                         {"a^b", "ab"},
                                                         {"\\d", "a"},
+                                                        {"[+-\\]]", "d"},
                                                         {"a{2}", "aaa"},
                                                         {"g5", "g5.x"}})
     EXPECT_FALSE(matches(pattern, text)) << pattern << " " << text;
@@ -212,6 +216,7 @@ TEST(Pattern, errors_have_a_place) {
                                                         {"a{999}", 1},
                                                         {"\\1", 0},
                                                         {"[z-a]", 1},
+                                                        {"[+-\\d]", 1},
                                                         {"[a-z&&[^t]]", 4},
                                                         {"[[a]]", 1},
                                                         {"(?=a)", 2},

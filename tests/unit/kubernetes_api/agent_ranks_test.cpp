@@ -133,7 +133,8 @@ TEST_F(AgentRanks, begin_again_in_place_on_all_nodes_under_another_id) {
     EXPECT_TRUE(other.has("[2] " + std::string(id)));
   }
   EXPECT_EQ(std::ranges::count(other.ends, "!3 137 again"), 2);
-  EXPECT_TRUE(other.has("[3] [nodes] ended with exit code 137; all begin again (restart 2 of 2)"));
+  EXPECT_TRUE(other.has(
+      "[3] [nodes] ended with exit code 137; all processes start again (restart 2 of 2)"));
 }
 
 TEST_F(AgentRanks, fail_once_the_restarts_are_used_up) {

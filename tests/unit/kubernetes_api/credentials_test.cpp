@@ -94,7 +94,7 @@ TEST_F(TheCredentials, plugin_is_asked_once_until_its_answer_expires) {
   EXPECT_THAT(headers(lasting), ElementsAre("Authorization: Bearer t"));
   headers(lasting);
   EXPECT_EQ(core::read_file(count), "x\n");
-  EXPECT_TRUE(lasting.refused());  // 401: once more
+  EXPECT_TRUE(lasting.discard());  // 401: once more
   headers(lasting);
   EXPECT_EQ(core::read_file(count), "x\nx\n");
   plug("echo x >> " + count.string() + "; " +
@@ -131,7 +131,7 @@ TEST_F(TheCredentials, token_file_is_read_again_after_a_refusal) {
   std::ofstream(file) << "two\n";
   EXPECT_THAT(headers(credentials),
               ElementsAre("Authorization: Bearer one"));  // not read for each request
-  EXPECT_TRUE(credentials.refused());
+  EXPECT_TRUE(credentials.discard());
   EXPECT_THAT(headers(credentials), ElementsAre("Authorization: Bearer two"));
 }
 
@@ -149,7 +149,7 @@ TEST_F(TheCredentials, fixed_credentials_are_not_renewed) {
   access.identity.password = "p";
   Credentials basic(access);
   EXPECT_THAT(headers(basic), ElementsAre("Authorization: Basic dTpw"));
-  EXPECT_FALSE(basic.refused());
+  EXPECT_FALSE(basic.discard());
 }
 
 TEST(KubernetesTimes, are_read_or_refused) {

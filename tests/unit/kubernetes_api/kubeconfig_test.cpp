@@ -81,6 +81,13 @@ TEST_F(Kubeconfig, without_any_file_the_error_names_all_places) {
   }
   variables["KUBECONFIG"] = "/nowhere/a:/nowhere/b";
   EXPECT_THROW(find(), core::EnvironmentError);
+  variables.clear();
+  try {
+    find();
+    FAIL();
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_STREQ(error.what(), "no cluster is configured: neither KUBECONFIG nor HOME is set");
+  }
 }
 
 TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
@@ -105,6 +112,10 @@ TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
               HasSubstr("'client-key' of user 'u' names a file that is not there: /nowhere/key"));
   EXPECT_THAT(error(with_user("{client-key-data: '?'}")),
               HasSubstr("'client-key-data' of user 'u' is not base64"));
+  EXPECT_THAT(error(with_user("{client-key-data: [aGk=]}")),
+              HasSubstr("'client-key-data' of user 'u' is not base64"));
+  EXPECT_THAT(error(with_user("{as-groups: [[a]]}")),
+              HasSubstr("an item of 'as-groups' of user 'u' must be a text, not a list"));
   EXPECT_THAT(error(with_user("{client-key-data: aGk=}")),
               HasSubstr("user 'u' has a client key without a certificate"));
   EXPECT_THAT(error(with_user("{auth-provider: {name: gcp}}")),

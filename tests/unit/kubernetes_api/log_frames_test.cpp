@@ -71,16 +71,16 @@ TEST_F(TheLogFrames, progress_of_a_silent_step_has_its_time) {
   using std::chrono::seconds;
   const auto now = std::chrono::steady_clock::now();
   std::size_t place = 0;
-  EXPECT_FALSE(frames.progressed());
+  EXPECT_FALSE(frames.last_progress());
   frames.feed("2026-11-21T08:15:00Z " + framed(place, 'w', "P1 train.py\tS1 futex"));
-  EXPECT_FALSE(frames.progressed()) << "it waits";
+  EXPECT_FALSE(frames.last_progress()) << "it waits";
   frames.feed("2026-11-21T08:15:01Z " + framed(place, 'a', "60000"));
-  ASSERT_TRUE(frames.progressed());
-  EXPECT_GE(*frames.progressed(), now - seconds(60));
-  EXPECT_LT(*frames.progressed(), now);
+  ASSERT_TRUE(frames.last_progress());
+  EXPECT_GE(*frames.last_progress(), now - seconds(60));
+  EXPECT_LT(*frames.last_progress(), now);
   EXPECT_EQ(out + frames.waits(), "") << "it does not wait any more";
   frames.feed("2026-11-21T08:15:02Z " + framed(place, 'o', "line"));
-  EXPECT_GE(*frames.progressed(), now);
+  EXPECT_GE(*frames.last_progress(), now);
   EXPECT_EQ(out, "line\n");
 }
 

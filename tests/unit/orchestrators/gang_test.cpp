@@ -183,7 +183,7 @@ TEST_F(Nodes, restart_as_often_as_they_may_under_another_id) {
   EXPECT_EQ(runner.started, 12);
   EXPECT_EQ(ids, (std::set<std::string>{builder.run_id + "-step-1", builder.run_id + "-step-1-1",
                                         builder.run_id + "-step-1-2"}));
-  EXPECT_NE(builder.log.err.find("exited with code 3; all begin again (restart 2 of 2)"),
+  EXPECT_NE(builder.log.err.find("exited with code 3; all processes start again (restart 2 of 2)"),
             std::string::npos);
 }
 

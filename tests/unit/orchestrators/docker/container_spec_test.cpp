@@ -345,8 +345,9 @@ TEST_F(ContainerSpec,
                           "cannot start the container x: exec: \"/sbin/docker-init\": stat "
                           "/sbin/docker-init: no such file or directory"),
       attempt(), "img");
-  EXPECT_EQ(failure.message,
-            "could not start: the first process of containers, /sbin/docker-init, is not in it");
+  EXPECT_EQ(
+      failure.message,
+      "could not start: its container lacks /sbin/docker-init, the first process of containers");
   EXPECT_EQ(failure.hints.size(), 1U);
 }
 

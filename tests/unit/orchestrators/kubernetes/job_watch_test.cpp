@@ -77,7 +77,7 @@ JobView refused_by(const char* message) { return {.job = job, .pod = job, .refus
 
 const WatchCase watch_cases[] = {
     {"no_pod_yet", {}, 59s, {job, job}},
-    {"no_pod_in_time", {}, 60s, {job, job}, Kind::fail, "has not come to a pod within 1m00s"},
+    {"no_pod_in_time", {}, 60s, {job, job}, Kind::fail, "got no pod within 1m00s"},
     {"queue_of_a_controller", {}, 24h, {suspended, job}, Kind::wait, "its Job is suspended"},
     {"queue_of_kueue",
      {},

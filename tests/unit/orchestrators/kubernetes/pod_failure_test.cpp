@@ -188,7 +188,7 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_time_limit) {
   EXPECT_EQ(state.failure->message,
             "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
   state = job_status_of({{"metadata", {{"name", "j"}}}});
-  EXPECT_EQ(state.failure->message, "its Job j has not come to a pod within 10m00s");
+  EXPECT_EQ(state.failure->message, "its Job j got no pod within 10m00s");
   state = job_status_of({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
   EXPECT_EQ(state.limit, std::chrono::seconds(5));
   state = job_status_of({{"spec", {{"suspend", true}}}});
@@ -324,7 +324,7 @@ TEST(PodVerdicts, a_stager_that_was_killed_is_no_failure_of_the_step) {
   const auto failure = failure_of_pod(failed, step.attempt(), "image", {});
   EXPECT_EQ(failure->kind, FailureKind::infrastructure);
   EXPECT_EQ(failure->message,
-            "the pod p on node n1 could not give back what its step had made: signal 9 has ended "
+            "the pod p on node n1 could not upload the step's outputs: signal 9 has ended "
             "the program that stores them");
 }
 

@@ -1,0 +1,16 @@
+/// @file
+/// The output of services in the failures of their steps.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <pipeline/events.hpp>
+
+namespace pipeline::orchestrators::containers {
+
+/// Adds the last lines of a service's output to the failure's details, each behind `[SERVICE] `.
+/// @param output the end of the service's output
+void add_last_lines(const std::string& service, std::string_view output, Failure& failure);
+
+}  // namespace pipeline::orchestrators::containers

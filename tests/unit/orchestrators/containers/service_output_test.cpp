@@ -1,0 +1,28 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orchestrators/containers/service_output.hpp"
+
+namespace pipeline::test {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(ServiceOutput, failure_gets_the_last_lines_behind_the_name_of_the_service) {
+  Failure failure{FailureKind::exit_code, "its service 'db' ended", {}, {"first"}};
+  orchestrators::containers::add_last_lines("db", "starting\nno space left\n", failure);
+  EXPECT_THAT(failure.details, ElementsAre("first", "[db] starting", "[db] no space left"));
+}
+
+TEST(ServiceOutput, failure_gets_at_most_ten_lines) {
+  std::string output;
+  for (int line = 1; line <= 12; ++line) output += std::to_string(line) + "\n";
+  Failure failure;
+  orchestrators::containers::add_last_lines("db", output, failure);
+  ASSERT_EQ(failure.details.size(), 10u);
+  EXPECT_EQ(failure.details.front(), "[db] 3");
+  EXPECT_EQ(failure.details.back(), "[db] 12");
+}
+
+}  // namespace
+}  // namespace pipeline::test
