@@ -126,7 +126,7 @@ struct DataSpec {
   std::string version = {};   ///< Version in a versioned bucket; empty: the current one.
   std::string sha256 = {};    ///< Digest of the URL's content, in hex; empty: the lock file's.
   std::string artifact = {};  ///< Name under which an artifact was published, `NAME` or `NAME@3`.
-  bool optional = false;      ///< For an artifact: an empty file while nothing is published so.
+  bool optional = false;  ///< Whether the input is an empty file while no artifact has the name.
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -140,8 +140,8 @@ struct InputSpec {
   /// `1-train.c-10.model`, ..., and `index.json`, a list of {step, parameters, file}: the step, the
   /// values that distinguish the instance, and its entry in the folder.
   bool gathered = false;
-  /// Set if sources of a gathered input may be missing: how many there must be. The `file` of a
-  /// missing one is null in `index.json`.
+  /// The minimum number of sources of a gathered input; unset: none may be missing. The `file` of a
+  /// missing source is null in `index.json`.
   std::optional<unsigned> at_least = {};
   Rare<DataSpec> data = {};
   /// In a repeated step: the output of the round before, which rounds after the first take instead.
@@ -227,7 +227,8 @@ struct MatrixSpec {
 /// once the round before has ended.
 struct RepeatSpec {
   std::string of = {};  ///< The step that declares the repetition: another step for `repeat: STEP`.
-  /// Ends the repetition after a round in which it is true, over outputs of the repeated steps.
+  /// A condition over outputs of the repeated steps. The repetition ends after a round in which the
+  /// condition is true.
   Rare<Condition> until = {};
   unsigned max = 1;  ///< Maximum number of rounds.
 };
@@ -304,7 +305,7 @@ struct StepSpec {
   unsigned line = 0;
   /// Column of the step's name in that line, counted from 1; 0: unknown.
   unsigned column = 0;
-  /// The file that `line` counts in: 0 for PipelineSpec::file, n for the n-th of the included ones.
+  /// The file that has this line: 0 for PipelineSpec::file, n for the n-th of the included files.
   unsigned file = 0;
   /// Names under which outputs are published on success, keyed by output.
   RareMap<StringMap> publish = {};
@@ -325,14 +326,15 @@ struct PipelineSpec {
   /// In the file's order; acyclic, references valid.
   std::vector<StepSpec> steps = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
-  /// Steps that may run at the same time must have their GPUs at the same time: a machine with
-  /// fewer is refused before the run. Otherwise steps wait for one another's GPUs.
+  /// Whether all steps that may run at the same time must have their GPUs at the same time: a
+  /// machine with fewer GPUs is refused before the run. If false, steps wait for one another's
+  /// GPUs.
   bool reserve_gpus_together = false;
   /// How many units of each named limit the machine has, see StepSpec::uses; the profile's.
   std::map<std::string, unsigned> limits = {};
   std::vector<std::string> tags = {};
-  /// The metrics that say how good a run is, `STEP.METRIC`; at most 8. Default: those
-  /// of the steps after which no other step with metrics follows.
+  /// The metrics that say how good a run is, `STEP.METRIC`; at most 8. Default: the metrics of the
+  /// steps after which no other step with metrics follows.
   std::vector<std::string> headline = {};
   /// Webhooks that are called when a run has ended.
   std::vector<NotifySpec> notify = {};

@@ -225,7 +225,7 @@ class KubernetesSettings(TypedDict, total=False):
     autoscaling: Union[bool, str]
     """The cluster adds nodes as they are needed, so a missing node is not an error. Default: false."""
     container_security_context: Mapping[str, Any]
-    """Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Over the user that `docker.user` names."""
+    """Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Its user takes precedence over `docker.user`."""
     env: Sequence[Union[str, Mapping[str, Any]]]
     """Variables whose values the cluster knows: `NAME=secret/OBJECT/KEY`, `NAME=configmap/OBJECT/KEY`, or Kubernetes' `{name,
     valueFrom}`. Plain values belong in the step's `environment`."""
@@ -248,7 +248,7 @@ class KubernetesSettings(TypedDict, total=False):
     pod_security_context: Mapping[str, Any]
     """Kubernetes' PodSecurityContext: `{fsGroup: 2000}`."""
     pod_startup_timeout: Union[str, float]
-    """A step whose pod has not started by then fails. Default: 10m."""
+    """Time in which the step's pod has to start; else the step fails. Default: 10m."""
     priority_class_name: str
     """Priority class of the pod."""
     queue_name: str

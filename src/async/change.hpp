@@ -1,5 +1,5 @@
 /// @file
-/// Wakes the coroutine that waits for changes of a state.
+/// Wakes a coroutine that waits for changes of a state.
 #pragma once
 
 #include <chrono>

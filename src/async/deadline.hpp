@@ -31,7 +31,7 @@ class Deadline {
   void restart(Duration time) { timeout_.start(time); }
   /// Removes the limit; `outer` still stops source().
   void lift() { timeout_.cancel(); }
-  /// True if the time was up before `outer` was stopped.
+  /// Returns true if the time was up before `outer` was stopped.
   bool expired() const { return expired_; }
 
  private:

@@ -13,7 +13,7 @@
 namespace pipeline::async {
 
 /// Calls `work`, which returns a Task<>, for each item, at most `max_running` at a time. Once a
-/// task has failed no other begins, and when all running ones have ended the first error is thrown.
+/// task has failed, no other begins; when all running tasks have ended, the first error is thrown.
 template <class Items, class Work>
 Task<> for_each(Items& items, std::size_t max_running, Work&& work) {
   static_assert(is_safe_in_await<Work>);

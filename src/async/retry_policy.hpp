@@ -16,7 +16,7 @@ struct RetryPolicy {
   /// The pause doubles after each try, up to the maximum, with jitter.
   std::chrono::milliseconds first_pause{800}, max_pause{30'000};
   unsigned max_tries = 10;  ///< Including the first.
-  /// The maximum number of tries that no server answers, not even with an error.
+  /// The maximum number of tries without any answer of a server, not even an error.
   unsigned max_unanswered = max_tries;
   /// The time after which no retry begins.
   std::chrono::milliseconds patience = std::chrono::hours(24);
@@ -37,10 +37,11 @@ class Backoff {
   explicit Backoff(const RetryPolicy& policy, std::uint32_t seed = std::random_device{}())
       : policy_(policy), random_(seed) {}
   /// Returns the next pause.
-  /// @param wanted the server's wish (Retry-After), up to five minutes; unset: the policy decides
+  /// @param wanted the pause that the server asks for (Retry-After), of which five minutes are
+  /// granted at most; unset: the policy decides
   std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
   /// Counts a try that no server has answered; to be called before exhausted().
-  void was_unanswered() { ++unanswered_; }
+  void count_unanswered() { ++unanswered_; }
   /// Returns whether the policy permits no other try.
   bool exhausted() const {
     return tries_ + 1 >= policy_.max_tries || unanswered_ >= policy_.max_unanswered ||

@@ -23,9 +23,9 @@ class SingleFlight {
  public:
   explicit SingleFlight(asio::io_context& loop) : loop_(loop) {}
 
-  /// Returns the value, for which the first caller's `make` is called, which returns a
-  /// Task<Result>.
-  /// @param cancel of the caller; null: it is never cancelled
+  /// Returns the value, which the first caller's `make` computes.
+  /// @param make a function that returns a Task<Result>
+  /// @param cancel stops the caller; null: the caller is never stopped
   template <class Make>
   Task<Result> get(const std::string& key, Make&& make, core::CancelSource* cancel) {
     static_assert(is_safe_in_await<Make>);

@@ -10,8 +10,7 @@
 
 namespace pipeline::async {
 
-/// The owner must await join() before the group is destroyed, and before anything is destroyed that
-/// the tasks refer to.
+/// The owner must await join() before it destroys the group or anything that the tasks refer to.
 class TaskGroup {
  public:
   /// @param on_end called after each task, with its exception or null; must not throw

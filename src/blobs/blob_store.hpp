@@ -196,11 +196,11 @@ class BlobStore {
   virtual async::Task<std::optional<Tagged>> find_tagged(std::string key,
                                                          core::CancelSource* cancel = nullptr) = 0;
   /// Writes a small blob if the present blob has this tag, or, for an empty tag, if there is none.
-  /// A key that is written so is never written by put(). Returns the new tag, or nothing if the
-  /// condition does not hold. This may be the work of this call: if the response to its first
-  /// request was lost, the retry finds the blob that this call itself has written. Servers without
-  /// conditional writes, such as rclone's, write the blob in any case; the returned tag is then
-  /// empty.
+  /// A key that is written by put_if() is never written by put(). Returns the new tag, or nothing
+  /// if the condition does not hold. Nothing may also be returned after a write: if the response to
+  /// the first request was lost, the retry finds the blob that this call has written. Servers
+  /// without conditional writes, such as rclone's, write the blob in any case; the returned tag is
+  /// then empty.
   virtual async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                          std::string tag) = 0;
   /// Returns all blobs whose keys begin with the prefix. Throws EnvironmentError for more than a

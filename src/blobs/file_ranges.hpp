@@ -56,7 +56,8 @@ inline void hash_span(int file, FileRanges::Span span, const std::filesystem::pa
     const auto count = ::pread(file, piece.data(), wanted, static_cast<off_t>(span.begin));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw core::system_error("cannot read " + path.string(), errno);
-    if (count == 0) throw core::EnvironmentError(path.string() + " became shorter meanwhile");
+    if (count == 0)
+      throw core::EnvironmentError(path.string() + " became shorter while it was hashed");
     hasher.update({piece.data(), static_cast<std::size_t>(count)});
     span.begin += static_cast<std::uint64_t>(count);
   }

@@ -97,7 +97,7 @@ async::Task<std::string> read_to_file(BlobStore& store, std::string key, int fil
   std::uint64_t left = max_bytes;
   const auto refuse = [&] {
     throw UnusableBlob("cannot use " + key + ": it has more than the " + std::to_string(max_bytes) +
-                       " bytes that were announced, or that have room");
+                       " bytes that were announced, or for which the disk has room");
   };
   const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
     if (bytes.size() > left) refuse();

@@ -46,8 +46,9 @@ std::unique_ptr<BlobStore> open(asio::io_context& loop,
                                 const settings::RemoteStoreSettings& settings,
                                 async::RetryPolicy retry_policy) {
   if (const auto* kind = kind_of(settings.url)) return kind->open(loop, settings, retry_policy);
-  throw core::InputError("there is no kind of remote store for the address " + settings.url,
-                         "use the version of pipe that the address is for");
+  throw core::InputError(
+      "this version of pipe knows no remote store with the address " + settings.url,
+      "use the version of pipe that wrote the address");
 }
 
 }  // namespace pipeline::blobs

@@ -110,7 +110,7 @@ async::Task<> StoreLease::begin() {
   if (renewal_) lose_all();
   if (!renewal_) co_await remove_earlier();
   co_await write();
-  co_await look();
+  co_await answer_new_cleanings();
   if (!renewal_) renewal_ = std::make_unique<async::JoinableTask>(loop_.get_executor(), renew());
 }
 
@@ -127,7 +127,7 @@ async::Task<> StoreLease::renew() {
     if (ended_.level() != core::StopLevel::none) co_return;
     try {
       if (SystemClock::now() - written_ > times_.lifetime / 2) lose_all();
-      co_await look();
+      co_await answer_new_cleanings();
       co_await write();
     } catch (const std::exception& error) {
       core::log::info(std::string("the lease in the remote store is not renewed: ") + error.what());
@@ -158,8 +158,8 @@ async::Task<std::set<std::string>> StoreLease::find_cleanings() {
   co_return found;
 }
 
-/// Answers cleanings that have begun since the last look.
-async::Task<> StoreLease::look() {
+/// Answers the cleanings that have begun since the last call.
+async::Task<> StoreLease::answer_new_cleanings() {
   const auto present = co_await find_cleanings();
   std::erase_if(cleanings_, [&](const auto& each) { return !present.contains(each.first); });
   for (const auto& id : present)
@@ -246,7 +246,8 @@ async::Task<> StoreLease::end() {
     end_given_up_.stop(core::StopLevel::immediate);
   });
   timeout.start(times_.max_end);
-  // There is no renewal if the lease was written, but the first look() was cancelled.
+  // There is no renewal if the lease was written, but its first answer_new_cleanings() was
+  // cancelled.
   if (renewal_) co_await renewal_->join();
   renewal_.reset();
   store_->stop_calls_by(end_given_up_);

@@ -91,7 +91,7 @@ class StoreLease {
   std::string key() const { return leases_folder + owner_ + "." + id_ + ".json"; }
   async::Task<> renew();
   async::Task<std::set<std::string>> find_cleanings();
-  async::Task<> look();
+  async::Task<> answer_new_cleanings();
   async::Task<> answer(std::string id);
   async::Task<> write();
   async::Task<bool> keep(std::string id, std::string key);

@@ -9,6 +9,7 @@
 #include "cli/command_table.hpp"
 #include "cli/manual.hpp"
 #include "core/diagnostic.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -35,11 +36,7 @@ std::vector<std::string> shown_names(const Options& start) {
 
 /// Replaces `pipe` in texts by the program's own name.
 std::string with_own_name(std::string text, const Options& start) {
-  if (!start.program) return text;
-  for (auto at = text.find("pipe "); at != text.npos;
-       at = text.find("pipe ", at + start.name.size()))
-    text.replace(at, 4, start.name);
-  return text;
+  return start.program ? core::replaced(std::move(text), "pipe ", start.name + " ") : text;
 }
 
 /// Returns the text of `pipe help`.

@@ -12,7 +12,7 @@ namespace pipeline::cli {
 namespace {
 
 void add_init_options(CLI::App& app, Options& o) {
-  app.add_option("DIR", o.init.folder, "Where to; made if it is not there")
+  app.add_option("DIR", o.init.folder, "The folder for the files; created if it does not exist")
       ->type_name("")
       ->capture_default_str();
   add_output(app, o);
@@ -69,7 +69,7 @@ void add_clean_options(CLI::App& app, Options& o) {
   app.add_option("--older-than", o.clean.older_than,
                  "With --remote: results and checkpoints of this age, such as 30d")
       ->type_name("TIME");
-  app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
+  app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only list what would be removed");
   add_profile(app, o);
   add_state(app, o);
 }
@@ -77,7 +77,7 @@ void add_clean_options(CLI::App& app, Options& o) {
 constexpr CommandEntry clean_row{
     "clean", "Remove containers, images and old runs that pipe has left",
     "Examples:\n"
-    "  pipe clean --dry-run --all      say what would go\n"
+    "  pipe clean --dry-run --all      list what would be removed\n"
     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
     "the others use\n"
     "  pipe clean --keep-storage 20GB  the oldest runs, until the artifacts of the others fit\n"

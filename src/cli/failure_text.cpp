@@ -7,7 +7,8 @@
 namespace pipeline::cli {
 namespace {
 
-std::string render(const model::FailureGroup& group, const LogsCommand& logs, const Paint& paint) {
+std::string render(const model::FailureGroup& group, const RunCommands& commands,
+                   const Paint& paint) {
   constexpr std::size_t last_lines = 15;
   const auto& [kind, message, hints, details] = group.failure;
   std::string text = paint(Colour::red, for_terminal(names_of(group), false) + " failed: ") +
@@ -19,13 +20,13 @@ std::string render(const model::FailureGroup& group, const LogsCommand& logs, co
   for (const auto& hint : hints)
     text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
   if (is_log && !details.empty())
-    text += "  its whole output: " + logs.command + " " + group.steps.front() + logs.state + "\n";
+    text += "  its whole output: " + commands.line("logs", group.steps.front()) + "\n";
   return text;
 }
 
 }  // namespace
 
-std::string render_failures(std::vector<model::StepFailure> failures, const LogsCommand& logs,
+std::string render_failures(std::vector<model::StepFailure> failures, const RunCommands& commands,
                             const Paint& paint) {
   constexpr std::size_t max_of_matrix = 5;
   std::map<std::string, std::size_t> shown, left_out;
@@ -39,7 +40,7 @@ std::string render_failures(std::vector<model::StepFailure> failures, const Logs
     }
     ++count;
     if (is_matrix) ++shown[group.matrix];
-    text += "\n" + render(group, logs, paint);
+    text += "\n" + render(group, commands, paint);
   }
   for (const auto& [matrix, steps] : left_out)
     text += "\n" + counted(steps, "more step") + (matrix.empty() ? "" : " of '" + matrix + "'") +

@@ -10,15 +10,21 @@
 
 namespace pipeline::cli {
 
-/// The command that prints the log of a step.
-struct LogsCommand {
-  std::string command;  ///< `pipe logs RUN`
-  std::string state;    ///< ` --state FOLDER`, or empty
+/// The commands about a run that texts suggest to the user.
+struct RunCommands {
+  std::string program;  ///< `pipe`, or the name of a C++ program.
+  std::string run;
+  std::string state;  ///< See Context::state_option().
+
+  /// Returns `pipe COMMAND RUN`, with more words and the state folder.
+  std::string line(const std::string& command, const std::string& more = {}) const {
+    return program + " " + command + " " + run + (more.empty() ? "" : " " + more) + state;
+  }
 };
 
 /// Returns each failure with its last lines and hints; equal failures are shown once. Returns an
 /// empty text if there are no failures.
-std::string render_failures(std::vector<model::StepFailure> failures, const LogsCommand& logs,
+std::string render_failures(std::vector<model::StepFailure> failures, const RunCommands& commands,
                             const Paint& paint);
 
 }  // namespace pipeline::cli

@@ -104,8 +104,8 @@ core::ExitCode profiles_command(Context& context) {
   if (context.options().json) {
     context.print_json(list);
   } else if (table.empty()) {
-    context.print("no profiles; one is written to " + shown_path(folder / "profiles.yaml") +
-                  " as\n  lab: {orchestrator: kubernetes, namespace: ml}\n");
+    context.print("there are no profiles; add one to " + shown_path(folder / "profiles.yaml") +
+                  ", as in\n  lab: {orchestrator: kubernetes, namespace: ml}\n");
   } else {
     context.print(table.render(context.paint()));
   }

@@ -202,7 +202,7 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
 /// in 80 columns.
 /// @param is_running true if the run is in progress
 std::string step_text(store::RunStore& store, const store::StepRecord& step, bool is_running,
-                      const LogsCommand& logs, const Paint& paint) {
+                      const RunCommands& commands, const Paint& paint) {
   auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
   const auto status = status_cell(step.status);
   text += paint(status.colour, status.text);
@@ -231,20 +231,20 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   if (step.parameters != "{}") line("parameters: ", step.parameters);
   for (const auto& output : step.outputs)
     line("output:     ", output.name + ", " + core::format_bytes(output.bytes));
-  text += render_failures(store::failures_of({step}), logs, paint);
+  text += render_failures(store::failures_of({step}), commands, paint);
   if (rows.empty() && step.status == StepStatus::failed) return text;
   if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
   return text + attempts_text(store, {step}, is_running, false, paint) + "\n" +
          phases_table("ATTEMPT", rows).render(paint) + "\n" +
          usage_table("ATTEMPT", rows).render(paint) +
          ranks_text(store.attempts().tasks(rows.back().attempt),
-                    "pipe show " + step.run + " " + step.name + " --output json", paint) +
+                    commands.line("show", step.name + " --output json"), paint) +
          gpus_text(store, {step}, paint);
 }
 
 /// Shows a whole run. @param status as status_of() returns it
 std::string show_text(driver::Drivers& drivers, store::RunStore& store, const store::RunRecord& run,
-                      const std::string& status, bool is_wide, const LogsCommand& logs,
+                      const std::string& status, bool is_wide, const RunCommands& commands,
                       const Paint& paint) {
   const bool is_running = status == "running";
   const auto steps = store.runs().steps(run.id);
@@ -259,9 +259,9 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
               attempts_text(store, steps, is_running, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(store, steps, paint);
   if (is_wide) text += wide_text(store, steps, groups, paint);
-  text += render_failures(store::failures_of(steps), logs, paint);
+  text += render_failures(store::failures_of(steps), commands, paint);
   if (!driver::failed_outputs(store, run.id, steps).empty())
-    text += "\noutputs of failed attempts are kept: pipe artifacts " + run.id + "\n";
+    text += "\noutputs of failed attempts are kept: " + commands.line("artifacts") + "\n";
   return text;
 }
 
@@ -285,7 +285,7 @@ core::ExitCode show_command(Context& context) {
   auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto status = status_of(drivers, run);
   const auto& options = context.options();
-  const LogsCommand logs{options.name + " logs " + run.id, context.state_option(store.folder())};
+  const RunCommands commands{options.name, run.id, context.state_option(store.folder())};
   if (options.show.html) {
     if (!options.step.empty())
       throw core::InputError("--output html shows a whole run", "leave out " + options.step);
@@ -297,11 +297,12 @@ core::ExitCode show_command(Context& context) {
     if (options.json)
       context.print_json(step_json(context, store, outputs_of(context, store, run), step));
     else
-      context.print(step_text(store, step, status == "running", logs, context.paint()));
+      context.print(step_text(store, step, status == "running", commands, context.paint()));
     return core::ExitCode::ok;
   }
   if (!options.json) {
-    context.print(show_text(drivers, store, run, status, options.show.wide, logs, context.paint()));
+    context.print(
+        show_text(drivers, store, run, status, options.show.wide, commands, context.paint()));
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);

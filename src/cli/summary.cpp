@@ -100,7 +100,8 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   const auto& [model, outcome, results, copy_command, program, state] = summary;
   std::string text = steps_table(model, paint);
   if (!text.empty()) text.insert(0, "\n");
-  text += render_failures(failures_of(model), {program + " logs " + outcome.run, state}, paint);
+  const RunCommands commands{program, outcome.run, state};
+  text += render_failures(failures_of(model), commands, paint);
 
   std::string counts;
   const auto add = [&](std::size_t count, const char* what) {
@@ -125,9 +126,9 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   }
   if (!copy_command.empty()) text += "Copy one out: " + copy_command + "\n";
   if (outcome.succeeded + outcome.failed > 0)  // There is something new to look at.
-    text += "Report: " + program + " report " + outcome.run + state + "\n";
+    text += "Report: " + commands.line("report") + "\n";
   if (outcome.status == RunStatus::interrupted)
-    text += "Continue it: " + program + " resume " + outcome.run + state + "\n";
+    text += "Continue it: " + commands.line("resume") + "\n";
   return text;
 }
 

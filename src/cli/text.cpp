@@ -6,6 +6,7 @@
 #include <cwchar>
 #include <vector>
 
+#include "core/text.hpp"
 #include "core/utf8.hpp"
 
 namespace pipeline::cli {
@@ -196,11 +197,10 @@ std::string clip(std::string_view text, unsigned width) {
 }
 
 std::string shorten_digests(std::string_view text) {
-  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
     std::size_t end = i;
-    while (end < text.size() && is_hex(text[end])) ++end;
+    while (end < text.size() && core::is_hex_digit(text[end])) ++end;
     const std::size_t length = end - i;
     result += text.substr(i, length == 40 || length == 64 ? 12 : length);
     if (end < text.size()) result += text[end++];

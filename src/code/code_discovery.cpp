@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/inline_script.hpp"
 #include "core/notebook.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::code {
 namespace {
@@ -26,10 +27,7 @@ bool is_python(std::string_view program) {
 
 bool is_module_name(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.front() != '-' && text.back() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '.';
-         });
+         core::all(text, [](char c) { return core::is_alnum(c) || c == '_' || c == '.'; });
 }
 
 /// Returns the argument of `-c` among the first options after a program, or null.
@@ -221,7 +219,7 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
 /// searched.
 /// @param file the importing file; empty for a script in a command
 /// @param folder of the file
-/// @param what begins the reason, such as `imported by FILE`
+/// @param what the beginning of the reason, such as `imported by FILE`
 void CodeDiscovery::follow_imports(const std::vector<PythonImport>& imports,
                                    const std::string& file, const std::string& folder,
                                    const std::string& what, Search& search) {

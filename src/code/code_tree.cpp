@@ -49,8 +49,7 @@ std::string advice_for_link(const fs::path& link) {
     return "it belongs to a virtual environment of this machine: write `" +
            link.filename().string() +
            "` alone and either list the packages under `settings: {docker: {requirements: "
-           "[...]}}`, "
-           "or activate the environment before `pipe run --orchestrator local`";
+           "[...]}}`, or activate the environment before `pipe run --orchestrator local`";
   return "copy it into the folder, or mount it with `settings: {docker: {volumes: [...]}}` and use "
          "the path that it has there";
 }
@@ -98,7 +97,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
 }
 
 void CodeTree::read_ignore_files(const std::string& folder, std::set<std::string>& looked_at) {
-  // From the root down, because later rules win.
+  // The files are read from the root down, because later rules take precedence.
   if (!folder.empty()) {
     const auto slash = folder.rfind('/');
     read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash),

@@ -46,7 +46,8 @@ class CodeTree {
 
   /// Throws InputError for the folder of a submodule that is not checked out.
   void check_submodule(const std::string& folder) const;
-  /// Throws InputError for a file or folder that a sparse checkout leaves out. @param path relative
+  /// Throws InputError for a file or folder that a sparse checkout leaves out.
+  /// @param path relative to the root
   void check_left_out(const std::string& path);
 
   std::filesystem::path path_of(const std::string& relative) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/text.hpp"
+
 namespace pipeline::code {
 namespace {
 
@@ -12,10 +14,10 @@ struct PythonToken {
 };
 
 bool begins_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+  return core::is_lower(c) || core::is_upper(c) || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
 }
-bool continues_name(char c) { return begins_name(c) || (c >= '0' && c <= '9'); }
+bool continues_name(char c) { return begins_name(c) || core::is_digit(c); }
 
 /// Splits Python into the tokens that imports need: names, string literals and single symbols.
 /// Logical lines end with line_end.

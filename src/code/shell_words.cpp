@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/shell_lexer.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::code {
 namespace {
@@ -11,9 +12,7 @@ bool is_one_of(char c, std::string_view characters) {
   return characters.find(c) != characters.npos;
 }
 
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool is_name_character(char c) { return core::is_alnum(c) || c == '_'; }
 
 /// Builds words from the lexer's contexts, one character at a time.
 class WordReader {
@@ -40,7 +39,7 @@ class WordReader {
 
   Frame& here() { return frames_.back(); }
 
-  /// Begins a word, also an empty one, unless there is one.
+  /// Begins a word, which may stay empty, unless one has begun.
   void begin() {
     if (!std::exchange(here().in_word, true)) here().line = line_;
   }

@@ -7,10 +7,11 @@
 namespace pipeline::core {
 namespace {
 
-/// A value takes some 40 bytes where its text has as few as three (`[],`).
+/// Bounds the memory of the values of a text: a value takes some 40 bytes, and its text (`[],`) may
+/// have only three.
 constexpr std::size_t max_values = 4'000'000;
 
-/// Returns a number that is not below that of the values of a JSON text.
+/// Returns an upper bound of the number of values in a JSON text.
 std::size_t max_values_of(std::string_view text) {
   return 1 + static_cast<std::size_t>(std::ranges::count_if(
                  text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
@@ -51,9 +52,9 @@ nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
 }
 
 std::int64_t integer_within(const nlohmann::json& value, std::int64_t min, std::int64_t max) {
-  if (value.is_number_unsigned())
-    return static_cast<std::int64_t>(unsigned_within(value, static_cast<std::uint64_t>(max)));
-  if (!value.is_number_integer() || value.get<std::int64_t>() < min ||
+  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool is_huge = value.is_number_unsigned() && value.get<std::uint64_t>() > largest;
+  if (!value.is_number_integer() || is_huge || value.get<std::int64_t>() < min ||
       value.get<std::int64_t>() > max)
     throw no_such_integer(value);
   return value.get<std::int64_t>();

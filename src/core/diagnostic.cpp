@@ -6,6 +6,7 @@
 
 #include "core/address.hpp"
 #include "core/project.hpp"
+#include "core/text.hpp"
 #include "core/utf8.hpp"
 
 namespace pipeline::core {
@@ -96,8 +97,7 @@ std::string_view line_of(std::string_view source, unsigned number) {
   }
   auto line = source.substr(0, source.find('\n'));
   if (line.ends_with('\r')) line.remove_suffix(1);
-  if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
-  return line;
+  return number == 1 ? without_byte_order_mark(line) : line;
 }
 
 /// Returns the line and, under the span, a caret with tildes.
@@ -165,11 +165,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 /// Removes the differences that users often confuse: case, `-` and `_`.
 std::string folded(std::string_view word) {
-  std::string result(word);
-  for (auto& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c == '-') c = '_';
-  }
+  auto result = lower(word);
+  std::ranges::replace(result, '-', '_');
   return result;
 }
 

@@ -10,21 +10,17 @@ namespace pipeline::core {
 namespace {
 
 // <cctype> is not used, because valid names must not depend on the locale.
-constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
+constexpr bool is_variable_character(char c) { return is_alnum(c) || c == '_'; }
 
 }  // namespace
 
 bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 128 && is_alphanumeric(text.front()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
+  return !text.empty() && text.size() <= 128 && is_alnum(text.front()) &&
+         all(text, [](char c) { return is_variable_character(c) || c == '-' || c == '.'; });
 }
 
 bool is_variable_name(std::string_view text) {
-  return !text.empty() && !is_digit(text.front()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alphanumeric(c) || c == '_'; });
+  return !text.empty() && !is_digit(text.front()) && all(text, is_variable_character);
 }
 
 bool has_control_characters(std::string_view text) {
@@ -45,37 +41,24 @@ std::string make_run_id(std::int64_t unix_milliseconds, std::uint32_t random) {
 
 std::string variable_name(std::string_view prefix, std::string_view name) {
   std::string result(prefix);
-  for (const char c : name) {
-    if (c >= 'a' && c <= 'z') {
-      result += static_cast<char>(c - 'a' + 'A');
-    } else {
-      result += is_alphanumeric(c) ? c : '_';
-    }
-  }
+  for (const char c : name)
+    result += is_lower(c) ? static_cast<char>(c - 'a' + 'A') : is_alnum(c) ? c : '_';
   return result;
 }
 
 std::string same_case_variable_name(std::string_view prefix, std::string_view name) {
   std::string result(prefix);
-  for (const char c : name) result += is_alphanumeric(c) ? c : '_';
+  for (const char c : name) result += is_alnum(c) ? c : '_';
   return result;
 }
 
 std::string shell_quote(std::string_view text) {
   static constexpr std::string_view safe = "_@%+=:,./-";
-  const auto plain = [](char c) {
-    return is_alphanumeric(c) || safe.find(c) != std::string_view::npos;
+  const auto is_plain = [](char c) {
+    return is_alnum(c) || safe.find(c) != std::string_view::npos;
   };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
+  if (!text.empty() && all(text, is_plain)) return std::string(text);
+  return "'" + replaced(std::string(text), "'", "'\\''") + "'";
 }
 
 }  // namespace pipeline::core

@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "core/diagnostic.hpp"
+#include "core/text.hpp"
+#include "core/utf8.hpp"
 
 namespace pipeline::core {
 
@@ -38,13 +40,10 @@ std::string_view trim(std::string_view text) {
 /// beginning of the text and carriage returns at the ends of lines.
 template <class Take>
 void for_each_line(std::string_view text, const Take& take) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  for (unsigned number = 1; !text.empty(); ++number) {
-    const auto end = std::min(text.find('\n'), text.size());
-    auto line = text.substr(0, end);
+  unsigned number = 0;
+  for (auto line : lines_of(without_byte_order_mark(text))) {
     if (line.ends_with('\r')) line.remove_suffix(1);
-    take(line, number);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    take(line, ++number);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::core {
 
@@ -36,10 +37,8 @@ std::optional<std::vector<std::string>> notebook_code(const std::filesystem::pat
 std::string python_of(const std::vector<std::string>& cells) {
   std::string text;
   for (const auto& cell : cells)
-    for (std::size_t begin = 0; begin < cell.size();) {
-      const auto end = std::min(cell.find('\n', begin), cell.size());
-      auto line = cell.substr(begin, end - begin);
-      begin = end + 1;
+    for (const auto each : lines_of(cell)) {
+      std::string line(each);
       if (line.starts_with("%run ") && line.ends_with(".py")) {
         // `%run lib/train.py` becomes `import lib.train`, because both need the same file.
         line = "import " + line.substr(5, line.size() - 8);

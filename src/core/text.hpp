@@ -13,6 +13,8 @@ constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 constexpr bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 constexpr bool is_alnum(char c) { return is_digit(c) || is_lower(c) || is_upper(c); }
+/// Returns true for `0` to `9` and `a` to `f`, the digits in which digests are written.
+constexpr bool is_hex_digit(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 /// Returns true if the predicate accepts each character; true for an empty text.
 template <class Predicate>

@@ -358,8 +358,8 @@ async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_sta
 void DetachedStart::await_driver() {
   status_ = workspace_.await(wait_for_start());
   if (session_.remote_store())  // The run may have ended.
-    workspace_.await(
-        remote_driver::RunReplica(*session_.remote_store(), session_.run_id).bring(session_.store));
+    workspace_.await(remote_driver::RunReplica(*session_.remote_store(), session_.run_id)
+                         .download(session_.store));
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status_.failure.empty() && !status_.will_not_start && status_.goes_on) return;

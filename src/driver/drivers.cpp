@@ -116,7 +116,7 @@ void Drivers::download_progress(store::RunRecord& run, bool is_gone) {
 }
 
 void Drivers::download(store::RunRecord& run, RemoteReplica& remote) {
-  context_.await(remote.replica->bring(store_));
+  context_.await(remote.replica->download(store_));
   run = store_.runs().find(run.id).value_or(run);
 }
 

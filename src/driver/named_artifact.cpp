@@ -77,8 +77,7 @@ NamedArtifact artifact_named(store::RunStore& store, const std::string& words) {
     throw core::InputError("no step in this state folder took the data at " + words,
                            "write the address as the pipeline has it, without its query");
   }
-  const bool is_hex = std::ranges::all_of(
-      words, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  const bool is_hex = core::all(words, core::is_hex_digit);
   if (is_hex && words.size() == all_digits) return {core::Digest::from_hex(words)};
   std::vector<core::Digest> found;
   if (is_hex && words.size() >= min_digits)

@@ -7,10 +7,10 @@
 namespace pipeline::file_tree {
 namespace {
 
-/// Offsets and sizes of a header's fields are those of POSIX's ustar format.
+// The offsets and sizes of a header's fields below are those of POSIX's ustar format.
 constexpr std::size_t header_size = 512;
 constexpr std::uint64_t max_text = 1u << 20;
-/// Limit for padding after the end: programs pad to a record of some KiB.
+/// The maximum size of padding after the end: programs fill the last record, of some KiB.
 constexpr std::uint64_t max_padding = 1u << 20;
 
 /// Returns the text of a field, which ends at a zero byte or with the field.
@@ -25,7 +25,7 @@ std::uint64_t number(std::string_view header, std::size_t offset, std::size_t si
   std::uint64_t value = 0;
   if (static_cast<unsigned char>(raw[0]) & 0x80) {
     for (std::size_t i = 1; i < raw.size(); ++i) {
-      if (value >> 55) refuse("a size is beyond all reason");
+      if (value >> 55) refuse("a size is too large");
       value = value << 8 | static_cast<unsigned char>(raw[i]);
     }
     return value;
@@ -116,7 +116,7 @@ void TarReader::begin_entry() {
     bytes_ += entry.size;
     sink_.begin(entry);
   }
-  if (entry.size > std::uint64_t{1} << 60) refuse("a size is beyond all reason");
+  if (entry.size > std::uint64_t{1} << 60) refuse("a size is too large");
   left_ = entry.size;
   padding_ = (header_size - entry.size % header_size) % header_size;
   if (left_ == 0) end_body();
@@ -137,7 +137,7 @@ void TarReader::read_records(std::string_view text) {
     if (equals == record.npos) refuse("it is not a tar archive");
     const auto key = record.substr(0, equals);
     if (key.starts_with("GNU.sparse."))
-      refuse("it has a sparse file in it, which only GNU tar writes so");
+      refuse("it has a sparse file in the form of GNU tar, which is not supported");
     if (key == "path" || key == "linkpath" || key == "size" || key == "mtime")
       own_[std::string(key)] = record.substr(equals + 1);
     text.remove_prefix(length);
@@ -156,7 +156,7 @@ void TarReader::end_body() {
   }
 }
 
-/// Checks bytes that belong to no header and no content.
+/// Throws unless bytes that belong to no header and no content are zeros, if that is required.
 void TarReader::check_fill(std::string_view bytes) const {
   if (limits_.requires_exact_form && bytes.find_first_not_of('\0') != bytes.npos)
     refuse("bytes that fill a block or follow its end are damaged");
@@ -188,7 +188,7 @@ void TarReader::feed(std::string_view bytes) {
   check_fill(bytes);
   after_end_ += bytes.size();
   if (after_end_ > (limits_.requires_exact_form ? header_size : max_padding))
-    refuse("it does not stop after its end");
+    refuse("bytes follow its end");
 }
 
 void TarReader::finish() const {

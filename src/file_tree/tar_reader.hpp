@@ -74,8 +74,8 @@ class TarReader {
   const TarLimits limits_;
   std::uint64_t bytes_ = 0, entries_ = 0;  ///< Those read so far, which the limits bound.
   std::string header_;                     ///< The current header, up to one block.
-  std::uint64_t left_ = 0,
-                padding_ = 0;  ///< Bytes that remain of the entry's content and its padding.
+  std::uint64_t left_ = 0;                 ///< Bytes that remain of the entry's content.
+  std::uint64_t padding_ = 0;              ///< Bytes that remain of the padding after the content.
   char kind_ = 0;     ///< Type of the current entry if its content describes the next entry, as a
                       ///< long name does; 0 for any other entry, whose content is for the sink.
   std::string text_;  ///< Content of the current entry if it describes the next one.

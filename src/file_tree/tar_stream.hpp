@@ -19,8 +19,8 @@ namespace pipeline::file_tree {
 struct ContextFile {
   enum class Kind { file, directory, symlink };
   std::string path;  ///< Relative, with `/`.
-  std::optional<std::string>
-      content;  ///< Generated content, or a symlink's target; if unset, the content of `source`.
+  /// Generated content, or a symlink's target; if unset, the content is that of `source`.
+  std::optional<std::string> content;
   std::filesystem::path source;
   std::uint64_t bytes = 0;
   unsigned mode = 0644;

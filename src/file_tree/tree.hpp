@@ -20,8 +20,8 @@ struct TreeNode {
   std::string path;  ///< Relative to the folder, with `/`.
   Kind kind = Kind::file;
   bool executable = false;
-  core::Digest
-      digest;  ///< Digest of a file; empty until the file is read by hash_tree() or copy_tree().
+  /// Digest of a file; empty until hash_tree() or copy_tree() has read the file.
+  core::Digest digest;
   std::string target;  ///< Target of a link, as stored.
   std::uint64_t bytes = 0;
 };

@@ -60,7 +60,8 @@ Split split(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-/// Where a link leads. winding: its text does not show that, because of a `..` after a name.
+/// Where a link leads. `winding`: the link's text does not show where, because it has a `..` after
+/// a name.
 enum class Way { inside, outside, winding };
 
 /// Classifies a link's target by its text. All folders above the link are real, so leading `..` can

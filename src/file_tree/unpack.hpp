@@ -51,8 +51,8 @@ class Unpacker final : private TarReader::Sink {
   std::string parent_path_;  ///< Path of `parent_` below the target.
   core::Descriptor file_;    ///< The file whose content is arriving.
   std::string file_name_;    ///< Path of `file_` below the target.
-  std::vector<std::string>
-      winding_links_;  ///< Links that can be checked only when the whole folder is unpacked.
+  /// Links that can be checked only when the whole folder is unpacked.
+  std::vector<std::string> winding_links_;
 };
 
 }  // namespace pipeline::file_tree

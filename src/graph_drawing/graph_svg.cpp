@@ -119,7 +119,7 @@ std::string curve_back(GraphPoint from, GraphSize from_size, GraphPoint to, Grap
          pair_of(outside, to.y - apart) + " " + pair_of(end, to.y - apart);
 }
 
-/// The point of a curve's last part at which a label has most room: near the end that the line does
+/// Returns the point of a curve's last part with most room for a label, near the end that it does
 /// not share with others.
 GraphPoint label_point(const std::vector<GraphPoint>& points, bool shares_begin, bool shares_end) {
   const auto &a = points[points.size() - 2], &b = points.back();

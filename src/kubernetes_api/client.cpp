@@ -209,7 +209,7 @@ async::Task<json> Client::call(ApiCall call) {
     } catch (const net::TransportError& error) {
       const bool stopped = call.cancel && call.cancel->level() != core::StopLevel::none;
       if (stopped) throw;
-      if (error.is_unanswered()) backoff.was_unanswered();
+      if (error.is_unanswered()) backoff.count_unanswered();
       if (net::is_about_trust(error) || backoff.exhausted())
         throw core::EnvironmentError(
             "cannot reach the cluster of " + access_.origin + ": " + error.what(),

@@ -63,10 +63,6 @@ std::optional<core::Diagnostic> find_conflict(std::string_view text) {
   return std::nullopt;
 }
 
-bool is_hex(std::string_view text) {
-  return core::all(text, [](char c) { return core::is_digit(c) || ('a' <= c && c <= 'f'); });
-}
-
 /// Reads the members of a map of the file.
 class Reader {
  public:
@@ -196,7 +192,8 @@ LockedData read_data(const Value& value, Diagnostics& diagnostics) {
   data.etag = reader.text("etag");
   data.modified = reader.text("modified");
   data.version = reader.text("version");
-  if (value.find("sha256") && (data.sha256.size() != 64 || !is_hex(data.sha256)))
+  if (value.find("sha256") &&
+      (data.sha256.size() != 64 || !core::all(data.sha256, core::is_hex_digit)))
     reader.wrong("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
   const std::pair<const char*, const std::string*> texts[] = {{"address", &data.address},
                                                               {"etag", &data.etag},

@@ -1,6 +1,6 @@
 /// @file
-/// An artifact that is elsewhere: a remote store has the content under its digest, and this machine
-/// perhaps not. Each consumer compares the content with the digest.
+/// An artifact whose content a remote store has under its digest, and this machine perhaps not.
+/// Each consumer compares the content with the digest.
 #pragma once
 
 #include <cstdint>

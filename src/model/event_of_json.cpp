@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 /// Returns the enumerator with this name. Throws json::exception if there is none.
-/// @param last the last enumerator of the enumeration
+/// @param last the last enumerator; the enumeration's values are 0 to `last`
 template <class Enumeration>
 Enumeration value_named(const json& name, Enumeration last) {
   const auto& wanted = name.get_ref<const std::string&>();

@@ -24,7 +24,8 @@ std::string without_numbers(std::string text, const std::string& step) {
   return general;
 }
 
-/// Returns a text that is the same for equal failures; empty for a failure that is not grouped.
+/// Returns a text that is the same for failures of one group; empty for a failure that is not
+/// grouped.
 std::string reason_of(const StepFailure& failed) {
   const auto& [kind, message, hints, details] = failed.failure;
   if (is_of_environment(kind)) {

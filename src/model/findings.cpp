@@ -19,7 +19,7 @@ std::string names_of(const std::vector<const StepSpec*>& steps) {
   return text;
 }
 
-bool same(const core::Diagnostic& a, const core::Diagnostic& b) {
+bool is_same(const core::Diagnostic& a, const core::Diagnostic& b) {
   const auto parts = [](const core::Diagnostic& d) {
     return std::tie(d.code, d.message, d.notes, d.suggestion, d.severity);
   };
@@ -30,7 +30,7 @@ bool same(const core::Diagnostic& a, const core::Diagnostic& b) {
 
 void Findings::add(std::span<const StepSpec* const> steps, core::Diagnostic finding) {
   auto known = std::find_if(found_.begin(), found_.end(),
-                            [&](const auto& each) { return same(each.first, finding); });
+                            [&](const auto& each) { return is_same(each.first, finding); });
   if (known == found_.end()) known = found_.insert(found_.end(), {finding, {}});
   for (const auto* step : steps)
     if (auto& of = known->second; std::find(of.begin(), of.end(), step) == of.end())

@@ -17,6 +17,7 @@ class Findings {
   /// @param finding its message does not name the steps; it is reported at the position of the
   /// first step
   void add(std::span<const StepSpec* const> steps, core::Diagnostic finding);
+  /// Returns the findings in the order in which they were added, with the steps in their messages.
   std::vector<core::Diagnostic> all() const;
 
  private:

@@ -65,7 +65,7 @@ class Scheduler {
   /// Returns true if no step is ready, running or waiting.
   bool done() const { return remaining_ == 0; }
   std::size_t running() const { return running_; }
-  /// Returns the step's rank among all steps, 0 for the most urgent; for other resources that are
+  /// Returns the step's rank among all steps, 0 for the most urgent, so that other resources can be
   /// allocated in the same order.
   std::uint32_t urgency(StepIndex step) const { return urgency_[step]; }
 
@@ -80,16 +80,16 @@ class Scheduler {
   const Graph& graph_;
   std::vector<std::vector<StepIndex>> further_;  ///< Dependents that the graph does not have.
   std::vector<bool> waits_for_ends_;
-  std::vector<std::uint32_t> urgency_;   ///< For each step, its rank by the chain of steps behind
-                                         ///< it, then by index; smaller goes first. A step that
-                                         ///< grow() added has the rank of its barrier.
+  /// For each step, its rank by the chain of steps behind it, then by index; the smallest goes
+  /// first. A step that grow() added has the rank of its barrier.
+  std::vector<std::uint32_t> urgency_;
   std::vector<std::uint32_t> position_;  ///< For each step, its position in topological order.
-  std::vector<std::uint32_t>
-      missing_;  ///< For each step, the number of dependencies that it waits for.
+  /// For each step, the number of dependencies that it waits for.
+  std::vector<std::uint32_t> missing_;
   std::vector<State> state_;
-  std::vector<std::pair<std::uint32_t, StepIndex>>
-      heap_;  ///< Ranks of the ready steps, smallest first; removed steps are skipped when they
-              ///< come up.
+  /// The ready steps with their ranks, the smallest rank first. Steps that have been removed stay
+  /// in the heap until take() skips them.
+  std::vector<std::pair<std::uint32_t, StepIndex>> heap_;
   std::size_t remaining_, ready_count_ = 0, running_ = 0;
 };
 

@@ -1,12 +1,12 @@
 /// @file
-/// The bound of the metrics that say how good a run is.
+/// The maximum number of headlines: the metrics that say how good a run is.
 #pragma once
 
 #include <cstddef>
 
 namespace pipeline::model {
 
-/// The most metrics with which reports, pages and commands begin.
+/// Reports, pages and commands begin with so many metrics at most.
 inline constexpr std::size_t max_headlines = 8;
 
 }  // namespace pipeline::model

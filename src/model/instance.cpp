@@ -10,6 +10,7 @@
 #include "core/digest.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::model {
 namespace {
@@ -17,10 +18,7 @@ namespace {
 constexpr std::size_t max_name = 128;
 constexpr std::string_view round_mark = ".round-";
 
-bool is_plain(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         c == '-' || c == '.';
-}
+bool is_plain(char c) { return core::is_alnum(c) || c == '_' || c == '-' || c == '.'; }
 
 std::optional<std::size_t> whole_number(std::string_view text) {
   std::size_t number = 0;
@@ -49,10 +47,14 @@ std::string InstanceNames::next(const AxisValues& values) {
   if (is_exact && name.size() <= max_name && taken_.insert(name).second) return name;
   core::Hasher hasher;
   for (const auto& [axis, value] : values) hasher.field(axis).field(value.dump());
-  const auto end = "-" + hasher.finish().hex().substr(0, 8);
-  name.resize(std::min(name.size(), max_name - end.size()));
-  taken_.insert(name += end);
-  return name;
+  auto digest = hasher.finish().hex();
+  constexpr std::size_t digits = 8;
+  name.resize(std::min(name.size(), max_name - digits - 1));
+  name += "-";
+  // Among a hundred thousand names, two may have the same digits.
+  while (!taken_.insert(name + digest.substr(0, digits)).second)
+    digest = core::sha256(digest).hex();
+  return name + digest.substr(0, digits);
 }
 
 std::string round_name(const std::string& step, unsigned round) {
@@ -86,9 +88,7 @@ std::optional<Selector> parse_selector(std::string_view text) {
   if (selector.index) return selector;
   while (true) {
     const auto comma = std::min(rest.find(','), rest.size());
-    auto term = rest.substr(0, comma);
-    while (term.starts_with(' ')) term.remove_prefix(1);
-    while (term.ends_with(' ')) term.remove_suffix(1);
+    const auto term = core::trimmed(rest.substr(0, comma), " ");
     const auto equals = term.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
     if (term == "=")

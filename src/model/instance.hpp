@@ -1,6 +1,6 @@
 /// @file
-/// Instances, the steps that a `matrix` makes of one: their names, and the selectors by which a
-/// user picks some of them, such as `train[c=0.1,kernel=*]`.
+/// Instances, the steps that a `matrix` makes of one step: their names, and the selectors by which
+/// a user picks some of them, such as `train[c=0.1,kernel=*]`.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ constexpr std::size_t max_base = 96;
 constexpr std::size_t most_instances = 100'000;
 
 /// Makes the names of a step's instances, such as `train.c-0.1.kernel-rbf`. Each is a valid name
-/// (is_name()) and unique. Where a value is too long, has invalid characters or gives a duplicate,
-/// the name ends with a digest of the values.
+/// (is_name()) and unique. If a value is too long, has invalid characters or gives a duplicate, the
+/// name ends with digits of a digest of the values.
 class InstanceNames {
  public:
   explicit InstanceNames(std::string base) : base_(std::move(base)) {}
@@ -42,8 +42,8 @@ class InstanceNames {
   std::unordered_set<std::string> taken_;
 };
 
-/// Returns `train` for `train.c-0.1`: the name of the step that the instance was made of; for other
-/// steps their own name.
+/// Returns `train` for `train.c-0.1`, the name of the step that the instance was made of. For a
+/// step that is no instance, returns its own name.
 std::string_view base_name(std::string_view step);
 
 /// Returns the name that a repeated step has in a round, counted from 0: `fit.round-2`.
@@ -62,7 +62,7 @@ struct Selector {
   std::vector<std::pair<std::string, std::string>>
       axes;  ///< The named axes, with their values as written; `*` for any.
 };
-/// Returns nothing if the text has another form.
+/// Parses a selector; returns nothing if the text is none.
 std::optional<Selector> parse_selector(std::string_view text);
 
 /// Returns true if `written` denotes the value: `0.10` for 0.1, `rbf` for "rbf", `*` for any.
@@ -79,8 +79,8 @@ struct Candidate {
 std::vector<std::size_t> pick(std::string_view text, std::size_t count,
                               const std::function<Candidate(std::size_t)>& candidate);
 
-/// Returns the hint for a user whose text picks none of these steps: the likely name, or the names
-/// of the steps.
+/// Returns a hint for a user whose text picks none of the steps: the name that was probably meant,
+/// or the names of the steps.
 std::string suggest_step(std::string_view text, const std::vector<std::string>& steps);
 
 }  // namespace pipeline::model

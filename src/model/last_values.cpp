@@ -20,7 +20,7 @@ bool LastValues::take(std::string_view line) {
     else if (values_.size() < max_names)
       values_.emplace_back(metric->name, metric->value);
     if (metric->step) step_ = metric->step;
-    return true;
+    return !metric->has_more;
   }
   const auto object = parse_structured(line);
   if (!object || object->size() != 1 || !object->contains("progress")) return false;

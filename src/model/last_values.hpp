@@ -13,8 +13,8 @@ namespace pipeline::model {
 
 class LastValues {
  public:
-  /// Reads a line of output. Returns false for a line that is more than a report of a metric or of
-  /// progress.
+  /// Reads a line of output. Returns true if the line reports a metric or the progress, and nothing
+  /// else.
   bool take(std::string_view line);
   bool empty() const { return values_.empty() && progress_.empty(); }
   /// Returns `50 %, loss 0.25, accuracy 0.93 (step 30)`.

@@ -19,9 +19,8 @@ Program running_program() {
   ::dl_iterate_phdr(
       [](dl_phdr_info* object, std::size_t, void* data) {
         auto& [program, is_first] = *static_cast<Found*>(data);
-        if (std::exchange(
-                is_first,
-                false)) {  // The first entry is the program itself; its headers name the loader.
+        // The first entry is the program itself; its headers name the loader.
+        if (std::exchange(is_first, false)) {
           for (int i = 0; i < object->dlpi_phnum; ++i)
             if (const auto& header = object->dlpi_phdr[i]; header.p_type == PT_INTERP)
               program.loader = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);

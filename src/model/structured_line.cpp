@@ -19,7 +19,7 @@ std::string text_of(const json& value) {
                            : value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// The number as text_of() writes it.
+/// Returns the number as text_of() writes it.
 std::string shown_number(const UsualMetric& metric) {
   constexpr std::size_t max_digits = 18;
   const bool is_whole = metric.number.find_first_of(".eE") == std::string_view::npos;
@@ -78,7 +78,7 @@ bool is_metric_name(std::string_view name) {
 
 std::optional<ReportedMetric> parse_metric(std::string_view line) {
   if (const auto usual = read_usual_metric(line); usual && is_metric_name(usual->name))
-    return ReportedMetric{std::string(usual->name), usual->value, usual->step};
+    return ReportedMetric{std::string(usual->name), usual->value, usual->step, false};
   constexpr double max_step = 9e15;  // Below 2^53: whole numbers up to there are exact in a double.
   if (!line.starts_with(structured_prefix) || line.find("\"metric\"") == line.npos)
     return std::nullopt;
@@ -89,7 +89,9 @@ std::optional<ReportedMetric> parse_metric(std::string_view line) {
   if (name == object->end() || !name->is_string() || value == object->end()) return std::nullopt;
   const auto number = metric_value(*value);
   if (!number || !is_metric_name(name->get_ref<const std::string&>())) return std::nullopt;
-  ReportedMetric metric{name->get<std::string>(), *number, {}};
+  ReportedMetric metric{name->get<std::string>(), *number, {}, false};
+  for (const auto& [key, member] : object->items())
+    metric.has_more |= key != "metric" && key != "value" && key != "step";
   if (const auto step = object->find("step"); step != object->end() && step->is_number())
     if (const auto at = step->get<double>(); std::abs(at) < max_step)
       metric.step = static_cast<std::int64_t>(at);
@@ -118,20 +120,20 @@ std::string shown_line(std::string_view line) {
   const auto object = parse_structured(line);
   if (!object) return std::string(line);
   std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " ") + part; };
   if (const auto progress = object->find("progress");
       progress != object->end() && progress->is_number())
-    text = std::to_string(std::lround(progress->get<double>() * 100)) + " %";
+    add(std::to_string(std::lround(progress->get<double>() * 100)) + " %");
   if (const auto metric = object->find("metric"); metric != object->end()) {
     const auto value = object->find("value");
     if (!metric->is_string() || value == object->end()) return std::string(line);
-    text += text_of(*metric) + " = " + text_of(*value);
+    add(text_of(*metric) + " = " + text_of(*value));
   }
-  if (const auto level = object->find("level"); level != object->end())
-    text += text_of(*level) + ":";
+  if (const auto level = object->find("level"); level != object->end()) add(text_of(*level) + ":");
   if (const auto message = object->find("message"); message != object->end())
-    text += (text.empty() ? "" : " ") + text_of(*message);
+    add(text_of(*message));
   if (const auto fields = object->find("fields"); fields != object->end() && fields->is_object())
-    for (const auto& [name, value] : fields->items()) text += " " + name + "=" + text_of(value);
+    for (const auto& [name, value] : fields->items()) add(name + "=" + text_of(value));
   return text.empty() ? std::string(line) : text;
 }
 

@@ -15,13 +15,14 @@ namespace pipeline::model {
 
 inline constexpr std::string_view structured_prefix = "@pipe {";
 
-/// Returns the object; nothing for any other line.
+/// Returns the object of a line that programs can read; nothing for any other line.
 std::optional<nlohmann::json> parse_structured(std::string_view line);
 /// A value that a line reports.
 struct ReportedMetric {
   std::string name;
   double value;  ///< May be infinite or NaN.
   std::optional<std::int64_t> step;
+  bool has_more;  ///< Whether the line has other members, such as a message.
 };
 /// Returns the metric of `@pipe {"metric": "loss", "value": 0.25, "step": 3}`; nothing for any
 /// other line, and for a name or value that cannot be stored. JSON has no NaN: Python's `NaN` and

@@ -2,12 +2,11 @@
 
 #include <charconv>
 
+#include "core/text.hpp"
 #include "model/structured_line.hpp"
 
 namespace pipeline::model {
 namespace {
-
-bool is_json_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The rest of a line. Each take_ function removes what it returns from the start of the rest.
 class MetricReader {
@@ -38,7 +37,7 @@ class MetricReader {
     std::size_t length = text_.starts_with('-') ? 1 : 0;
     const auto digits = [&] {
       const auto begin = length;
-      while (length < text_.size() && is_json_digit(text_[length])) ++length;
+      while (length < text_.size() && core::is_digit(text_[length])) ++length;
       return length - begin;
     };
     const auto whole = length;

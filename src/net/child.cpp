@@ -56,7 +56,7 @@ struct Launcher : process::posix::default_launcher {
 
   static void run(Launcher& self) {
     if (self.own_session) core::begin_child(self.parent, SIGTERM);
-    // Whatever looks into the working folder finds nothing of the pipeline's there.
+    // The child must not read files of the pipeline's folder, such as a configuration, by chance.
     self.error = ::chdir("/") == 0 ? 0 : errno;
     if (self.error != 0) return;
     self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();

@@ -1,6 +1,6 @@
 /// @file
-/// A child process whose end a coroutine can wait for. Its working folder is `/`, and
-/// core::tool_environment() is its environment. Boost.Process is hidden here because its
+/// A child process whose end a coroutine can wait for. The child's working folder is `/`, and
+/// core::tool_environment() is its environment. This file does not include Boost.Process, whose
 /// headers are heavy.
 #pragma once
 

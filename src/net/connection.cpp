@@ -29,7 +29,7 @@ struct Connection::Implementation {
     static const CURLcode global = curl::global_init(CURL_GLOBAL_DEFAULT);
     check(global);
     easy = curl::easy_init();
-    if (!easy) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl gives no handle");
+    if (!easy) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl cannot create a handle");
     set_option(easy, request, CURLOPT_ERRORBUFFER, words);
     if (!request.unix_socket.empty()) {
       set_option(easy, request, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
@@ -43,19 +43,23 @@ struct Connection::Implementation {
     addresses = set_transport(easy, request);
     set_option(easy, request, CURLOPT_HTTPPROXYTUNNEL, 1L);
     set_option(easy, request, CURLOPT_CONNECT_ONLY, 1L);
-    check(curl::easy_perform(easy));
+    const auto code = curl::easy_perform(easy);
+    if (error) std::rethrow_exception(error);
+    check(code);
     curl_socket_t number = CURL_SOCKET_BAD;
     check(curl::easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &number));
-    // An own descriptor to wait with, because curl closes the other one.
+    // Asio gets a descriptor of its own to wait with, because curl closes the other one.
     const int own = ::dup(number);
     if (own < 0) throw core::system_error("cannot watch a connection", errno);
     socket.assign(own);
   }
 
-  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr*) noexcept {
+  static curl_socket_t on_open(void* object, curlsocktype, curl_sockaddr*) noexcept {
+    auto& self = *static_cast<Implementation*>(object);
     try {
-      return static_cast<Implementation*>(self)->request.make_socket();
+      return self.request.make_socket();
     } catch (...) {
+      self.error = std::current_exception();
       return CURL_SOCKET_BAD;
     }
   }
@@ -64,6 +68,7 @@ struct Connection::Implementation {
   CURL* easy = nullptr;
   curl_slist* addresses = nullptr;
   char words[CURL_ERROR_SIZE] = {};  ///< curl's own message for an error.
+  std::exception_ptr error;          ///< The exception of `request.make_socket`.
   asio::posix::stream_descriptor socket;
 };
 

@@ -13,8 +13,8 @@ namespace pipeline::net {
 
 class Connection {
  public:
-  /// Connects before it returns. Throws TransportError. Uses only the parts of the request that
-  /// describe the server.
+  /// Connects before it returns. Throws TransportError, or the exception of `make_socket`. Uses
+  /// only the parts of the request that describe the server.
   Connection(asio::io_context& loop, Request request);
   ~Connection();
   Connection(const Connection&) = delete;

@@ -1,7 +1,7 @@
 #include "net/http.hpp"
 
 #include <algorithm>
-#include <cctype>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +11,7 @@
 #include "async/gate.hpp"
 #include "async/sleep.hpp"
 #include "core/identifier.hpp"
+#include "core/text.hpp"
 #include "net/multi.hpp"
 #include "net/transport.hpp"
 
@@ -127,7 +128,7 @@ class Exchange {
 
 void Exchange::begin(Multi& multi) {
   easy_ = curl::easy_init();
-  if (!easy_) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl gives no handle");
+  if (!easy_) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl cannot create a handle");
   void* self = this;
   std::size_t (*header)(char*, std::size_t, std::size_t, void*) = &Exchange::on_header;
   std::size_t (*write)(char*, std::size_t, std::size_t, void*) = &Exchange::on_write;
@@ -217,21 +218,17 @@ void Exchange::take_header(std::string_view line) {
     response_.status =
         space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
   } else if (headers_ended_) {
-    return;  // A trailer: of no use here.
+    return;  // Trailers are not needed.
   } else if (line.empty()) {
     headers_ended_ = true;
     if (response_.status >= 200 && on_headers_) on_headers_(response_);
   } else if (const auto colon = line.find(':'); colon != line.npos) {
-    std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    auto value = line.substr(colon + 1);
-    while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
-    response_.headers.emplace(std::move(name), value);
+    response_.headers.emplace(core::lower(line.substr(0, colon)),
+                              core::trimmed(line.substr(colon + 1), " \t"));
   }
 }
 
-/// Collects the body; of an error or a redirection only the beginning.
+/// Collects the bytes of a body; of an error's or a redirection's body, only the beginning.
 void Exchange::collect(std::string_view bytes) {
   const bool is_error = response_.status >= 300;
   const auto max_size = is_error ? max_error_answer : max_answer;

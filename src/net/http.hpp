@@ -20,8 +20,8 @@
 namespace pipeline::net {
 
 struct TlsOptions {
-  std::string ca_file, cert_file,
-      key_file;  ///< Paths of PEM files; if empty, the system's CAs and no client certificate.
+  /// Paths of PEM files; if empty, the system's CAs and no client certificate.
+  std::string ca_file, cert_file, key_file;
   std::string ca, cert, key;  ///< The same as PEM texts, which take precedence over the files.
   bool verify = true;
 };
@@ -57,14 +57,14 @@ struct Response {
   std::string header(const std::string& name) const;
 };
 
-/// The exchange ended without a response: refused, interrupted, timed out or cancelled.
+/// An exchange ended without a whole response: it was refused, cut, timed out or cancelled.
 class TransportError : public core::EnvironmentError {
  public:
   TransportError(int curl_code, const std::string& message)
       : core::EnvironmentError(message), code_(curl_code) {}
   int curl_code() const { return code_; }
   /// Returns true if no server has responded: no host has this name (5, 6), its port refuses (7),
-  /// or it was silent (28). A cut response counts as one.
+  /// or it was silent (28). A response that was cut counts as a response.
   bool is_unanswered() const { return (code_ >= 5 && code_ <= 7) || code_ == 28; }
 
  private:

@@ -29,8 +29,8 @@ Multi::Multi(asio::io_context& loop) : loop_(loop), multi_(make_multi()), timer_
   curl::multi_setopt(multi_, CURLMOPT_SOCKETDATA, static_cast<void*>(this));
   curl::multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, timer_callback);
   curl::multi_setopt(multi_, CURLMOPT_TIMERDATA, static_cast<void*>(this));
-  curl::multi_setopt(multi_, CURLMOPT_MAXCONNECTS,
-                     32L);  // Maximum number of idle connections that are kept.
+  constexpr long max_idle_connections = 32;
+  curl::multi_setopt(multi_, CURLMOPT_MAXCONNECTS, max_idle_connections);
 }
 
 Multi::~Multi() {
@@ -78,8 +78,8 @@ void Multi::watch(curl_socket_t socket, int what) {
   if (what == CURL_POLL_REMOVE) {
     if (found == watches_.end()) return;
     found->second->wanted = 0;
-    found->second->descriptor
-        .release();  // Cancels the pending waits and leaves the descriptor open for curl.
+    // Cancels the pending waits and leaves the descriptor open for curl.
+    found->second->descriptor.release();
     watches_.erase(found);
     return;
   }
@@ -117,8 +117,8 @@ void Multi::drive(curl_socket_t socket, int events) {
   const auto code = curl::multi_socket_action(multi_, socket, events, &still_running);
   busy_ = false;
   if (code != CURLM_OK && code != CURLM_BAD_SOCKET) {
-    // No single exchange is the cause, and none would ever end. All of them fail, with curl's code
-    // for "out of memory or the like".
+    // The multi handle itself has failed, and no exchange would ever end. All exchanges fail with
+    // the code by which curl reports a lack of memory.
     auto running = std::exchange(running_, {});
     for (auto& [easy, on_done] : running) curl::multi_remove_handle(multi_, easy);
     for (auto& [easy, on_done] : running) on_done(CURLE_OUT_OF_MEMORY);

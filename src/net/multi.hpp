@@ -41,9 +41,10 @@ class Multi {
 
   static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* unused);
   static int on_timer(CURLM* multi, long milliseconds, void* self);
-  /// Notes the events of a socket that curl wants, `what`, and waits for them.
+  /// Notes which events of the socket curl wants, and waits for them.
+  /// @param what CURL_POLL_IN, CURL_POLL_OUT, both or CURL_POLL_REMOVE
   void watch(curl_socket_t socket, int what);
-  /// Waits for the wanted events of a socket that are not being waited for.
+  /// Starts the waits for the wanted events of a socket that have none yet.
   void arm(curl_socket_t socket, const SharedWatch& watch);
   void wait(curl_socket_t socket, const SharedWatch& watch, bool for_reading);
   /// Tells curl about the events of a socket, or that its timeout is over.
@@ -55,8 +56,8 @@ class Multi {
   asio::steady_timer timer_;
   std::map<curl_socket_t, SharedWatch> watches_;
   std::map<CURL*, std::function<void(CURLcode)>> running_;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // Outlives this object in handlers that are already queued.
+  /// Outlives this object in handlers that are already queued.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   bool busy_ = false;
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t max_output = 16 << 20, max_errors = 1 << 20;
 
-/// Opens an anonymous file in memory. Unlike a pipe, it does not break if the program does not read
-/// its stdin, and it does not block a program whose stderr is not read.
+/// Opens an anonymous file in memory. Unlike a pipe, such a file causes no SIGPIPE if the program
+/// does not read its stdin, and does not block a program whose stderr is not read.
 core::Descriptor memory_file(const std::string& text = {}) {
   core::Descriptor file(memfd_create("program", MFD_CLOEXEC));
   if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||

@@ -13,8 +13,8 @@
 namespace pipeline::net {
 
 struct ProgramCall {
-  std::vector<std::string>
-      command;  ///< The program, found on the PATH if it has no `/`, and its arguments.
+  /// The program, found on the PATH if it has no `/`, and its arguments.
+  std::vector<std::string> command;
   std::vector<std::string> variables;  ///< `NAME=VALUE`; they replace variables of this process.
   std::string input;                   ///< The content of its stdin.
   std::chrono::milliseconds timeout{30'000};
@@ -27,7 +27,8 @@ struct ProgramAnswer {
   bool late = false;   ///< The program was killed after the timeout.
 };
 
-/// Throws EnvironmentError if the program cannot be started, for example `it is not on the PATH`.
+/// Throws EnvironmentError if the program cannot be started, with the end of a sentence about it as
+/// the message: `it is not on the PATH`.
 async::Task<ProgramAnswer> run_program(ProgramCall call);
 
 }  // namespace pipeline::net

@@ -1,5 +1,5 @@
 /// @file
-/// Time limit for a silent server, after which its exchange is repeated.
+/// The time for which a server may be silent before the exchange with it is repeated.
 #pragma once
 
 #include <chrono>

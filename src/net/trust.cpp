@@ -9,14 +9,13 @@
 namespace pipeline::net {
 
 bool is_about_trust(const TransportError& error) {
-  constexpr std::array numbers{51, 53, 54, 58, 59, 60, 66,
-                               77, 80, 82, 83, 90, 91};  // Error codes of curl.
+  constexpr int failed_handshake = 35;
+  constexpr std::array codes{51, 53, 54, 58, 59, 60, 66, 77, 80, 82, 83, 90, 91};
   const std::string_view words = error.what();
-  if (error.curl_code() == 35)
-    return words.find("SSL routines") != words.npos &&
-           words.find("unexpected eof") ==
-               words.npos;  // The connection was closed during the handshake.
-  return std::ranges::find(numbers, error.curl_code()) != numbers.end();
+  // A connection that was closed during the handshake has "unexpected eof".
+  if (error.curl_code() == failed_handshake)
+    return words.find("SSL routines") != words.npos && words.find("unexpected eof") == words.npos;
+  return std::ranges::find(codes, error.curl_code()) != codes.end();
 }
 
 std::string authorities_file() {

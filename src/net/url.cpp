@@ -1,6 +1,6 @@
 #include "net/url.hpp"
 
-#include <cctype>
+#include "core/text.hpp"
 
 namespace pipeline::net {
 
@@ -9,8 +9,8 @@ std::string url_encode(std::string_view text, std::string_view keep) {
   std::string encoded;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x80 && std::isalnum(byte)) ||
-        std::string_view("-._~").find(c) != std::string_view::npos || keep.find(c) != keep.npos)
+    if (core::is_alnum(c) || std::string_view("-._~").find(c) != std::string_view::npos ||
+        keep.find(c) != keep.npos)
       encoded += c;
     else
       (encoded += '%').append({digits[byte >> 4], digits[byte & 15]});

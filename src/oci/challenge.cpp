@@ -1,17 +1,11 @@
 #include "oci/challenge.hpp"
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/text.hpp"
 
 namespace pipeline::oci {
 namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 void skip(std::string_view& text, std::string_view characters) {
   text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
@@ -40,7 +34,7 @@ std::string take_value(std::string_view& text) {
 
 std::optional<Challenge> read_challenge(std::string_view value) {
   const auto space = std::min(value.find(' '), value.size());
-  const auto scheme = lower_case(value.substr(0, space));
+  const auto scheme = core::lower(value.substr(0, space));
   if (scheme != "bearer" && scheme != "basic") return std::nullopt;
   Challenge challenge;
   challenge.is_bearer = scheme == "bearer";
@@ -48,7 +42,7 @@ std::optional<Challenge> read_challenge(std::string_view value) {
   for (skip(value, ", \t"); !value.empty(); skip(value, ", \t")) {
     const auto equals = value.find('=');
     if (equals == value.npos) break;
-    const auto name = lower_case(value.substr(0, equals));
+    const auto name = core::lower(value.substr(0, equals));
     value.remove_prefix(equals + 1);
     auto text = take_value(value);
     if (name == "realm") challenge.realm = std::move(text);

@@ -1,5 +1,5 @@
 /// @file
-/// The login that a registry asks for before it answers (WWW-Authenticate: RFC 9110, distribution's
+/// Reads from the header WWW-Authenticate which login a registry asks for (RFC 9110, distribution's
 /// token specification). Pure.
 #pragma once
 

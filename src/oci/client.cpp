@@ -33,7 +33,7 @@ constexpr std::size_t max_document_size = std::size_t{16} << 20, max_token_size 
 constexpr unsigned max_redirects = 5;
 constexpr std::chrono::seconds max_silence{60};
 
-/// Returns true for a host that no other machine can be.
+/// Returns true for a name or address that always means this machine.
 bool is_loopback(std::string_view host) {
   const auto name =
       host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
@@ -41,8 +41,8 @@ bool is_loopback(std::string_view host) {
          (name.starts_with("127.") && name.find_first_not_of("0123456789.") == name.npos);
 }
 
-/// Returns the options for a registry: its own certificate authority, if a folder has it in which
-/// engines look for it, too.
+/// Returns the options for a registry, with its own certificate authority if that is in one of the
+/// folders that engines read, too.
 net::TlsOptions tls_of(const std::string& url) {
   net::TlsOptions tls;
   const auto host = url.substr(0, url.find('/', url.find("://") + 3)).substr(url.find("://") + 3);
@@ -54,7 +54,8 @@ net::TlsOptions tls_of(const std::string& url) {
   return tls;
 }
 
-/// Returns the registry's words: `{"errors": [{"code": ..., "message": ...}]}`.
+/// Returns the message, else the code, of `{"errors": [{"code": ..., "message": ...}]}`; empty for
+/// another body.
 std::string words_of(const net::Response& response) {
   const auto document = core::parse_json(response.body);
   const auto errors = document.is_object() ? document.value("errors", json()) : json();
@@ -221,7 +222,8 @@ async::Task<> Client::get(const Repository& repository, std::string path, std::s
   }
 }
 
-/// Follows redirections, where no login goes to another host, and logs in when it is asked to.
+/// Follows redirections, without sending the login to another host, and logs in if the registry
+/// asks for a login.
 async::Task<net::Response> Client::try_once(const Repository& repository, std::string url,
                                             std::string accept, const Sink& sink,
                                             core::CancelSource& cancel) {

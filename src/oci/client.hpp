@@ -1,7 +1,7 @@
 /// @file
 /// Pulls images from registries (github.com/opencontainers/distribution-spec), without an engine.
-/// Logins are those of `docker login`; they go to the registry, and to the host that it names for
-/// tokens. TLS, except for registries on this machine's loopback addresses.
+/// The logins are those of `docker login`; they are sent to the registry, and to the host that it
+/// names for tokens. Connections use TLS, except those to this machine's loopback addresses.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ struct Image {
 
 /// A repository of a registry, with a tag or a digest in it.
 struct Repository {
-  std::string registry;  ///< As by docker::registry_of().
+  std::string registry;  ///< The result of docker::registry_of().
   std::string name;      ///< `library/debian`.
   std::string tag;       ///< Or a digest.
   std::string url;       ///< `https://registry-1.docker.io/v2/library/debian/`.
@@ -55,7 +55,7 @@ class Client {
   async::Task<> download(std::string reference, Blob blob, std::filesystem::path file,
                          core::CancelSource& cancel);
 
-  /// Returns the reasons why logins could not be read.
+  /// Returns for each login that could not be read the reason.
   const std::set<std::string>& notices() const { return notices_; }
 
   static constexpr async::RetryPolicy default_retries{std::chrono::milliseconds(500),
@@ -77,7 +77,8 @@ class Client {
                        core::CancelSource& cancel);
   async::Task<std::string> token_of(const Repository& repository, Challenge challenge,
                                     docker::Credentials login, core::CancelSource& cancel);
-  /// Returns the blob's bytes: a manifest's, or a configuration's.
+  /// Returns the bytes of a manifest or a configuration.
+  /// @param digest compared with the bytes, unless empty
   async::Task<std::string> text_of(const Repository& repository, std::string path,
                                    std::string accept, std::string digest,
                                    core::CancelSource& cancel);

@@ -19,6 +19,7 @@
 #include "core/excerpt.hpp"
 #include "core/file.hpp"
 #include "core/json_member.hpp"
+#include "core/text.hpp"
 #include "docker/image_identity.hpp"
 #include "file_tree/tar_writer.hpp"
 #include "oci/client.hpp"
@@ -60,7 +61,7 @@ bool is_same_name(const std::string& one, const std::string& other) {
   return one == other || full(one) == full(other);
 }
 
-/// Returns the number of `@N`.
+/// Returns N for `@N`; nothing for any other text.
 std::optional<std::size_t> number_of(const std::string& image) {
   std::size_t number = 0;
   const auto *begin = image.data() + 1, *end = image.data() + image.size();
@@ -137,13 +138,14 @@ std::string ArchiveReader::blob(const std::string& digest) const {
   return text;
 }
 
-/// Returns the image that is meant; several names of one image count as one.
+/// Returns the image that the user's text names, or the only image; several names of one image
+/// count as one image.
 ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
   const auto& wanted = archive_.image;
   if (const auto number = number_of(wanted)) {
     if (*number >= listed.size())
-      refuse_image("it has no image of the number " + std::to_string(*number) + ", only " +
-                   std::to_string(listed.size()));
+      refuse_image("it has no image @" + std::to_string(*number) + ": it has " +
+                   core::counted(listed.size(), "image") + ", counted from 0");
     return listed[*number];
   }
   std::string names;
@@ -160,7 +162,8 @@ ArchiveReader::Listed ArchiveReader::choose(std::vector<Listed> listed) const {
   if (listed.empty())
     refuse_image(
         "it has no image '" + core::excerpt(wanted) + "'" +
-            (names.empty() ? std::string(", and none with a name") : ", only " + names),
+            (names.empty() ? std::string(", and none of its images has a name")
+                           : ", only " + names),
         {"correct what follows the path, or leave it out if the archive has only one image"});
   const auto is_first = [&](const Listed& each) { return each.entry == listed.front().entry; };
   if (std::ranges::all_of(listed, is_first)) return listed.front();
@@ -180,7 +183,7 @@ ArchivedImage ArchiveReader::read_layout() const {
   std::set<std::string> platforms;
   bool has_platforms = true;
   for (const auto& each : document.at("manifests")) {
-    if (!each.is_object()) refuse_damaged("its index.json has an entry that is none");
+    if (!each.is_object()) refuse_damaged("its index.json has an entry that is not an object");
     Listed one;
     for (const auto* key : {ref_name, full_name})
       if (const auto* annotations = core::member(each, "annotations");
@@ -224,7 +227,7 @@ ArchivedImage ArchiveReader::read_saved() const {
   if (!document.is_array()) refuse_damaged("its manifest.json is not a list");
   std::vector<Listed> listed;
   for (const auto& each : document) {
-    if (!each.is_object()) refuse_damaged("its manifest.json has an entry that is none");
+    if (!each.is_object()) refuse_damaged("its manifest.json has an entry that is not an object");
     Listed one{{}, each};
     if (const auto* tags = core::member(each, "RepoTags"); tags && tags->is_array())
       for (const auto& tag : *tags)

@@ -1,6 +1,7 @@
 /// @file
-/// Images of archives on this machine: OCI layouts, as tars and folders, and what `docker save`
-/// writes. Nothing is unpacked before its digest is known, and nothing by its name in the archive.
+/// Images of archives on this machine: OCI layouts, as tars and folders, and the archives of
+/// `docker save`. No content is unpacked before its digest is known, and no name in an archive
+/// becomes a path on this machine.
 #pragma once
 
 #include <cstddef>

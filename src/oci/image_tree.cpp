@@ -164,7 +164,7 @@ void ImageTree::Layer::begin(const TarReader::Entry& entry) {
 
 void ImageTree::Layer::hide(Node& folder, std::string_view name) {
   if (name == hides_all) return folder.remove_lower(number_);
-  if (name.starts_with(of_aufs)) return;  // Files of aufs' own.
+  if (name.starts_with(of_aufs)) return;  // A file of the file system aufs itself.
   const auto hidden = name.substr(hides.size());
   if (hidden.empty() || hidden == "." || hidden == "..") refuse("a whiteout names no file");
   const auto found = folder.children.find(hidden);
@@ -197,8 +197,8 @@ void ImageTree::Layer::link_to(Node& node, const std::string& target) {
 ImageTree::ImageTree() : root_(std::make_unique<Node>()) {}
 ImageTree::~ImageTree() = default;
 
-/// Returns the folder at this path in the image. Symbolic links lead as for a process whose root
-/// the image is; what is missing is made.
+/// Returns the folder at this path in the image. Follows symbolic links as the kernel does for a
+/// process whose root is the image, and adds missing folders.
 ImageTree::Node& ImageTree::folder_of(const std::vector<std::string>& parts, std::uint32_t layer) {
   std::vector<Node*> way{root_.get()};
   std::deque<std::string> left(parts.begin(), parts.end());

@@ -1,7 +1,7 @@
 /// @file
-/// The files of an image: its layers on top of one another, by their entries alone. Nothing is
-/// unpacked into a folder, so that no entry and no link can name anything outside of the image: the
-/// result is a tar whose contents are read out of the layers.
+/// Puts an image's layers on top of one another, and writes the resulting files as one tar. Only
+/// the entries are kept in memory; the contents are copied from the layers' tars. Nothing is
+/// unpacked into a folder, so no entry and no link can name anything outside of the image.
 #pragma once
 
 #include <cstdint>

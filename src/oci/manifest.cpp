@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/json_member.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::oci {
 namespace {
@@ -25,12 +26,12 @@ Blob read_blob(const json& value) {
   if (!is_digest(blob.digest)) reject("its manifest has a digest that is no SHA-256");
   if (size == value.end() || !size->is_number_unsigned() ||
       size->get<std::uint64_t>() > max_blob_size)
-    reject("its manifest has a size that is none, or is beyond all reason");
+    reject("its manifest has a size that is no number, or is above 256 GiB");
   blob.size = size->get<std::uint64_t>();
   return blob;
 }
 
-/// Returns the variant; that of arm64 is `v8` where nothing is said.
+/// Returns the variant, which is `v8` for an arm64 without one.
 std::string variant_of(const std::string& architecture, std::string variant) {
   return architecture == "arm64" && variant.empty() ? "v8" : variant;
 }
@@ -48,7 +49,7 @@ bool is_digest(std::string_view text) {
   constexpr std::string_view prefix = "sha256:";
   constexpr std::size_t digits = 64;
   return text.starts_with(prefix) && text.size() == prefix.size() + digits &&
-         text.find_first_not_of("0123456789abcdef", prefix.size()) == text.npos;
+         core::all(text.substr(prefix.size()), core::is_hex_digit);
 }
 
 bool is_index(const json& document) {
@@ -73,10 +74,10 @@ Blob choose_manifest(const json& index, const std::string& platform) {
     const auto& its = each.at("platform");
     const auto its_os = text_at(its, "os"), its_architecture = text_at(its, "architecture");
     const auto its_variant = text_at(its, "variant");
-    const bool is_it = its_os == os && its_architecture == architecture &&
-                       (variant.empty() ||
-                        variant_of(architecture, its_variant) == variant_of(architecture, variant));
-    if (is_it) return read_blob(each);
+    const bool fits = its_os == os && its_architecture == architecture &&
+                      (variant.empty() ||
+                       variant_of(architecture, its_variant) == variant_of(architecture, variant));
+    if (fits) return read_blob(each);
     if (its_os != "unknown")  // Attestations of BuildKit.
       others += (others.empty() ? "" : ", ") + its_os + "/" + its_architecture +
                 (its_variant.empty() ? "" : "/" + its_variant);
@@ -88,7 +89,7 @@ Manifest read_manifest(const json& document) {
   if (!document.is_object()) reject("its manifest is not an object of JSON");
   const auto layers = document.find("layers"), config = document.find("config");
   if (layers == document.end() || config == document.end())
-    reject("its manifest is of the first schema, which is no longer in use, or none at all");
+    reject("its manifest has no layers or no configuration, or is of the outdated first schema");
   if (!layers->is_array() || layers->size() > max_layers)
     reject("its manifest has no list of layers, or more than a thousand");
   Manifest manifest;
@@ -107,11 +108,11 @@ Packing packing_of(const Blob& layer) {
   if (is_layer && (type.ends_with(".gzip") || type.ends_with("+gzip"))) return Packing::gzip;
   if (is_layer && (type.ends_with(".zstd") || type.ends_with("+zstd"))) return Packing::zstd;
   if (is_layer && type.ends_with(".tar")) return Packing::none;
-  reject("it has a layer of the kind '" + type.substr(0, 100) + "', which is not unpacked here");
+  reject("it has a layer of the kind '" + type.substr(0, 100) + "', which pipe cannot unpack");
 }
 
 json describe(const json& config, const Manifest& manifest) {
-  if (!config.is_object()) reject("its configuration is none");
+  if (!config.is_object()) reject("its configuration is not an object of JSON");
   const auto layers = config.value(json::json_pointer("/rootfs/diff_ids"), json());
   if (!layers.is_array() || layers.size() != manifest.layers.size())
     reject("its configuration has not as many layers as its manifest");

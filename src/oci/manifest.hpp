@@ -1,7 +1,7 @@
 /// @file
 /// Manifests, indexes and configurations of images, of OCI and of Docker's second schema
 /// (github.com/opencontainers/image-spec). Pure. All functions throw EnvironmentError for other
-/// documents; its text names what is wrong, not the image.
+/// documents. The error's text does not name the image.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace pipeline::oci {
 
-/// Values of the header Accept.
+/// Returns the value of the header Accept for manifests and indexes.
 std::string accepted_manifests();
 
 struct Blob {
@@ -33,6 +33,7 @@ enum class Packing { none, gzip, zstd };
 bool is_digest(std::string_view text);
 
 bool is_index(const nlohmann::json& document);
+/// Returns the manifest of an index that is made for the platform.
 /// @param platform `OS/ARCHITECTURE[/VARIANT]`
 Blob choose_manifest(const nlohmann::json& index, const std::string& platform);
 Manifest read_manifest(const nlohmann::json& document);

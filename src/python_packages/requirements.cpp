@@ -121,8 +121,9 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
   return options;
 }
 
-/// Returns which command of the settings says what to install; empty if there is none.
-static std::string programs_to_ask(const DockerSettings& settings) {
+/// Returns the program that has to run before all requirements are known, as a reason; empty if
+/// there is none.
+static std::string reason_for_unknown(const DockerSettings& settings) {
   const auto& exporting = settings.pyproject_export_command;
   if (settings.pyproject_path && exporting.has_value() && !exporting.items().empty())
     return "`" + core::printable(exporting.items().front()) + "` says which packages";
@@ -145,20 +146,20 @@ PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices) {
   PythonRequirements python;
-  if (const auto why = programs_to_ask(settings); core::only_looks() && !why.empty())
+  if (const auto why = reason_for_unknown(settings); core::only_looks() && !why.empty())
     leave_unknown(python, why);
   constexpr std::string_view constraint = "--constraint ";
   for (auto& line : requirement_lines(settings, root, notices))
     if (line.starts_with(constraint))
       python.constraints.push_back(line.substr(constraint.size()));
-    else if (line.starts_with("-e "))  // A step's result must not follow later edits: a copy.
+    else if (line.starts_with("-e "))  // A copy is installed: later edits must not change a step.
       python.requirements.push_back(line.substr(3));
     else
       python.requirements.push_back(std::move(line));
   if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
     python.pyproject = core::read_file(root / *settings.pyproject_path);
   for (auto& argument : installer_arguments(settings.python_package_installer_args)) {
-    auto line = argument;  // A folder of files is looked at where the requirements are.
+    auto line = argument;  // A folder of packages is looked up beside the requirements.
     if (line.starts_with("--find-links=")) line.replace(line.find('='), 1, " ");
     const bool is_looked_at = is_index_option(line) && !python.empty();
     const auto path = is_looked_at ? local_path(line, root) : std::nullopt;

@@ -15,7 +15,7 @@ namespace pipeline::python_packages {
 /// The packages that a step asks a Python installer for.
 struct PythonRequirements {
   std::vector<std::string> requirements;  ///< Lines of a requirements file; may hold credentials.
-  std::vector<std::string> constraints;   ///< `numpy<2`, for what is installed anyway.
+  std::vector<std::string> constraints;   ///< `numpy<2`: limits for packages that others require.
   std::vector<std::string> arguments;     ///< The installer's options.
   std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
   std::string installer;  ///< `uv` or `pip`.
@@ -23,8 +23,8 @@ struct PythonRequirements {
   bool empty() const { return requirements.empty() && pyproject.empty(); }
 };
 
-/// Returns what the settings ask for, from all their sources; an editable install as one of a copy.
-/// See requirement_lines().
+/// Returns the packages that the settings ask for, from all their sources; an editable install
+/// becomes the install of a copy. See requirement_lines().
 PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices);
@@ -32,13 +32,13 @@ PythonRequirements python_requirements(const DockerSettings& settings,
 /// Returns true for a line of a requirements file that says where packages are looked for.
 bool is_index_option(const std::string& requirement_line);
 
-/// Returns the options among the requirements that an installation of locked packages needs. What
-/// is locked from a folder of this machine has its path in the lock.
+/// Returns the options among the requirements that an installation of locked packages needs: those
+/// with addresses of indexes. Packages from a folder of this machine have their paths in the lock.
 std::vector<std::string> install_options(const PythonRequirements& python,
                                          const std::filesystem::path& root);
 
 /// Returns the path of a requirement that is a file or folder below `root`, as it is written and
-/// without extras and markers: `./wheels/x.whl`. Nothing for all others.
+/// without extras and markers: `./wheels/x.whl`. Returns nothing for any other requirement.
 std::optional<std::string> local_path(const std::string& requirement_line,
                                       const std::filesystem::path& root);
 
@@ -65,12 +65,13 @@ bool resolves(const std::vector<std::string>& requirement_lines);
 /// give `--key`, false nothing, a list one option for each item.
 std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options);
 
-/// Returns the options for an installation of locked packages: without those that choose versions,
-/// which it need not do, or does not take.
+/// Returns the options for an installation of locked packages: all but those that choose versions,
+/// because the lock has chosen the versions, and the installer refuses some of these options.
 std::vector<std::string> install_arguments(const std::vector<std::string>& arguments);
 
-/// Returns the standard output of a program run in `folder`; if empty, in an empty one and without
-/// PYTHONPATH. Throws EnvironmentError with the last lines of its standard error.
+/// Runs a program in a folder and returns the program's standard output. Throws EnvironmentError
+/// with the last lines of the standard error.
+/// @param folder if empty, the program runs in a new folder and without PYTHONPATH
 std::string output_of(const std::vector<std::string>& command, const std::filesystem::path& folder);
 
 }  // namespace pipeline::python_packages

@@ -1,6 +1,6 @@
 /// @file
-/// Requirements that a command which only looks does not know, because a program says them: a
-/// comment stands for these, so that what is rendered shows it.
+/// Requirements that a program prints, such as `uv export`. A command that only looks, such as
+/// `pipe plan`, does not run the program; a comment among the requirements says so.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace pipeline::python_packages {
 
-/// @param why such as `uv export` says which packages
+/// Adds the comment.
+/// @param why such as "`uv export` says which packages"
 void leave_unknown(PythonRequirements& python, const std::string& why);
 
 /// Returns why not all requirements are known; empty if they are.

@@ -69,7 +69,7 @@ class BlobCache final : public engine::RemoteCache {
     }
     if (!trouble.empty())
       throw DamagedCacheEntry("the output '" + output.record.name + "' in " + name() +
-                              " is of no use: " + trouble);
+                              " cannot be used: " + trouble);
   }
 
   std::string place(bool runs_elsewhere) const override {
@@ -121,8 +121,8 @@ class BlobCache final : public engine::RemoteCache {
       else
         co_await remote_.send(output.digest.hex(), path, &cancel);
     }
-    // The last writer wins: each record is whole and a result of the key, and a step that runs
-    // again on request replaces what it made before.
+    // The last writer wins, because each record is a complete result of the key. A step that runs
+    // again on request replaces its earlier result.
     auto body = blobs::body_of(record.dump() + "\n");
     co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
   }

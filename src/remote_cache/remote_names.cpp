@@ -22,10 +22,10 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int names_format = 1;
 constexpr std::string_view names_folder = "published/", record_suffix = ".json";
-/// A process that has had its claim for so long begins no write any more; one that has begun ends
-/// within a minute.
+/// A process whose claim is older begins no write any more. A write that has begun ends within a
+/// minute.
 constexpr SteadyClock::duration max_turn = 10s;
-/// A claim that stays for so long was left by a process that was killed.
+/// A claim that is seen for longer belongs to a process that was killed.
 constexpr SteadyClock::duration claim_lifetime = 90s;
 constexpr std::chrono::milliseconds look_interval = 50ms;
 
@@ -37,9 +37,9 @@ std::string claims_of(const std::string& name) {
 }
 
 /// The turn to change a record. Most servers know conditional writes, which `put_if` uses, but not
-/// all. So a process writes a claim first and looks for other claims then: of two processes at
-/// least one sees the other's, because servers list at once what was written. The one whose claim
-/// comes first in the alphabet waits for the other, which withdraws.
+/// all. So a process first writes a claim, and then looks for other claims. Of two processes at
+/// least one sees the other's claim, because servers list at once what was written. The process
+/// whose claim comes first in the alphabet waits until the other one has withdrawn its claim.
 class NameTurn {
  public:
   NameTurn(blobs::BlobStore& store, const std::string& name, SteadyClock::time_point latest)
@@ -50,11 +50,11 @@ class NameTurn {
       if (SteadyClock::now() > latest_)
         throw core::EnvironmentError(
             "the artifact '" + name_ +
-            "' in the remote store could not be changed for minutes, as if "
-            "others changed it without an end: " +
+            "' in the remote store could not be changed for minutes, because other processes "
+            "claimed its record: " +
             claims_of(name_));
-      claim_ = claims_of(name_) +
-               core::random_name();  // Never the same: a claim that stays is a dead one's.
+      // Each claim has a new name, so that a claim that stays belongs to a killed process.
+      claim_ = claims_of(name_) + core::random_name();
       began_ = SteadyClock::now();
       auto body = blobs::body_of("a process changes the record of this name\n");
       co_await store_.put(claim_, std::move(body));
@@ -101,7 +101,7 @@ class NameTurn {
 struct RemoteNames::Found {
   explicit Found(const std::string& of) { name.name = of; }
   store::PublishedName name;
-  std::string tag;     ///< Tag of the record; empty: there is none.
+  std::string tag;     ///< Tag of the record; empty if there is no record.
   std::string change;  ///< The random name of the change that wrote it.
 };
 
@@ -116,7 +116,7 @@ async::Task<RemoteNames::Found> RemoteNames::read(std::string name) {
   if (record.value("format", nlohmann::json()) != names_format)
     throw core::EnvironmentError("the record of the artifact '" + name + "' in " + remote_.url() +
                                      " was written by another version of pipe",
-                                 {"use that one here, too"});
+                                 {"use that version here, too"});
   found.name = store::read_published(name, record["name"].dump());
   found.tag = std::move(text->tag);
   if (record["change"].is_string()) found.change = record["change"].get<std::string>();

@@ -16,9 +16,10 @@ namespace pipeline::remote_cache {
 
 class RemoteNames {
  public:
-  /// Keeps references to the first two arguments. @param artifacts this machine's
-  /// @param max_wait time after which a change is given up; longer than the claims of several
-  /// killed processes stay
+  /// Keeps references to the first two arguments.
+  /// @param artifacts this machine's artifacts
+  /// @param max_wait time after which a change is given up; longer than the lifetimes of several
+  /// claims of killed processes
   RemoteNames(blobs::RemoteArtifacts& remote, const store::ArtifactStore& artifacts,
               std::chrono::milliseconds max_wait = std::chrono::minutes(5))
       : remote_(remote), artifacts_(artifacts), max_wait_(max_wait) {}

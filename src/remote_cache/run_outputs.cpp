@@ -50,10 +50,7 @@ void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord&
                                "' is temporary: it was removed when no step needed it any more",
                            "leave out its `temp: true`, and run again");
   if (is_here(output)) return;
-  if (const auto place = artifacts_.elsewhere(output.digest)) {
-    if (!remote_) open(store_of(place->store));
-    return download({output, place->is_executable});
-  }
+  if (const auto place = open_noted(output.digest)) return download({output, place->is_executable});
   const core::EnvironmentError lost("the output '" + step.name + "." + output.name +
                                     "' is not on this machine, and " + cache_->name() +
                                     " no longer has it");
@@ -67,7 +64,15 @@ void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord&
 }
 
 void RunOutputs::fetch(const store::PublishedVersion& version) {
-  if (!is_here(version.output)) download({version.output, version.is_executable});
+  if (is_here(version.output)) return;
+  open_noted(version.output.digest);
+  download({version.output, version.is_executable});
+}
+
+std::optional<model::Elsewhere> RunOutputs::open_noted(const core::Digest& digest) {
+  auto place = artifacts_.elsewhere(digest);
+  if (place && !remote_) open(store_of(place->store));
+  return place;
 }
 
 void RunOutputs::download(const engine::RemoteOutput& output) {

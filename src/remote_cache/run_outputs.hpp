@@ -33,6 +33,9 @@ class RunOutputs {
 
  private:
   void open(const settings::RemoteStoreSettings& remote);
+  /// Returns the note of an artifact that is elsewhere, and opens the noted store unless the run
+  /// has a remote store; nothing for other artifacts.
+  std::optional<model::Elsewhere> open_noted(const core::Digest& digest);
   void download(const engine::RemoteOutput& output);
 
   asio::io_context& loop_;

@@ -28,10 +28,10 @@ using namespace std::chrono_literals;
 constexpr std::size_t max_requests = 16;  ///< At a time.
 /// Number of keys that one round removes: well within LeaseTimes::max_removal.
 constexpr std::size_t keys_a_round = 10'000;
-/// The addresses that the pods of a run have are valid for a week.
+/// The signed URLs that the pods of a run have are valid for a week.
 constexpr std::chrono::seconds staging_lifetime = 7 * 24h;
-/// A record that was written longer ago has other times if it is written again: servers tell
-/// seconds, and their clocks differ.
+/// A record that was written longer ago surely gets another time if it is written again. Servers
+/// report times in seconds, and their clocks differ.
 constexpr std::chrono::seconds time_to_differ = 1h;
 /// A cleaning that began longer ago was killed.
 constexpr std::chrono::seconds max_cleaning_time = 48h;
@@ -136,7 +136,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
       if (!record)
         throw core::EnvironmentError(
             result.entry.key + " in " + store_.url() + " was written by a later version of pipe",
-            {"use that one: this one cannot know what it needs"});
+            {"use that version: this one cannot read which artifacts the result needs"});
       result.run = record->run;
       for (const auto& output : record->outputs)
         result.artifacts.push_back(
@@ -152,7 +152,7 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
   co_return results;
 }
 
-/// Returns the artifacts that published names and `kept` have.
+/// Returns the keys of the artifacts that have a published name or that CleaningPolicy::kept names.
 async::Task<Keys> StoreCleaner::named() {
   Keys needed;
   if (policy_.kept) needed = co_await policy_.kept();
@@ -166,8 +166,8 @@ async::Task<Keys> StoreCleaner::named() {
   co_return needed;
 }
 
-/// Moves the results that are to go to `old_`: damaged ones, those above the age, and the oldest
-/// ones above the budget.
+/// Moves the results that will be removed to `old_`: damaged ones, those above the age, and the
+/// oldest ones above the budget.
 void StoreCleaner::choose_results() {
   std::ranges::sort(results_, {}, [](const Result& result) { return result.entry.modified; });
   std::map<std::string, std::size_t> uses;
@@ -216,7 +216,7 @@ async::Task<> StoreCleaner::remove_artifacts() {
     const auto end = begin + std::min<std::ptrdiff_t>(keys_a_round, unused.end() - begin);
     std::vector<const Entry*> round(begin, end);
     const auto id = core::random_name();
-    // Processes that need one of the keys wait until both are gone; the end goes last.
+    // Processes that need one of the keys wait until both blobs are removed, `closed` as the last.
     const auto withdraw = [&]() -> async::Task<> {
       co_await store_.remove(blobs::keys_of_cleaning(id));
       co_await store_.remove(blobs::end_of_cleaning(id));
@@ -250,19 +250,23 @@ async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry
   co_await wait_for_leases(id);
   auto end = blobs::body_of("what is needed has been counted\n");
   co_await store_.put(blobs::end_of_cleaning(id), std::move(end));
-  // One clock also counts while the machine sleeps, and the other one is never set.
+  // The system clock also counts while the machine sleeps; the steady clock is never set back.
   const auto is_late = [&, by_calendar = SystemClock::now(), closed = SteadyClock::now()] {
     return SystemClock::now() - by_calendar > policy_.times.max_removal ||
            SteadyClock::now() - closed > policy_.times.max_removal;
   };
   const bool goes_on = co_await store_.has(blobs::keys_of_cleaning(id));
   if (!goes_on)
-    throw core::EnvironmentError("another cleaning took this one for dead: it stood still for days",
-                                 {"run the command again"});
+    throw core::EnvironmentError(
+        "this cleaning made no progress for days, so that another one "
+        "removed its record as that of a killed process",
+        {"run the command again"});
   const auto needed = co_await needed_by_others(id);
   const auto kept =
       std::erase_if(round, [&](const Entry* entry) { return needed.contains(entry->key); });
-  if (kept > 0) on_note_(core::counted(kept, "artifact") + " that a run needs stays");
+  if (kept > 0)
+    on_note_(core::counted(kept, "artifact") +
+             (kept == 1 ? " that a run needs stays" : " that a run needs stay"));
   const auto remove_one = [&](const Entry* entry) -> async::Task<> {
     if (is_late())
       throw core::EnvironmentError("the removal takes too long, and ends here",
@@ -273,8 +277,8 @@ async::Task<> StoreCleaner::remove_round(std::string id, std::vector<const Entry
   report_removed_artifacts(round);
 }
 
-/// Waits until each process that holds a lease knows the cleaning. Removes the leases of those that
-/// were silent for so long that they are dead.
+/// Waits until each process that holds a lease knows the cleaning. Removes a lease that was not
+/// renewed for its lifetime, because its process is dead.
 async::Task<> StoreCleaner::wait_for_leases(const std::string& id) {
   struct Seen {
     std::string text;
@@ -341,9 +345,9 @@ async::Task<> StoreCleaner::remove_left() {
   co_await abort_uploads();
 }
 
-/// Aborts uploads in parts that drivers and pods had begun before they were killed. Their parts are
-/// in no list of objects, and are paid for. A pod may continue for as long as its addresses are
-/// valid, and for as long as its driver holds a lease.
+/// Aborts uploads in parts that drivers and pods had begun before they were killed. No list of
+/// objects shows the parts of such an upload, and the server charges for them. A pod may continue
+/// its upload while its signed URLs are valid, and while its driver holds a lease.
 async::Task<> StoreCleaner::abort_uploads() {
   auto* uploads = store_.pod_access();
   if (!uploads) co_return;
@@ -364,7 +368,8 @@ async::Task<> StoreCleaner::abort_uploads() {
   if (!left.empty()) report_removed("uploads", core::counted(left.size(), "unfinished upload"), 0);
 }
 
-/// Removes the folders below the prefix in which nothing is younger, and that no run has leased.
+/// Removes the folders below the prefix that have no blob younger than `min_age`, and whose run
+/// holds no lease.
 async::Task<> StoreCleaner::remove_folders(std::string prefix, std::chrono::seconds min_age,
                                            const char* kind) {
   const auto all = co_await store_.entries(prefix);

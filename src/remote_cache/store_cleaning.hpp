@@ -1,7 +1,8 @@
 /// @file
 /// Makes a remote store smaller: removes old results, and what no result, name or process on any
 /// machine needs. Safe beside runs on other machines: each holds a lease (blobs/store_lease.hpp)
-/// on what it uses. Versions of pipe without leases are why nothing young is removed.
+/// on what it uses. Earlier versions of pipe hold no leases; because of them, nothing young is
+/// removed.
 #pragma once
 
 #include <chrono>
@@ -21,8 +22,8 @@ struct CleaningPolicy {
   std::optional<std::chrono::seconds> older_than = {};
   /// Removes the oldest results until the artifacts of the others have at most so many bytes.
   std::optional<std::uint64_t> max_bytes = {};
-  /// Returns the keys of further artifacts that stay. Called before the cleaning, and again when
-  /// no process can come to need others.
+  /// Returns the keys of further artifacts that stay. Called before the cleaning, and again once
+  /// no process can begin to use another artifact that the cleaning removes.
   std::function<async::Task<std::set<std::string>>()> kept = {};
   bool is_dry_run = false;  ///< Write and remove nothing.
   /// Nothing younger is removed: a process without a lease may have just written it.
@@ -40,8 +41,9 @@ struct CleaningReport {
   std::uint64_t bytes_left = 0;  ///< Total size of the artifacts that stay.
 };
 
-/// Throws EnvironmentError if the store cannot be reached, and before anything is removed if a
-/// record is of a later version of pipe, since this one cannot know what it needs.
+/// Throws EnvironmentError if the store cannot be reached. Also throws, before anything is removed,
+/// if a later version of pipe wrote a record, because this version cannot read which artifacts the
+/// record needs.
 /// @param on_note called for what stays, and for waits
 async::Task<CleaningReport> clean_store(blobs::BlobStore& store, RemoteNames& names,
                                         CleaningPolicy policy,

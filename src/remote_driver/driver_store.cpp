@@ -29,9 +29,9 @@ StringMap store_variables_of_driver(DriverContext context, blobs::BlobStore& sto
   if (auto authorities = pods.authorities(); !authorities.empty())
     all[authorities_variable] = std::move(authorities);
   if (keys.expiry)
-    context.note("note: the keys of the remote store, from " + keys.origin + ", are good until " +
+    context.note("note: the keys of the remote store, from " + keys.origin + ", are valid until " +
                  core::format_time(std::chrono::time_point_cast<WallTime::duration>(*keys.expiry)) +
-                 ": the driver gets no others");
+                 ", and the driver gets no newer ones");
   return all;
 }
 

@@ -16,15 +16,16 @@ namespace pipeline::remote_driver {
 /// The folder in which the driver's pod keeps its state.
 inline constexpr const char* state_of_driver = "/var/lib/pipe";
 
-/// Name of the variable with what RunReplica::upload_all() has returned.
+/// Name of the variable with the key that RunReplica::upload_all() has returned.
 inline constexpr const char* files_variable = "PIPE_DRIVER_FILES";
 
 /// Returns the settings in the form that is valid in the pod. @param store has PodAccess
 settings::RemoteStoreSettings store_settings_of_driver(blobs::BlobStore& store);
-/// Returns the driver's variables, with keys that must not be shown. Reports notes to the user.
+/// Returns the variables of the driver's pod. They contain access keys, which must not be shown.
+/// Shows a note to the user if the keys expire.
 StringMap store_variables_of_driver(DriverContext context, blobs::BlobStore& store);
-/// In the driver: reads the settings from these variables. Returns nothing if its state folder is
-/// shared. Writes the CA file that they contain into `state`.
+/// Returns the settings of the remote store from these variables, in the driver; nothing if the
+/// driver's state folder is shared. Writes the CA certificates of the variables into `state`.
 std::optional<settings::RemoteStoreSettings> store_from_environment(
     const std::filesystem::path& state);
 

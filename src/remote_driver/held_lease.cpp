@@ -30,7 +30,7 @@ HeldLease::HeldLease(DriverContext context, const kubernetes_api::AccessOptions&
   lease_.on_message = std::move(on_message);
   lease_.owners = std::move(owners);
   context_.await(lease_.acquire([&](const std::string& other) {
-    context_.note("the run's Lease " + name_ + " is held by " + other + "; waiting");
+    context_.note("waiting for the run's Lease " + name_ + ", which " + other + " holds");
   }));
   keeping_.emplace(context_.loop.get_executor(), keep());
 }
@@ -51,7 +51,7 @@ HeldLease::~HeldLease() {
 }
 
 async::Task<> HeldLease::keep() {
-  std::string why = "another has it, or may have it from now on";
+  std::string why = "another process has it, or may have it from now on";
   try {
     const bool kept = co_await lease_.keep(stop_);
     if (kept) co_return;
@@ -68,7 +68,7 @@ void HeldLease::lost(const std::string& why) const {
 }
 
 void HeldLease::check() const {
-  if (!lease_.is_fresh()) lost("it was not renewed in time, and another may have it");
+  if (!lease_.is_fresh()) lost("it was not renewed in time, and another process may have it");
 }
 
 async::Task<> HeldLease::finish() {
@@ -84,8 +84,7 @@ void HeldLease::hand_on() {
     asio::io_context loop;
     kubernetes_api::Client client(loop, client_.access(), {.max_tries = 1});
     kubernetes_api::Lease lease(client, name_, holder_);
-    asio::co_spawn(loop, lease.release(), asio::detached);
-    loop.run();
+    async::await(loop, lease.release());
   } catch (const std::exception& error) {
     context_.note(std::string("note: ") + error.what() +
                   "; the next driver waits until the Lease has run out");

@@ -23,17 +23,17 @@ async::Task<> RunMirror::refresh() {
     if (is_stopped_) co_return;
     if (!core::is_name(run)) continue;
     try {
-      co_await bring(run);
+      co_await download(run);
     } catch (const core::EnvironmentError& error) {
-      tell("run " + run + ": " + error.what());
+      report("run " + run + ": " + error.what());
     }
   }
 }
 
-async::Task<> RunMirror::bring(std::string run) {
+async::Task<> RunMirror::download(std::string run) {
   const auto before = store_.key_values().find(store::saved_kind, run);
   auto& replica = replicas_.try_emplace(run, artifacts_, run).first->second;
-  co_await replica.bring(store_);
+  co_await replica.download(store_);
   if (store_.key_values().find(store::saved_kind, run) != before)
     store_.drivers().record_heartbeat(run);
 }
@@ -48,7 +48,7 @@ async::Task<> RunMirror::follow(std::function<void(const std::string&)> on_troub
     try {
       co_await refresh();
     } catch (const core::EnvironmentError& error) {
-      tell(error.what());
+      report(error.what());
     }
   }
 }
@@ -58,9 +58,9 @@ void RunMirror::stop() {
   pause_.cancel();
 }
 
-void RunMirror::tell(const std::string& trouble) {
+void RunMirror::report(const std::string& trouble) {
   core::log::info(trouble);
-  if (on_trouble_ && told_.insert(trouble).second) on_trouble_(trouble);
+  if (on_trouble_ && reported_.insert(trouble).second) on_trouble_(trouble);
 }
 
 }  // namespace pipeline::remote_driver

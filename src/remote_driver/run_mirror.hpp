@@ -1,5 +1,5 @@
 /// @file
-/// A copy of the runs that drivers save to a remote store, for those who only look at them.
+/// A copy of the runs that drivers save to a remote store, for programs that only read them.
 #pragma once
 
 #include <filesystem>
@@ -18,18 +18,19 @@ class RunMirror {
   RunMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
             const std::filesystem::path& folder);
 
-  /// Fetches what drivers have saved since the last call. Runs that the store no longer has stay.
+  /// Downloads the records that drivers have saved since the last call. Runs that the remote store
+  /// no longer has stay in the copy.
   /// Throws EnvironmentError if the store cannot be listed.
   async::Task<> refresh();
   /// Calls refresh() every two seconds until stop().
   /// @param on_trouble called when the store, or a run in it, cannot be read, once for each text
   async::Task<> follow(std::function<void(const std::string&)> on_trouble);
-  /// To be called by the loop's thread. A request in progress comes to its end first.
+  /// Ends follow(), after a request in progress. Must be called by the loop's thread.
   void stop();
 
  private:
-  async::Task<> bring(std::string run);
-  void tell(const std::string& trouble);
+  async::Task<> download(std::string run);
+  void report(const std::string& trouble);
 
   asio::steady_timer pause_;
   bool is_stopped_ = false;
@@ -37,7 +38,7 @@ class RunMirror {
   store::RunStore store_;
   std::map<std::string, RunReplica> replicas_;  ///< Keyed by run.
   std::function<void(const std::string&)> on_trouble_;
-  std::set<std::string> told_;
+  std::set<std::string> reported_;
 };
 
 }  // namespace pipeline::remote_driver

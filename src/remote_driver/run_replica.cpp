@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using store::brought_kind, store::saved_kind;
+using store::downloaded_logs_kind, store::saved_kind;
 
 constexpr int record_format = 1;
 constexpr const char *head_name = "head.json", *first_store = "pipe.db";
@@ -92,7 +92,7 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
     Head found;
     if (document.at("format") != record_format)
       throw core::EnvironmentError("run " + run_ + " is driven by another version of pipe",
-                                   {"use that one here, too"});
+                                   {"use that version here, too"});
     found.saved = core::integer_of<std::uint64_t>(document.at("saved"));
     found.files = document.at("files").get<std::string>();
     found.store = document.value("store", first_store);
@@ -126,7 +126,7 @@ async::Task<bool> RunReplica::put_head() {
     head_.tag = *tag;
     co_return true;
   }
-  // The server does not say what it has written, or the response to this write was lost.
+  // The server does not report the tag, or the response to this write was lost.
   auto present = co_await remote.find_tagged(key(head_name));
   const bool is_mine = present && present->text == text;
   if (is_mine) head_.tag = std::move(present->tag);
@@ -136,8 +136,8 @@ async::Task<bool> RunReplica::put_head() {
 async::Task<> RunReplica::replace_head() {
   const bool is_done = co_await put_head();
   if (!is_done)
-    throw core::EnvironmentError("the run " + run_ +
-                                 " has another driver by now, and this one saves nothing any more");
+    throw core::EnvironmentError("run " + run_ +
+                                 " has another driver by now, so this driver saves nothing");
 }
 
 async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::path& folder) {
@@ -187,8 +187,8 @@ async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path
   if (bytes > max_files)
     throw core::EnvironmentError("the files of run " + run_ + " have " + core::format_bytes(bytes) +
                                      ", more than the " + core::format_bytes(max_files) +
-                                     " that a driver elsewhere fetches",
-                                 {"name large files as inputs: they are no code then"});
+                                     " that a driver in a cluster downloads",
+                                 {"name large files as inputs, so that they are not code"});
   file_tree::hash_tree(folder, nodes);
   auto digest = file_tree::tree_digest(nodes).hex();
   auto present = co_await artifacts_.store().find_tagged(key(head_name));
@@ -250,8 +250,8 @@ async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder)
   co_return true;
 }
 
-/// The object's key has the digest of its content, and is the one that was handed over, so the
-/// files that run here are the ones that were uploaded.
+/// Downloads the run's files. The object's key has the digest of its content, and must be the key
+/// that this driver was started with: then the files are those that were uploaded.
 async::Task<> RunReplica::fetch_files(fs::path folder) {
   if (!handed_over_.empty() && head_.files != handed_over_) throw foreign_object(key(head_name));
   core::make_folders(folder.parent_path());
@@ -271,8 +271,8 @@ async::Task<> RunReplica::save(store::RunStore& store) {
   co_await put_store(store);
 }
 
-/// Uploads what is new of all logs as one blob: a line of JSON names each piece of a file with its
-/// offset and size, the bytes follow.
+/// Uploads the new bytes of all logs as one blob. Its first line is JSON, with the name, offset and
+/// size of each piece of a file; the bytes of the pieces follow.
 async::Task<> RunReplica::save_logs(const store::RunStore& store) {
   const auto folder = store.paths().log_file(run_);
   json parts = json::array();
@@ -282,7 +282,7 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
   std::vector<std::pair<std::string, std::uint64_t>> grown;
   std::vector<fs::directory_entry> entries;
   for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
-  // Events first: what a step printed before its end is then there with the end.
+  // Events come first: a log that is read after them has all output before the step's end.
   std::ranges::stable_partition(entries, [](const fs::directory_entry& entry) {
     return entry.path().filename().string().starts_with(store::events_prefix);
   });
@@ -314,12 +314,12 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
   if (!is_all) co_await save_logs(store);
 }
 
-async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& head) {
+async::Task<> RunReplica::download_logs(const store::RunStore& store, const Head& head) {
   const auto logs = store.paths().log_file(run_);
   const auto folder = open_log_folder(store.paths(), run_);
   if (!folder) throw core::system_error("cannot write into " + logs.string(), errno);
   for (const auto& [writer, count] : head.writers)
-    for (auto& next = brought_[writer]; next < count; ++next) {
+    for (auto& next = downloaded_logs_[writer]; next < count; ++next) {
       const auto object = key(log_name(writer, next));
       const auto text = co_await artifacts_.store().get_text(object);
       const auto end = text.find('\n');
@@ -342,20 +342,21 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& h
     }
 }
 
-async::Task<> RunReplica::bring(store::RunStore& store) {
+async::Task<> RunReplica::download(store::RunStore& store) {
   const auto known = store.key_values().find(saved_kind, run_).value_or("");
   const auto before = co_await find_head();
   if (!before || std::to_string(before->saved) == known) co_return;
   const core::TemporaryFolder fetched;
   const bool is_there = co_await fetch_store(before->store, fetched.path());
-  const auto head =
-      co_await find_head();  // Read last, so that it has the logs of all that the store tells.
+  // The head is read after the store, so that it names the logs of all records in the store.
+  const auto head = co_await find_head();
   if (!is_there || !head) co_return;
-  if (const auto text = store.key_values().find(brought_kind, run_); text && brought_.empty())
-    brought_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();
-  co_await bring_logs(store, *head);
+  if (const auto text = store.key_values().find(downloaded_logs_kind, run_);
+      text && downloaded_logs_.empty())
+    downloaded_logs_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();
+  co_await download_logs(store, *head);
   store::RunStore found(fetched.path());
-  store.key_values().put(brought_kind, run_, json(brought_).dump());
+  store.key_values().put(downloaded_logs_kind, run_, json(downloaded_logs_).dump());
   store.import_run(found, run_);
   store.key_values().put(saved_kind, run_, found.key_values().find(saved_kind, run_).value_or(""));
 }

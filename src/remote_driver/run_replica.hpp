@@ -8,9 +8,9 @@
 ///   drivers/RUN/pipe-DRIVER.db   a run store with this one run; pipe.db before the first driver
 ///   drivers/RUN/logs/...         the log bytes of each save
 ///
-/// Only the head is an object of several drivers. It is replaced only if it is the one that this
-/// driver wrote or took over. So a driver that was suspended between a look at its Lease and a
-/// write cannot replace what its successor has saved.
+/// Only the head is written by several drivers. A driver replaces the head only if it has not
+/// changed since this driver wrote it or took it over. So a driver that was suspended between a
+/// look at its Lease and a write cannot replace the record that its successor has saved.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ namespace pipeline::remote_driver {
 /// All functions throw EnvironmentError if the remote store cannot be reached.
 class RunReplica {
  public:
-  /// @param files what upload_all() has returned, for the driver: a head that names other files is
-  /// refused. Empty: not known
+  /// @param files the key that upload_all() has returned: a head that names other files is refused;
+  /// empty if it is not known
   RunReplica(blobs::RemoteArtifacts& artifacts, std::string run, std::string files = {})
       : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
 
@@ -53,7 +53,7 @@ class RunReplica {
 
   /// Downloads what the driver has saved since the last call, including logs, into the store of the
   /// machine that started the run. Costs one request if nothing is new.
-  async::Task<> bring(store::RunStore& store);
+  async::Task<> download(store::RunStore& store);
   /// Returns the keys of the artifacts that the run names: its files and the outputs of its steps.
   /// Changes nothing in the remote store.
   async::Task<std::vector<std::string>> artifacts();
@@ -65,7 +65,7 @@ class RunReplica {
     std::uint64_t saved = 0;  ///< Number of saves by all drivers.
     std::string files;        ///< Key of an artifact.
     std::string store;        ///< Name of the blob with the run store.
-    std::string tag;          ///< Tag of the head; empty: there is none.
+    std::string tag;          ///< Tag of the head; empty if there is no head.
     std::vector<std::pair<std::string, std::size_t>>
         writers;  ///< Number of log objects of each driver.
   };
@@ -81,7 +81,7 @@ class RunReplica {
   async::Task<bool> fetch_store(const std::string& name, const std::filesystem::path& folder);
   async::Task<> put_store(store::RunStore& store);
   async::Task<> save_logs(const store::RunStore& store);
-  async::Task<> bring_logs(const store::RunStore& store, const Head& head);
+  async::Task<> download_logs(const store::RunStore& store, const Head& head);
 
   blobs::RemoteArtifacts& artifacts_;
   const std::string run_;
@@ -90,7 +90,8 @@ class RunReplica {
   std::string last_store_;  ///< Digest of the last uploaded store.
   std::map<std::string, std::uint64_t>
       sent_;  ///< Bytes of each log that this process has uploaded.
-  std::map<std::string, std::size_t> brought_;  ///< Number of downloaded log objects, by driver.
+  std::map<std::string, std::size_t>
+      downloaded_logs_;  ///< Number of downloaded log objects, by driver.
 };
 
 }  // namespace pipeline::remote_driver

@@ -25,8 +25,8 @@ class RunUploader {
         pause_(loop),
         going_(executor_, go()) {}
 
-  /// Returns when all current records are saved. A failure is logged and retried with the next
-  /// save.
+  /// Returns when all current records are saved, or the save has failed. A failure is logged and
+  /// retried with the next save.
   async::Task<> keep();
   /// Saves everything. Throws EnvironmentError on failure.
   async::Task<> end();

@@ -24,7 +24,7 @@ json short_values(const auto& values) {
   return kept;
 }
 
-/// The document with the rows, and the names of metrics of which less is better.
+/// Returns the document with the rows, and the names of metrics of which less is better.
 json document_of(json rows) {
   std::set<std::string> low;
   for (const auto& row : rows)

@@ -1,5 +1,5 @@
 /// @file
-/// The uses of an artifact, forward to what was made of it.
+/// Lists the steps that took an artifact, and what was made of their outputs in turn.
 #pragma once
 
 #include <nlohmann/json.hpp>

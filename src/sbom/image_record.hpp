@@ -25,8 +25,7 @@ struct ImageRecord {
   std::string architecture;  ///< `amd64`.
   std::string distribution, distribution_version;  ///< ID and VERSION_ID of os-release.
   std::string base;                                ///< Reference of the parent image; may be empty.
-  std::string
-      base_id;  ///< `id` of the parent image; empty if the engine does not have it any more.
+  std::string base_id;  ///< `id` of the parent image; empty if the engine has it no longer.
   std::vector<std::string> layers;  ///< `sha256:...` of the uncompressed layers, from the base up.
   std::vector<Package> packages;
   std::string run, step;  ///< The run and step that the documents are made for.

@@ -11,11 +11,11 @@ namespace pipeline::serve {
 /// Maximum size of the body of a request that answers, bytes.
 inline constexpr std::size_t max_answer_body = 16 * 1024;
 
-/// Returns true for the addresses that the key of one question opens, without the token.
+/// Returns true for an address that needs no token but the key of the question.
 bool is_about_a_question(const PageRequest& request);
 
-/// Returns the question of a step. Throws InputError if there is none, and for a key that is not
-/// its key.
+/// Returns the question of a step. Throws InputError if the step has asked none, or if the request
+/// has neither the token nor the question's key.
 Answer show_question(store::RunStore& store, const PageRequest& request);
 
 /// Records the answer in the request's body, once. Throws InputError for an answer that cannot be

@@ -10,6 +10,8 @@
 
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "core/regular_file.hpp"
+#include "core/text.hpp"
 #include "report/comparison.hpp"
 #include "report/curves.hpp"
 #include "report/headline.hpp"
@@ -58,9 +60,16 @@ Answer download(FileBody body, const std::string& name) {
 core::Digest digest_of(const PageRequest& request) {
   const auto& text = request.value("digest");
   constexpr std::size_t digits = 64;
-  if (text.size() != digits || text.find_first_not_of("0123456789abcdef") != text.npos)
+  if (text.size() != digits || !core::all(text, core::is_hex_digit))
     throw core::InputError("a digest has 64 digits from 0 to f");
   return core::Digest::from_hex(text);
+}
+
+/// Throws InputError if the store has no such run.
+store::RunRecord run_named(store::RunStore& store, const std::string& name) {
+  auto found = name.empty() ? std::nullopt : store.runs().find(name);
+  if (!found) throw core::InputError("there is no run '" + name + "'");
+  return std::move(*found);
 }
 
 json run_row(const store::RunStore& store, const store::RunRecord& run) {
@@ -154,11 +163,7 @@ std::vector<store::RunRecord> Api::find_all(const PageRequest& request) {
   if (names.size() > max_compared)
     throw core::InputError("at most " + std::to_string(max_compared) + " runs are shown together");
   std::vector<store::RunRecord> records;
-  for (const auto& name : names) {
-    auto found = name.empty() ? std::nullopt : store_.runs().find(name);
-    if (!found) throw core::InputError("there is no run '" + name + "'");
-    records.push_back(std::move(*found));
-  }
+  for (const auto& name : names) records.push_back(run_named(store_, name));
   return records;
 }
 
@@ -209,10 +214,7 @@ Answer Api::lineage(const PageRequest& request) {
 }
 
 store::RunRecord Api::find(const PageRequest& request) {
-  const auto& name = request.value("run");
-  auto found = name.empty() ? std::nullopt : store_.runs().find(name);
-  if (!found) throw core::InputError("there is no run '" + name + "'");
-  return std::move(*found);
+  return run_named(store_, request.value("run"));
 }
 
 store::AttemptRecord Api::find_attempt(const PageRequest& request) {
@@ -245,10 +247,10 @@ Answer Api::log(const PageRequest& request) {
       request.number("most", default_log_part), 1, static_cast<std::int64_t>(max_log_part)));
   const auto from = request.number("from", -1), before = request.number("before", -1);
   LogPart part;
-  if (const auto file = open_log(store_.paths().log_file(attempt.log)))
+  if (const auto file = core::open_untrusted_file(store_.paths().log_file(attempt.log)))
     part = from >= 0
-               ? part_from(*file, static_cast<std::uint64_t>(from), max_bytes)
-               : part_before(*file, before >= 0 ? static_cast<std::uint64_t>(before) : UINT64_MAX,
+               ? part_from(file, static_cast<std::uint64_t>(from), max_bytes)
+               : part_before(file, before >= 0 ? static_cast<std::uint64_t>(before) : UINT64_MAX,
                              max_bytes);
   return json_answer({{"from", part.from},
                       {"to", part.to},
@@ -260,10 +262,10 @@ Answer Api::log(const PageRequest& request) {
 
 Answer Api::whole_log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
-  auto file = open_log(store_.paths().log_file(attempt.log));
+  auto file = core::open_untrusted_file(store_.paths().log_file(attempt.log));
   if (!file) return refusal(404, "the step has printed nothing");
-  const auto size = size_of(*file);
-  return download({std::move(*file), 0, size},
+  const auto size = size_of(file);
+  return download({std::move(file), 0, size},
                   attempt.step + "." + std::to_string(attempt.number) + ".log");
 }
 
@@ -281,13 +283,13 @@ Answer Api::events(const PageRequest& request) {
 
 Answer Api::artifact(const PageRequest& request) {
   const auto digest = digest_of(request);
-  auto file = open_log(artifacts_.path(digest));
+  auto file = core::open_untrusted_file(artifacts_.path(digest));
   if (!file)
     return refusal(404,
                    "this artifact is a folder, or not on this machine: `pipe artifacts` "
                    "copies it out");
-  const auto size = size_of(*file);
-  return download({std::move(*file), 0, size}, request.value("name"));
+  const auto size = size_of(file);
+  return download({std::move(file), 0, size}, request.value("name"));
 }
 
 Answer Api::picture(const PageRequest& request) {

@@ -1,6 +1,6 @@
 /// @file
-/// The data of the pages, read from the state folder: runs, a run, its logs, artifacts. Answers to
-/// questions are the only thing that is written.
+/// Answers requests for the pages and their data, which are read from the state folder: runs, a
+/// run, its logs, artifacts. Only the answers to questions are written.
 #pragma once
 
 #include <string>
@@ -18,16 +18,17 @@ struct Assets {
   std::string page, style, script, icon;
 };
 
-/// Answers requests from the stores, which must outlive this object. All calls, also those of the
-/// feeds, come from one thread at a time.
+/// Reads the stores, which must outlive this object. Calls of this object and of its feeds must
+/// not overlap.
 class Api {
  public:
-  /// @param takes_answers whether questions can be answered: runs that are copies of those in a
-  /// remote store take no answers
+  /// @param takes_answers whether questions can be answered; false if the runs are copies of those
+  /// in a remote store
   Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets,
       bool takes_answers);
 
-  /// Returns the answer. Throws InputError if the requested object does not exist.
+  /// Returns the answer. Throws InputError if the requested object does not exist or a parameter is
+  /// wrong.
   Answer answer(const PageRequest& request);
 
  private:

@@ -14,7 +14,7 @@ namespace pipeline::serve {
 /// Sends `runs` whenever another process has committed a change.
 std::unique_ptr<Feed> runs_feed(store::RunStore& store);
 
-/// Sends `run` with all of a run at first, then `changes`.
+/// Sends `run` with all data of a run at first, then `changes`.
 std::unique_ptr<Feed> run_feed(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const store::RunRecord& run);
 

@@ -23,14 +23,8 @@ bool is_equal(std::string_view a, std::string_view b) {
   return *static_cast<volatile unsigned char*>(&difference) == 0;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
-/// Returns the host without port and without brackets; empty if the text is not a host.
-std::string_view name_of(std::string_view host) {
+/// Returns the header Host without its port and brackets; empty if the text is not a host.
+std::string_view without_port(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
   const auto end = std::min(host.find(has_brackets ? ']' : ':'), host.size());
   if (has_brackets && end == host.size()) return {};
@@ -48,7 +42,7 @@ std::string machine_name() {
 
 std::string_view bearer_of(std::string_view authorization) {
   constexpr std::string_view bearer = "Bearer ";
-  return authorization.starts_with(bearer) ? trimmed(authorization.substr(bearer.size()))
+  return authorization.starts_with(bearer) ? core::trimmed(authorization.substr(bearer.size()), " ")
                                            : std::string_view();
 }
 
@@ -79,7 +73,7 @@ Guard::Guard(std::string token, std::string host)
 /// to this address (DNS rebinding); the browser then sends that name. The port may differ, as with
 /// `ssh -L`.
 bool Guard::is_own_name(std::string_view host) const {
-  const auto name = name_of(host);
+  const auto name = without_port(host);
   if (name.empty()) return false;
   if (is_loopback(name)) return true;
   if (is_loopback(host_)) return false;

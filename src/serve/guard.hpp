@@ -1,5 +1,5 @@
 /// @file
-/// Accepts only requests of this user's browser, with the token that `pipe serve` printed.
+/// Accepts only requests of this user's browser, which have the token that `pipe serve` printed.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ struct RequestOrigin {
   std::string_view fetch_site;     ///< Sec-Fetch-Site.
   std::string_view fetch_mode;     ///< Sec-Fetch-Mode.
   std::string_view token;          ///< Parameter `token` of the query.
-  /// Whether the request changes something. The token then counts in the header alone, which a form
-  /// or link of another site cannot send.
+  /// Whether the request changes something. Such a request must have the token in its header, which
+  /// a form or link of another site cannot send.
   bool changes = false;
 };
 
 enum class Verdict { allowed, wrong_host, cross_site, no_token };
 
-/// Returns the credential of a header `Authorization: Bearer CREDENTIAL`; empty: another header.
+/// Returns the credential of a header `Authorization: Bearer CREDENTIAL`; empty for any other text.
 std::string_view bearer_of(std::string_view authorization);
 
 /// Returns 32 random digits.

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "core/regular_file.hpp"
-
 namespace pipeline::serve {
 namespace {
 
@@ -38,12 +36,6 @@ void cut_character(std::string& text) {
 }
 
 }  // namespace
-
-std::optional<core::Descriptor> open_log(const std::filesystem::path& file) {
-  auto opened = core::open_untrusted_file(file);
-  if (!opened) return std::nullopt;
-  return opened;
-}
 
 std::uint64_t size_of(const core::Descriptor& file) {
   struct stat status {};

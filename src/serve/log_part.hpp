@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
 
 #include "core/file.hpp"
@@ -12,13 +10,12 @@
 namespace pipeline::serve {
 
 struct LogPart {
-  std::uint64_t from = 0, to = 0;  ///< Range of the text in the log.
-  std::uint64_t size = 0;          ///< Size of the whole log.
+  std::uint64_t from = 0, to = 0;  ///< Range of the text in the log, bytes.
+  std::uint64_t size = 0;          ///< Size of the whole log, bytes.
   std::string text;
 };
 
-/// Opens a log without following links; returns nothing if there is no regular file.
-std::optional<core::Descriptor> open_log(const std::filesystem::path& file);
+/// Returns the size of an open file, bytes; 0 on failure.
 std::uint64_t size_of(const core::Descriptor& file);
 
 /// Returns at most `max_bytes` from the offset on: whole lines if one fits, else whole characters.

@@ -20,11 +20,6 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-/// Ticks of all processors since the machine was started, by the first line of /proc/stat.
-struct Ticks {
-  std::uint64_t all = 0, idle = 0;
-};
-
 std::optional<Ticks> read_ticks() {
   std::ifstream file("/proc/stat");
   std::string word;
@@ -40,7 +35,8 @@ std::optional<Ticks> read_ticks() {
   return ticks;
 }
 
-/// Returns total and used bytes; memory that the kernel can free at once is not counted as used.
+/// Returns the total and the used bytes. Memory that the kernel can free at once is not counted as
+/// used.
 json memory_json() {
   std::ifstream file("/proc/meminfo");
   std::uint64_t total = 0, available = 0;
@@ -97,9 +93,8 @@ class MachineFeed final : public Feed {
     std::array<double, 3> load{};
     if (::getloadavg(load.data(), static_cast<int>(load.size())) > 0) entry["load"] = load[0];
     const auto ticks = read_ticks();
-    if (ticks && ticks_ && ticks->all > ticks_->all)
-      entry["busy"] = 1.0 - static_cast<double>(ticks->idle - ticks_->idle) /
-                                static_cast<double>(ticks->all - ticks_->all);
+    if (const auto busy = ticks && ticks_ ? busy_part(*ticks_, *ticks) : std::nullopt)
+      entry["busy"] = *busy;
     ticks_ = ticks;
     return event_text("machine", entry);
   }
@@ -112,6 +107,13 @@ class MachineFeed final : public Feed {
 };
 
 }  // namespace
+
+std::optional<double> busy_part(const Ticks& before, const Ticks& after) {
+  if (after.all <= before.all) return std::nullopt;
+  const auto all = after.all - before.all;
+  const auto idle = after.idle > before.idle ? after.idle - before.idle : 0;
+  return 1.0 - static_cast<double>(std::min(idle, all)) / static_cast<double>(all);
+}
 
 std::unique_ptr<Feed> machine_feed(std::filesystem::path folder) {
   return std::make_unique<MachineFeed>(std::move(folder));

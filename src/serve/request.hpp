@@ -17,14 +17,15 @@ struct PageRequest {
   bool is_post = false;
   bool has_token = false;  ///< The request is of the user who has started the server.
   std::string bearer;      ///< Of the header Authorization: the token, or the key of a question.
-  std::string peer;        ///< The address of who asks.
+  std::string peer;        ///< The network address that the request came from.
   std::string body;
 
   /// Returns the first value of the name; empty if there is none.
   const std::string& value(std::string_view name) const;
+  /// Returns all values of the name.
   std::vector<std::string> values(std::string_view name) const;
-  /// Returns the value as a number, or `otherwise` without the name. Throws InputError for other
-  /// texts.
+  /// Returns the first value of the name as a number, or `otherwise` if there is none. Throws
+  /// InputError if the value is not a whole number.
   std::int64_t number(std::string_view name, std::int64_t otherwise) const;
 };
 

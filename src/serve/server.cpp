@@ -27,9 +27,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A page needs a handful of connections; many more are a fault or an attack.
-constexpr std::size_t max_connections = 256, max_header = 16 * 1024, file_part = 256 * 1024;
+constexpr std::size_t max_connections = 256, max_header = 16 * 1024, max_part = 256 * 1024;
 constexpr seconds idle_time{60}, request_time{20}, write_time{30}, beat_time{5};
-constexpr milliseconds look_time{250};
+constexpr milliseconds min_pause{250};  ///< Between two questions to a feed.
 
 /// Pages load from this server only, and never run the output of a step.
 constexpr const char* policy =
@@ -137,7 +137,7 @@ class Server::Implementation {
       auto socket =
           co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
       if (error && acceptor_.is_open()) {  // For example too many open files.
-        asio::steady_timer pause(loop_, look_time);
+        asio::steady_timer pause(loop_, min_pause);
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       } else if (!error && make_room()) {
         asio::co_spawn(loop_, serve(std::move(socket)), asio::detached);
@@ -161,6 +161,8 @@ class Server::Implementation {
   async::Task<> serve(tcp::socket socket) {
     Connection connection(std::move(socket));
     connections_.insert(&connection);
+    // The server may have been stopped after it accepted the connection.
+    connection.stops = !acceptor_.is_open();
     try {
       bool goes_on = true;
       while (goes_on && !connection.stops) goes_on = co_await answer_one(connection);
@@ -221,7 +223,7 @@ class Server::Implementation {
     return {value.data(), value.size()};
   }
 
-  /// Returns the refusal of a request; nothing for a request to be answered.
+  /// Returns the refusal of a request; nothing if the request is to be answered.
   std::optional<Answer> refusal_of(const http::request<http::empty_body>& head,
                                    std::optional<PageRequest>& request) const {
     const bool is_answer = request && request->is_post && is_about_a_question(*request);
@@ -249,7 +251,8 @@ class Server::Implementation {
     return std::nullopt;
   }
 
-  /// Reads the body of an answer. Returns a refusal if it is not JSON, or too long.
+  /// Reads the body of an answer to a question. Returns a refusal if the body is not JSON or too
+  /// long.
   async::Task<std::optional<Answer>> read_body(Connection& connection,
                                                http::request_parser<http::empty_body>& head,
                                                std::string& body) {
@@ -309,46 +312,53 @@ class Server::Implementation {
   async::Task<bool> send(Connection& connection, Answer& answer, bool is_head, bool keep) {
     auto head = head_of(answer, keep);
     head.content_length(answer.file ? answer.file->size : answer.body.size());
-    bool is_well = co_await write_head(connection, head);
-    if (is_head || !is_well) co_return is_well&& keep;
-    if (answer.file) {
-      is_well = co_await send_file(connection, *answer.file);
-      co_return is_well&& keep;
+    bool is_sent = co_await write_head(connection, head);
+    if (is_sent && !is_head) {
+      if (answer.file)
+        is_sent = co_await send_file(connection, *answer.file);
+      else
+        is_sent = co_await send_text(connection, answer.body);
     }
-    // The time limit applies to each part.
-    for (std::string_view rest = answer.body; is_well && !rest.empty();) {
-      const auto part = rest.substr(0, file_part);
-      rest.remove_prefix(part.size());
-      is_well = co_await write(connection, part);
+    if (!is_sent) co_return false;
+    co_return keep;
+  }
+
+  /// Sends the text in parts, because the time limit applies to each part.
+  async::Task<bool> send_text(Connection& connection, std::string_view text) {
+    bool is_sent = true;
+    while (is_sent && !text.empty()) {
+      const auto part = text.substr(0, max_part);
+      text.remove_prefix(part.size());
+      is_sent = co_await write(connection, part);
     }
-    co_return is_well&& keep;
+    co_return is_sent;
   }
 
   async::Task<bool> send_file(Connection& connection, FileBody& body) {
     std::string part;
     while (body.size > 0 && !connection.stops) {
-      part.resize(std::min<std::uint64_t>(file_part, body.size));
+      part.resize(std::min<std::uint64_t>(max_part, body.size));
       const auto count =
           ::pread(body.file.get(), part.data(), part.size(), static_cast<off_t>(body.from));
       if (count <= 0) co_return false;
       part.resize(static_cast<std::size_t>(count));
       body.from += part.size();
       body.size -= part.size();
-      const bool is_well = co_await write(connection, part);
-      if (!is_well) co_return false;
+      const bool is_sent = co_await write(connection, part);
+      if (!is_sent) co_return false;
     }
     co_return body.size == 0;
   }
 
-  /// Sends the feed's events until the browser closes the connection. The pause grows with the time
-  /// that a call of the feed takes.
+  /// Sends the feed's events until the browser closes the connection. The pause between two calls
+  /// of the feed grows with the time that a call takes.
   async::Task<> stream_events(Connection& connection, Answer& answer) {
     auto head = head_of(answer, false);
-    bool is_well = co_await write_head(connection, head);
+    bool is_sent = co_await write_head(connection, head);
     auto& feed = *answer.feed;
     auto work = [&] { return next_safely(feed); };
     auto beat = Clock::now();
-    while (is_well && !connection.stops) {
+    while (is_sent && !connection.stops) {
       const auto began = Clock::now();
       auto text = co_await async::on_pool(pool_, work);
       if (connection.stops) co_return;
@@ -357,11 +367,11 @@ class Server::Implementation {
       if (text.empty() && now - beat >= beat_time) text = ":\n\n";
       if (!text.empty()) {
         beat = now;
-        is_well = co_await write(connection, text);
+        is_sent = co_await write(connection, text);
       }
       constexpr int pause_factor = 10;
       connection.timer.expires_after(
-          std::max<Clock::duration>(look_time, (now - began) * pause_factor));
+          std::max<Clock::duration>(min_pause, (now - began) * pause_factor));
       boost::system::error_code ignored;
       co_await connection.timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }

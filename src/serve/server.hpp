@@ -1,5 +1,6 @@
 /// @file
-/// An HTTP server for this user's browser: GET and HEAD on one thread, without TLS.
+/// An HTTP server for this user's browser, without TLS. One thread serves all connections, and
+/// another reads the stores.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ namespace pipeline::serve {
 class Server {
  public:
   /// Listens. Throws EnvironmentError if the address cannot be used.
-  /// @param port 0: any that is free
+  /// @param port 0 for any free port
   Server(const std::string& host, unsigned short port);
   ~Server();
   Server(const Server&) = delete;

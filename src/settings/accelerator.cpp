@@ -251,22 +251,20 @@ std::string GpuDevice::text() const {
 }
 
 std::optional<GpuDevice> parse_gpu_device(std::string_view text) {
-  const auto is_hex = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '-';
+  const auto is_of_uuid = [](char c) {
+    return core::is_hex_digit(c) || (c >= 'A' && c <= 'F') || c == '-';
   };
   const auto rest = text.size() > 4 ? text.substr(4) : std::string_view();
   if (text.starts_with("GPU-")) {
-    if (rest.empty() || rest.size() > 36 || !std::all_of(rest.begin(), rest.end(), is_hex))
-      return std::nullopt;
+    if (rest.empty() || rest.size() > 36 || !core::all(rest, is_of_uuid)) return std::nullopt;
     return GpuDevice{{}, {}, std::string(text)};
   }
   if (text.starts_with("MIG-")) {
     // Older drivers write MIG-GPU-UUID/GI/CI.
     const auto accepts = [&](char c) {
-      return is_hex(c) || c == '/' || c == 'G' || c == 'P' || c == 'U';
+      return is_of_uuid(c) || c == '/' || c == 'G' || c == 'P' || c == 'U';
     };
-    if (rest.empty() || rest.size() > 60 || !std::all_of(rest.begin(), rest.end(), accepts))
-      return std::nullopt;
+    if (rest.empty() || rest.size() > 60 || !core::all(rest, accepts)) return std::nullopt;
     return GpuDevice{{}, {}, std::string(text)};
   }
   const auto colon = text.find(':');

@@ -47,8 +47,8 @@ struct GpuRequest {
   Selection selection = Selection::none;
   unsigned count = 0;              ///< Set for `count` and `first`; > 0.
   std::vector<GpuDevice> devices;  ///< Set for `devices`: at least one, without duplicates.
-  bool if_present =
-      false;  ///< `accelerator: auto`: on a machine without GPUs, the step runs without one.
+  /// `accelerator: auto`: on a machine without GPUs, the step runs without one.
+  bool if_present = false;
   bool auto_select = false;  ///< Only GPUs that no process uses; with `count` or `all`.
 
   // Requirements that each of the GPUs has to satisfy.
@@ -83,8 +83,8 @@ GpuRequest gpu_request(const ResourceSettings& resources, std::vector<GpuProblem
 /// which a program or a fuzzer can build.
 GpuRequest gpu_request(const ResourceSettings& resources);
 
-/// Removes from `merged` the pipeline's settings that the step replaces by another way of asking,
-/// such as the pipeline's `devices` under a step's `gpu_count`.
+/// Removes from `merged` the pipeline's keys that contradict the step's request for GPUs, such as
+/// the pipeline's `devices` if the step has `gpu_count`.
 void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeline,
                         const ResourceSettings& step);
 

@@ -37,7 +37,7 @@ void report_builds(const core::Value& docker, const std::string& why, Diagnostic
              key_of(docker, name)->span, {"remove it, or set `skip_build: false`"});
 }
 
-/// The settings' variables take precedence over those of pipe.
+/// Reports variables that pipe itself sets, because the settings' variables would replace them.
 void check_variables(const core::Value& docker, Diagnostics& diagnostics) {
   for (const char* key : {"environment", "runtime_environment"})
     if (const core::Value* variables = docker.find(key))
@@ -47,7 +47,7 @@ void check_variables(const core::Value& docker, Diagnostics& diagnostics) {
                  name.span);
 }
 
-/// @param place position of a problem whose key is not in `resources` because it is inherited
+/// @param place the position for a problem whose key is inherited and so not in `resources`
 void report_gpu_problems(const std::vector<GpuProblem>& problems, const core::Value& resources,
                          core::Span place, Diagnostics& diagnostics) {
   for (const GpuProblem& problem : problems) {
@@ -79,7 +79,7 @@ void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings&
   const GpuRequest request =
       gpu_request(merge(Settings{{}, pipeline, {}}, Settings{{}, step, {}}).resources, merged);
   for (GpuProblem& problem : merged)
-    problem.notes.emplace_back("the rest is in the pipeline's settings");
+    problem.notes.emplace_back("the other key is in the pipeline's settings");
   report_gpu_problems(merged, resources, resources.span, diagnostics);
   if (!merged.empty() || request.wanted()) return;
   for (const char* name : {"gpu_class", "gpu_memory", "compute_capability", "auto_select_gpus",
@@ -110,7 +110,7 @@ void check_contradictions(const Settings& settings, const core::Value& value,
   check_variables(*docker, diagnostics);
   const DockerSettings& docker_settings = settings.docker;
   if (docker_settings.skip_build.value_or(false))
-    report_builds(*docker, "'skip_build' is true beside it", diagnostics);
+    report_builds(*docker, "'skip_build' is true", diagnostics);
   if (docker_settings.parent_image && docker_settings.dockerfile)
     report(diagnostics, "contradiction",
            "'dockerfile' and 'parent_image' both say what the image is built on",

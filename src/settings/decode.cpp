@@ -7,14 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::settings {
 namespace {
 
-bool all_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+bool all_digits(std::string_view text) { return !text.empty() && core::all(text, core::is_digit); }
 
 /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
 bool is_float(std::string_view text) {
@@ -242,7 +240,7 @@ std::optional<unsigned> read_count(std::string_view key, const core::Value& valu
       diagnostics, key,
       "a whole number from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       value);
-  // As `docker run --gpus all` and PyTorch Lightning's -1 have it.
+  // `docker run --gpus all` and PyTorch Lightning's -1 mean all GPUs.
   if (key == "gpu_count" && (value.scalar == "all" || value.scalar == "-1"))
     diagnostics.back().suggestion = "write `gpus: all` for all GPUs of the machine";
   return std::nullopt;

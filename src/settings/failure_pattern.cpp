@@ -26,7 +26,7 @@ constexpr std::array kinds{std::pair{"timeout", FailureKind::timed_out},
                            std::pair{"missing_output", FailureKind::missing_output},
                            std::pair{"bad_output", FailureKind::bad_output}};
 
-/// Returns the number of `exit 75`; nothing for another word or a number that is out of range.
+/// Returns 75 for `exit 75`; nothing for another word or a number that is out of range.
 std::optional<int> number_after(std::string_view word, std::string_view text, int max) {
   if (!text.starts_with(word)) return std::nullopt;
   text.remove_prefix(word.size());
@@ -37,12 +37,12 @@ std::optional<int> number_after(std::string_view word, std::string_view text, in
   return number;
 }
 
-/// Returns true for a text that would be a kind, if there were one of that name.
+/// Returns true for a text that is written like the name of a kind.
 bool has_form_of_kind(std::string_view text) {
   return core::all(text, [](char c) { return core::is_lower(c) || c == '_'; });
 }
 
-/// Returns the number of `KILL`, `SIGKILL`; 0 for others.
+/// Returns the signal's number for `KILL` and `SIGKILL`; 0 for a text that names no signal.
 int signal_named(std::string_view text) {
   if (text.starts_with("SIG")) text.remove_prefix(3);
   for (int number = 1; number < NSIG; ++number)
@@ -50,7 +50,7 @@ int signal_named(std::string_view text) {
   return 0;
 }
 
-/// Returns the digits of `exit75`, `exit:75`; empty for others.
+/// Returns `75` for `exit75` and `exit:75`; empty for other texts.
 std::string_view misspelt_exit(std::string_view text) {
   if (!text.starts_with("exit") || text.starts_with("exit ")) return {};
   text.remove_prefix(std::min(text.find_first_not_of("_:=-", 4), text.size()));
@@ -60,9 +60,8 @@ std::string_view misspelt_exit(std::string_view text) {
 }  // namespace
 
 std::optional<FailurePattern> parse_failure(std::string_view text) {
-  if (text.empty() || core::has_control_characters(text) ||
-      core::all(text, [](char c) { return core::is_digit(c); }) || !misspelt_exit(text).empty() ||
-      (text.starts_with("SIG") && signal_named(text) > 0))
+  if (text.empty() || core::has_control_characters(text) || core::all(text, core::is_digit) ||
+      !misspelt_exit(text).empty() || (text.starts_with("SIG") && signal_named(text) > 0))
     return std::nullopt;
   FailurePattern pattern;
   if (text.starts_with("exit ")) {
@@ -84,7 +83,7 @@ std::optional<FailurePattern> parse_failure(std::string_view text) {
 }
 
 std::string nearest_failure(std::string_view text) {
-  if (core::all(text, [](char c) { return core::is_digit(c); })) return "exit " + std::string(text);
+  if (core::all(text, core::is_digit)) return "exit " + std::string(text);
   if (const auto code = misspelt_exit(text); !code.empty()) return "exit " + std::string(code);
   if (text == "oom") return "out_of_memory";
   if (const auto space = text.find(' '); space != text.npos) text.remove_prefix(space + 1);

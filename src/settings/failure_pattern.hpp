@@ -18,7 +18,8 @@ struct FailurePattern {
   std::string text;  ///< A text in the step's output or in the failure's message.
 };
 
-/// Returns nothing for a text that names no failure which can be retried.
+/// Parses an item of `retry.on`; returns nothing for a text that names no failure which can be
+/// retried.
 std::optional<FailurePattern> parse_failure(std::string_view text);
 
 /// Returns the probable intention behind a text that parse_failure() rejects.

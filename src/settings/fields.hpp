@@ -52,8 +52,8 @@ struct Field {
   const Format* format = nullptr;  ///< Format of a text, of a list's items or of a map's values.
   const Format* key_format = nullptr;  ///< Format of a map's keys.
   const NumberFormat* number_format = nullptr;
-  const Shape* shape =
-      nullptr;  ///< Shape of a value that is a Kubernetes object, or a list of them.
+  /// Shape of a value that is a Kubernetes object, or a list of them.
+  const Shape* shape = nullptr;
 };
 
 template <class Owner, class Member, class... Formats>
@@ -259,9 +259,8 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
       "resources", &S::resources,
       "Requests and limits as Kubernetes writes them; take precedence over `settings.resources`."});
   visit(Field{"gpu_resource", &S::gpu_resource,
-              "The cluster's name of the GPUs in `settings.resources`, such as "
-              "`amd.com/gpu` or `nvidia.com/mig-1g.5gb`. Default: "
-              "`nvidia.com/gpu`.",
+              "The cluster's name of the GPUs in `settings.resources`, such as `amd.com/gpu` or "
+              "`nvidia.com/mig-1g.5gb`. Default: `nvidia.com/gpu`.",
               &formats::kubernetes_key});
   object("env", &S::env,
          "Variables whose values the cluster knows: `NAME=secret/OBJECT/KEY`, "
@@ -274,9 +273,8 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
          shapes::env_from);
   object("volumes", &S::volumes,
          "Files of the cluster that the step sees: `pvc/CLAIM:TARGET[:ro|rw]`, "
-         "`secret/OBJECT:TARGET`, `configmap/OBJECT:TARGET`, or Kubernetes' "
-         "Volume "
-         "`{name, ...}`, with a `volume_mounts`.",
+         "`secret/OBJECT:TARGET`, `configmap/OBJECT:TARGET`, or Kubernetes' Volume `{name, ...}`, "
+         "with a `volume_mounts`.",
          shapes::volumes);
   object("volume_mounts", &S::volume_mounts,
          "Where the step sees volumes that are given as Kubernetes' objects: `{name, mountPath}`.",
@@ -303,8 +301,8 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
               "Nodes near one another for the pods of a step with `queue_name`, by a label of "
               "Kueue's topology: `{required: LABEL}` or `{preferred: LABEL}`."});
   object("container_security_context", &S::container_security_context,
-         "Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Over the user "
-         "that `docker.user` names.",
+         "Kubernetes' SecurityContext of the step's container: `{privileged: true}`. Its user "
+         "takes precedence over `docker.user`.",
          shapes::container_security_context);
   object("pod_security_context", &S::pod_security_context,
          "Kubernetes' PodSecurityContext: `{fsGroup: 2000}`.", shapes::pod_security_context);
@@ -313,7 +311,7 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
               "The cluster adds nodes as they are needed, so a missing node is not an error. "
               "Default: false."});
   visit(Field{"pod_startup_timeout", &S::pod_startup_timeout,
-              "A step whose pod has not started by then fails. Default: 10m."});
+              "Time in which the step's pod has to start; else the step fails. Default: 10m."});
   visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
               "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` "
               "is gone by then."});
@@ -324,9 +322,8 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
          shapes::pod_spec);
   object("job_patch", &S::job_patch,
          "A JSON merge patch of the Job, applied last, for members without a setting: `{spec: "
-         "{template: "
-         "{spec: {hostname: gpu}}}}`. Items of lists that have a "
-         "`name` are merged by it.",
+         "{template: {spec: {hostname: gpu}}}}`. Items of lists that have a `name` are merged by "
+         "it.",
          shapes::job);
 }
 
@@ -389,10 +386,9 @@ void fields(Visitor&& visit, const RetrySettings*) {
               "Factor by which the delay grows with each repetition, at least 1. Default: 1.",
               nullptr, nullptr, &formats::at_least_one});
   visit(Field{"max_infrastructure_retries", &S::max_infrastructure_retries,
-              "Additional retries of an attempt after an infrastructure failure: its "
-              "node was lost, drained or out of disk, a pod of higher "
-              "priority took its place, its engine was restarted or lost. Default: 3 on a cluster "
-              "and on an engine, else 0."});
+              "Additional retries of an attempt after an infrastructure failure: its node was "
+              "lost, drained or out of disk, a pod of higher priority took its place, its engine "
+              "was restarted or lost. Default: 3 on a cluster and on an engine, else 0."});
   visit(
       Field{"on_oom", &S::on_oom,
             "Retry an attempt that was killed because it had reached `resources.memory`, with more "

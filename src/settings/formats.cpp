@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <vector>
 
@@ -36,9 +35,7 @@ bool is_text(std::string_view text) {
 std::string nearest_repository(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
   while (text.ends_with('/')) text.remove_suffix(1);
-  std::string result(text.substr(0, text.find('@')));
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto result = core::lower(text.substr(0, text.find('@')));
   const auto colon = result.rfind(':');
   if (colon == result.npos || result.find('/', colon) != result.npos) return result;
   const bool is_port = result.find('/') == result.npos &&
@@ -71,9 +68,7 @@ bool is_platform(std::string_view text) {
 }
 
 std::string nearest_platform(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  auto result = core::lower(text);
   const auto parts = split(result, '/');
   if (parts.size() < 2) return {};
   const auto* const name =
@@ -333,11 +328,7 @@ std::string nearest_sbatch_option(std::string_view text) {
 
 /// Returns `my-secret` for `My_Secret`.
 std::string nearest_kubernetes_name(std::string_view text) {
-  std::string name;
-  for (const char c : text)
-    name +=
-        c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return name;
+  return core::replaced(core::replaced(core::lower(text), "_", "-"), " ", "-");
 }
 
 /// Returns `8Gi` for `8GiB`, `500m` for `500 m`.

@@ -11,8 +11,8 @@ namespace pipeline::settings {
 struct Format {
   const char* expected;  ///< Completes the message `must be ...`.
   bool (*accepts)(std::string_view);
-  const char* pattern =
-      nullptr;  ///< The same rule for editors (ECMA regular expression); may accept more.
+  /// The same rule for editors, as an ECMA regular expression, which may accept more texts.
+  const char* pattern = nullptr;
   /// Returns the probable intention behind a rejected text; the result can be invalid, too.
   std::string (*nearest)(std::string_view) = nullptr;
 };
@@ -29,8 +29,8 @@ extern const Format line;  ///< No control characters; may be empty.
 extern const Format word;  ///< Not empty, no control characters.
 extern const Format text;  ///< May have several lines.
 extern const Format path;
-extern const Format
-    image;  ///< `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
+/// `[HOST[:PORT]/]PATH[:TAG][@DIGEST]` (github.com/distribution/reference).
+extern const Format image;
 extern const Format parent_image;  ///< An image, or an archive: see image_archive.hpp.
 extern const Format repository;    ///< An image without tag and digest.
 extern const Format image_tag;
@@ -49,8 +49,8 @@ extern const Format build_argument;
 extern const Format compute_capability;
 extern const Format instance_type;
 extern const Format kubernetes_name;  ///< An object's name: a DNS subdomain.
-extern const Format
-    kubernetes_key;  ///< Key of a label, an annotation or a resource: `[PREFIX/]NAME`.
+/// Key of a label, an annotation or a resource: `[PREFIX/]NAME`.
+extern const Format kubernetes_key;
 extern const Format kubernetes_label;  ///< A label's value.
 extern const Format own_label;         ///< A label key outside of pipe's own prefix.
 extern const Format quantity;          ///< `500m`, `8Gi`

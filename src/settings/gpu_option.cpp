@@ -22,7 +22,7 @@ std::vector<std::string> list_of(std::string_view text) {
   return items;
 }
 
-/// Parses like Go's strconv.Atoi; returns nothing for numbers beyond a plausible count of GPUs.
+/// Parses as Go's strconv.Atoi does; returns nothing for numbers beyond a plausible count of GPUs.
 std::optional<long> parse_gpu_count(std::string_view text) {
   if (text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -260,8 +260,8 @@ class Option {
   std::vector<CsvField> fields_;
   std::set<std::string> seen_;
   bool counted_ = false;
-  bool list_open_ =
-      false;  ///< The previous field is an unquoted `device=`, or a device that belongs to one.
+  /// Whether the previous field is an unquoted `device=`, or a device that belongs to one.
+  bool list_open_ = false;
 };
 
 }  // namespace

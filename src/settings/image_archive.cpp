@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/identifier.hpp"
 #include "settings/image_reference.hpp"
 
 namespace pipeline::settings {
@@ -24,8 +25,7 @@ std::optional<ImageArchive> image_archive(std::string_view text) {
 
 bool is_parent_image(std::string_view text) {
   if (const auto archive = image_archive(text))
-    return !archive->path.empty() && !text.ends_with(':') &&
-           std::ranges::none_of(text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
+    return !archive->path.empty() && !text.ends_with(':') && !core::has_control_characters(text);
   return is_image_reference(text);
 }
 

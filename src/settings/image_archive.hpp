@@ -12,15 +12,15 @@ namespace pipeline::settings {
 /// `oci-archive:PATH[:IMAGE]`, `docker-archive:PATH[:IMAGE]` or `oci:PATH[:IMAGE]`.
 struct ImageArchive {
   std::string transport;
-  std::string path;   ///< Absolute, or below the pipeline's folder; without a colon.
-  std::string image;  ///< A tag or a name, or `@N` for the image of this number from 0; empty: the
-                      ///< only one.
+  std::string path;  ///< Absolute, or below the pipeline's folder; without a colon.
+  /// A tag, a name, or `@N` for the image with this number, from 0; empty: the only image.
+  std::string image;
 
   bool is_folder() const { return transport == "oci"; }
   std::string text() const { return transport + ":" + path + (image.empty() ? "" : ":" + image); }
 };
 
-/// Returns nothing for an image that an engine or a registry has.
+/// Parses the text; returns nothing if it names an image of an engine or a registry.
 std::optional<ImageArchive> image_archive(std::string_view text);
 
 /// Returns true for an image reference, or an archive.

@@ -13,11 +13,10 @@ namespace {
 using core::all;
 using core::is_alnum;
 using core::is_digit;
+using core::is_hex_digit;
 using core::is_lower;
 using core::is_upper;
 using core::split;
-
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 /// Accepts runs of `a-z0-9`, separated by one `.`, one or two `_`, or any number of `-`.
 bool is_path_component(std::string_view text) {
@@ -65,7 +64,7 @@ bool is_digest(std::string_view text) {
       {{"sha256:", 64}, {"sha384:", 96}, {"sha512:", 128}}};
   return std::ranges::any_of(algorithms, [&](const auto& each) {
     return text.starts_with(each.first) && text.size() == each.first.size() + each.second &&
-           all(text.substr(each.first.size()), is_hex);
+           all(text.substr(each.first.size()), is_hex_digit);
   });
 }
 

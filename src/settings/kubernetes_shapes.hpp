@@ -42,14 +42,16 @@ extern const Shape pod_spec;  ///< An object with any keys.
 extern const Shape job;       ///< `metadata` (labels and annotations only) and `spec`.
 }  // namespace shapes
 
-/// Decodes the value; short forms are kept as they are. Returns nothing if the value is neither
-/// list nor map. Errors inside the value are reported, and the invalid parts are omitted.
+/// Decodes the value; short forms are kept as they are. Reports an error and returns nothing if the
+/// value is of another kind than the shape. Reports errors inside a list or map, and omits the
+/// invalid parts.
 std::optional<nlohmann::json> decode_shape(const std::string& key, const core::Value& value,
                                            const Shape& shape, Diagnostics& diagnostics);
+/// Decodes the value, and returns the members of its map; none if it is no map.
 std::map<std::string, Json> decode_object(const std::string& key, const core::Value& value,
                                           const Shape& shape, Diagnostics& diagnostics);
 
-/// Returns a JSON Schema for editors, which describes only the items of a list.
+/// Returns a JSON Schema for editors, which does not describe the members of objects.
 nlohmann::json shape_schema(const Shape& shape);
 
 }  // namespace pipeline::settings

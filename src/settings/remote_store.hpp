@@ -12,8 +12,8 @@ namespace pipeline::settings {
 /// A profile's `artifact_store`, without secrets.
 struct RemoteStoreSettings {
   std::string url;  ///< `s3://BUCKET[/PREFIX]`, `file:///FOLDER`, ...; empty: there is none.
-  std::map<std::string, std::string>
-      options;  ///< The other keys, named as in blobs::Kind::options of the address.
+  /// The other keys, named as in blobs::Kind::options of the address.
+  std::map<std::string, std::string> options;
 
   bool is_given() const { return !url.empty(); }
   std::string option(const std::string& name) const {

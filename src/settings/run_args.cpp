@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -25,8 +26,7 @@ struct Argument {
 constexpr std::array argument_table{
     Argument{"cap_add", ArgumentKind::texts,
              "Kernel capabilities to add, such as SYS_PTRACE. MKNOD and SETFCAP, which engines "
-             "give, are "
-             "withheld without it."},
+             "give, are withheld without it."},
     Argument{"cap_drop", ArgumentKind::texts, "Kernel capabilities to drop."},
     Argument{
         "cpu_shares", ArgumentKind::number,
@@ -99,12 +99,21 @@ constexpr std::array other_settings{
     OtherSetting{"command", "use `command` of the step"},
 };
 
+/// Compares also numbers beyond the largest of std::int64_t, which json's operators take for
+/// negative ones.
+bool is_within(const json& number, std::int64_t minimum, std::int64_t maximum) {
+  if (!number.is_number_integer()) return false;
+  if (number.is_number_unsigned() &&
+      number.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
+    return false;
+  return minimum <= number.get<std::int64_t>() && number.get<std::int64_t>() <= maximum;
+}
+
 std::optional<json> read_whole(const std::string& key, const core::Value& value,
                                std::int64_t minimum, std::int64_t maximum,
                                Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar && !value.quoted)
-    if (auto number = plain_to_json(value.scalar);
-        number && number->is_number_integer() && *number >= minimum && *number <= maximum)
+    if (auto number = plain_to_json(value.scalar); number && is_within(*number, minimum, maximum))
       return number;
   report_type(diagnostics, key,
               "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum),

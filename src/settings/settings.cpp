@@ -70,7 +70,7 @@ const std::vector<std::string>& keys_of() {
   return keys;
 }
 
-/// Returns true for a date, a moment, or an age with its unit.
+/// Returns true for a date, a date with a time, or an age with its unit.
 bool is_age_or_date(std::string_view text) {
   if (text.find('-') != text.npos) return snapshot_id(text).has_value();
   return core::parse_duration(text) && !core::all(text, core::is_digit);
@@ -118,7 +118,7 @@ JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics
   return decoded;
 }
 
-/// Returns the devices in the document's form, which gpu_request() interprets.
+/// Returns the devices as the document has them; gpu_request() interprets them.
 json read_devices(const core::Value& value, Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar) return scalar_to_json(value).value_or(value.scalar);
   if (value.kind != core::Value::Kind::list) {
@@ -304,7 +304,7 @@ json text_schema(const Format& format) {
 template <class Owner>
 json struct_schema();
 
-/// Texts that often consist of a number, whose spelling is kept.
+/// Keys of texts that often are numbers, and whose spelling is kept.
 constexpr std::array number_like_keys{"gpus", "compute_capability", "user", "nice"};
 
 template <class Member, class FieldT>
@@ -372,7 +372,7 @@ json member_schema(const FieldT& field) {
   }
 }
 
-/// Permits a text with a parameter in it in place of a value: spec/placeholders.hpp fills it in.
+/// Also permits a text with a parameter instead of a value; spec/placeholders.hpp fills it in.
 json or_filled(json schema) {
   constexpr auto placeholder = "\\$\\{params\\.";
   if (schema.contains("pattern") &&

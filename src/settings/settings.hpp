@@ -1,6 +1,6 @@
 /// @file
-/// Decodes settings from a document, merges and checks them. A table for each struct (fields.hpp)
-/// names each key with its type and description, for decoding, merging, JSON and its Schema.
+/// Decodes settings from a document, merges and checks them. The tables in fields.hpp list the keys
+/// of each struct; decoding, merging, JSON and the JSON Schema follow from them.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 /// @file
-/// The moments whose packages the archives of Debian and Ubuntu keep.
+/// The moments of the snapshot archives of Debian and Ubuntu, which keep all earlier packages.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,9 @@ namespace pipeline::settings {
 /// other texts and for dates that do not exist.
 std::optional<std::string> snapshot_id(std::string_view text);
 
-/// Returns true if a snapshot_id() is not in the future. For a future moment, the servers return
-/// the newest packages, which later change.
+/// Returns true if the moment is not in the future. For a future moment, the servers return the
+/// newest packages, which change later.
+/// @param id a text that snapshot_id() has returned
 bool has_passed(std::string_view id, std::chrono::system_clock::time_point now);
 
 /// Returns true for a text that is a moment in the past.

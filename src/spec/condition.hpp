@@ -19,8 +19,8 @@ RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics);
 void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics);
 
-/// Lets each step that has a `run_on` and no `after` come after all steps, without those that
-/// depend on a step with a `run_on`.
+/// Sets the `after` of each step that has a `run_on` and no `after` of its own: to all steps that
+/// neither have a `run_on` nor depend on a step with a `run_on`.
 void order_final_steps(std::vector<StepSpec>& steps);
 
 }  // namespace pipeline::spec

@@ -6,6 +6,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "core/text.hpp"
 #include "settings/decode.hpp"
 #include "spec/user_files.hpp"
 #include "vcs/repository.hpp"
@@ -37,9 +38,8 @@ constexpr settings::Format artifact_version{
 bool is_url(std::string_view text) { return text.find("://") != std::string_view::npos; }
 
 constexpr settings::Format digest_text{
-    "a SHA-256 in 64 hexadecimal digits", [](std::string_view text) {
-      return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
-    }};
+    "a SHA-256 in 64 hexadecimal digits",
+    [](std::string_view text) { return text.size() == 64 && core::all(text, core::is_hex_digit); }};
 constexpr std::string_view s3_prefix = "s3://";
 
 bool is_web_address(std::string_view text) {

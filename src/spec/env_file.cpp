@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "core/utf8.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -35,7 +37,7 @@ class EnvParser {
     while (!ends_line() && text_[at_] != '=' && blanks.find(text_[at_]) == blanks.npos) ++at_;
     const std::string name(text_.substr(begin, at_ - begin));
     skip(blanks);
-    if (!is_variable(name))
+    if (!core::is_variable_name(name))
       return report("bad-name", begin, "this is not the name of a variable",
                     "a name has letters, digits and `_`, and does not begin with a digit");
     if (ends_line() || text_[at_] != '=')
@@ -72,6 +74,7 @@ class EnvParser {
   std::optional<std::string> read_quoted(const std::string& name, char quote) {
     const auto begin = at_++;
     std::string value;
+    bool is_refused = false;  // The rest of a refused value, up to its closing quote, is no line.
     for (;; ++at_) {
       if (at_ == text_.size()) {
         at_ = begin;
@@ -81,15 +84,16 @@ class EnvParser {
       }
       const char c = text_[at_];
       if (c == quote) break;
-      if (quote == '"' && c == '$' && text_.substr(at_).starts_with("${")) {
+      if (!is_refused && quote == '"' && text_.substr(at_).starts_with("${")) {
         refuse_reference(name, at_);
-        return std::nullopt;
+        is_refused = true;
       }
       const bool is_escape = quote == '"' && c == '\\' && at_ + 1 < text_.size();
       value += is_escape ? escaped(text_[++at_]) : std::string(1, c);
     }
     ++at_;
     skip(blanks);
+    if (is_refused) return std::nullopt;
     if (ends_line() || text_[at_] == '#') return value;
     report("bad-env-line", at_, "there is more after the quoted value of " + name,
            "put the whole value in quotes; `#` begins a comment");
@@ -111,13 +115,6 @@ class EnvParser {
     report("bad-env-line", where,
            "the value of " + name + " contains `${`, and nothing is expanded here",
            "write the value itself; in single quotes it is taken literally");
-  }
-
-  static bool is_variable(std::string_view name) {
-    const auto fits = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    };
-    return !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::ranges::all_of(name, fits);
   }
 
   bool ends_line() const {
@@ -153,9 +150,7 @@ class EnvParser {
 }  // namespace
 
 StringMap parse_env(std::string_view text, const std::filesystem::path& file) {
-  constexpr std::string_view byte_order = "\xef\xbb\xbf";
-  if (text.starts_with(byte_order)) text.remove_prefix(byte_order.size());
-  EnvParser parser(text);
+  EnvParser parser(core::without_byte_order_mark(text));
   auto values = parser.parse();
   // The errors do not show lines of the source, because they have values.
   if (!parser.diagnostics().empty())

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/joined.hpp"
+#include "core/text.hpp"
 #include "settings/decode.hpp"
 #include "spec/step_reader.hpp"
 
@@ -48,8 +49,9 @@ struct Selection {
   std::unordered_map<std::string, std::vector<std::uint32_t>> groups;
 };
 
-/// A reference of one step, the reader, to the outputs or the end of another step, the target. A
-/// step is open (ReadStep::open) if the values of its matrix are made by another step of the run.
+/// A reference of one step, the reader, to another step, the target: to an output of the target, or
+/// to the target itself in `after`. A step is open (ReadStep::open) if another step of the run
+/// makes the values of its matrix.
 struct Reading {
   const model::Selector& selector;
   const ReadStep& target;
@@ -123,8 +125,8 @@ struct Reading {
   std::optional<Selection> of_unnamed() const {
     const auto& [axes, instances] = *target.matrix;
     return refuse(
-        "step '" + selector.step + "' is " + std::to_string(instances.size()) +
-            " steps, by its matrix: name one of them",
+        "the matrix of step '" + selector.step + "' makes " + std::to_string(instances.size()) +
+            " steps of it: name one of them",
         {"'" + selector.step + "[*]" + output + "' gathers all in a folder, '" + selector.step +
          "[" + shown(axes, instances[0]) + "]" + output + "' is one of them"});
   }
@@ -141,8 +143,8 @@ struct Reading {
   std::optional<Selection> of_index(std::size_t index) const {
     const auto size = target.matrix->instances.size();
     if (index < size) return single(static_cast<std::uint32_t>(index));
-    return refuse("step '" + selector.step + "' is " + std::to_string(size) + " steps, from 0 to " +
-                  std::to_string(size - 1));
+    return refuse("the matrix of step '" + selector.step + "' makes " + std::to_string(size) +
+                  " steps of it, from 0 to " + std::to_string(size - 1));
   }
 
   std::optional<Selection> of_axes() const {
@@ -170,7 +172,8 @@ struct Reading {
     return grouped(fixed, std::move(selection));
   }
 
-  /// Reads the axes that the selector does not fix: they are the reader's own.
+  /// Finds the reader's value for each axis that the selector does not fix. Returns false, and
+  /// reports it, if the selector does not ask for the reader's values, or the reader has none.
   bool read_same_axes(const Fixed& fixed, Selection& selection) const {
     const auto& axes = target.matrix->axes;
     bool is_good = true;
@@ -185,7 +188,7 @@ struct Reading {
       }
       refuse(selector.same ? "'" + reader.spec.name + "' has no matrix axis '" + axes[i] +
                                  "', so `=` does not select one value"
-                           : "this does not select a value of '" + axes[i] + "' is meant",
+                           : "this does not select a value of the matrix axis '" + axes[i] + "'",
              {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
               model::axis_text(*target.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
@@ -305,8 +308,8 @@ class Expansion {
     }
   }
 
-  /// Fills parameters into the parts of the step that refer to them. An error that several
-  /// instances have is reported for the first of them only.
+  /// Fills parameters into the parts of the step that refer to them. Reports the errors of the
+  /// first few instances that have any, because the other instances often have the same ones.
   void fill(const ReadStep& step, const Row* row, StepSpec& spec) {
     if (!step.is_filled() || failed_fills_[&step] == max_failures_shown) return;
     auto values = step.filled_from;
@@ -347,9 +350,9 @@ class Expansion {
             "step '" + step.spec.name + "' makes more than " + std::to_string(max_connections) +
                 " connections between steps",
             span,
-            {"each of its " + std::to_string(step.matrix ? step.matrix->instances.size() : 1) +
-             " waits for " + std::to_string(all ? all->size() : 1) + " of '" + selector.step +
-             "': put one step in between"});
+            {core::counted(step.matrix ? step.matrix->instances.size() : 1, "instance") +
+             " of it wait for " + core::counted(all ? all->size() : 1, "instance") + " of '" +
+             selector.step + "' each: put one step in between"});
     };
     for (std::size_t i = 0; i < step.input_selectors.size(); ++i)
       if (step.spec.inputs[i].data)
@@ -374,8 +377,8 @@ class Expansion {
     if (step.spec.repeat) add_values(untils_, step.until_values, step.spec.repeat->until);
     for (const auto& then : step.then_sources) {
       add(thens_, then.selector, "." + step.spec.inputs[then.input].then->output, then.span);
-      for (const auto* end : {&inputs_[then.input], &thens_.back()})
-        if (*end && (*end)->selection.is_gathered)
+      for (const auto* source : {&inputs_[then.input], &thens_.back()})
+        if (*source && (*source)->selection.is_gathered)
           settings::report(diagnostics_, "bad-selector",
                            "`first` and `then` take the output of one step each", then.span, {},
                            "let a step gather them in each round");

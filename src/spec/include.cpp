@@ -151,7 +151,7 @@ bool Files::may_include(const FileScope& parent, const core::Value& place, const
                                       : "this file is included by it, directly or by other files"});
   if (depth > max_depth)
     return refuse("include-cycle", "more than " + std::to_string(max_depth) +
-                                       " files include one another, each the next");
+                                       " files form a chain in which each includes the next");
   if (scopes_.size() > max_files)
     return refuse("include-cycle",
                   "more than " + std::to_string(max_files) + " files are included");

@@ -29,8 +29,8 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
   static constexpr settings::OtherName others[]{
       {"enable_cache", "write `cache: true` or `cache: false`"},
       {"retries", "write `retry: {max_retries: 3}`"},
-      {"schedule", "a run is begun by `pipe run`: let cron, a systemd timer or CI call it"},
-      {"stages", "steps are in no stages: `after: [STEP]`, or an input, orders them"},
+      {"schedule", "`pipe run` starts a run: let cron, a systemd timer or CI call it"},
+      {"stages", "there are no stages: `after: [STEP]`, or an input, orders steps"},
       {"jobs", "write `steps:`"},
       {"tasks", "write `steps:`"},
       {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},

@@ -408,7 +408,7 @@ using Follower = std::pair<ReadStep*, const ReadStep*>;
 /// @param named the step; null if there is none
 void report_no_matrix(const core::Value& value, const ReadStep* named,
                       const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  const core::Value* its = named ? named->body->find("matrix") : nullptr;
+  const core::Value* copied = named ? named->body->find("matrix") : nullptr;
   std::vector<std::string> names;
   for (const ReadStep& each : steps)
     if (const core::Value* matrix = each.body->find("matrix");
@@ -416,10 +416,10 @@ void report_no_matrix(const core::Value& value, const ReadStep* named,
       names.push_back(each.spec.name);
   settings::report(diagnostics, named ? "bad-matrix" : "unknown-step",
                    named ? "step '" + value.scalar + "' has no matrix of its own"
-                         : "there is no step '" + value.scalar + "' to have the matrix of",
+                         : "there is no step '" + value.scalar + "' whose matrix could be used",
                    value.span, {},
-                   its && its->kind == core::Value::Kind::scalar
-                       ? "did you mean `matrix: " + its->scalar + "`?"
+                   copied && copied->kind == core::Value::Kind::scalar
+                       ? "did you mean `matrix: " + copied->scalar + "`?"
                        : core::did_you_mean(value.scalar, names));
 }
 

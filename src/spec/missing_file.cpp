@@ -63,10 +63,7 @@ void read_words(std::string_view line, std::vector<std::string>& names) {
 MissingNames missing_names(std::string_view output) {
   MissingNames names;
   std::vector<std::string> words;
-  for (std::size_t start = 0; start < output.size();) {
-    const auto end = std::min(output.find('\n', start), output.size());
-    std::string_view line = output.substr(start, end - start);
-    start = end + 1;
+  for (auto line : core::lines_of(output)) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::string folded = core::lower(line);
     if (std::none_of(complaint_patterns.begin(), complaint_patterns.end(),

@@ -9,8 +9,8 @@
 
 namespace pipeline::spec {
 
-/// Checks the notebook, and adds what a notebook's step has besides its command: the executed
-/// notebook as an output, and the program that executes it.
+/// Checks the notebook, and adds two parts of the step besides its command: the executed notebook
+/// as an output, and the program that executes the notebook.
 /// @param folder the folder that the notebook's path is relative to
 void read_notebook(ReadStep& step, const std::filesystem::path& folder,
                    settings::Diagnostics& diagnostics);

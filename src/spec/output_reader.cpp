@@ -54,7 +54,8 @@ OutputFlags read_flags(const core::Value& map, const std::vector<std::string>& k
   if (from) flags.from_all_nodes = read_word("from", *from, {"first", "all"}, diagnostics) == "all";
   if (flags.metrics && flags.temp)
     settings::report(diagnostics, "contradiction",
-                     "a `temp` output has no metrics: they are read again when it is reused",
+                     "a `temp` output has no metrics, because they are read again whenever the "
+                     "result is reused",
                      map.find("temp")->span, {},
                      "let the step write its metrics to an output of their own");
   if (flags.metrics && flags.from_all_nodes)

@@ -11,6 +11,7 @@
 #include "model/value_builder.hpp"
 #include "spec/matrix.hpp"
 #include "spec/parameter_value.hpp"
+#include "spec/unfilled.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -96,8 +97,9 @@ std::size_t dot_of(const std::string& name) { return std::min(name.find('.'), na
 
 }  // namespace
 
-/// A file of parameters has the own parameters of a step in a map below the step's name, and those
-/// of an included file below its prefix. A single option takes precedence.
+/// Replaces options that are maps by an option for each member. A file of parameters has the own
+/// parameters of a step in a map below the step's name, and those of an included file in a map
+/// below its prefix. A single option takes precedence over such a member.
 void ParameterOptions::spread(const Parameters& of_pipeline) {
   const auto options = options_;
   for (const auto& [name, text] : options) {
@@ -126,9 +128,7 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
     declared = const_cast<nlohmann::json*>(member.value);  // The parameters are not const.
   }
   taken_.insert(option);
-  if (const auto open = text.find("${"); open != text.npos && open > 0 && text[open - 1] == '$')
-    text.erase(open, 1);
-  else if (open != text.npos)
+  if (unescape_until_placeholder(text))
     settings::report(diagnostics_, "unfilled",
                      "--param " + option + ": nothing fills `${...}` in a parameter", {},
                      {"for a literal `${` write `$${`"});

@@ -400,8 +400,8 @@ std::string read_existing(const fs::path& file) {
 /// Files from this size on are not kept in memory while their steps are read.
 constexpr std::size_t large_text = 1u << 20;
 
-/// @param owned the owner of `text`, which may free it once the document is read; may be null.
-/// Positions and source lines in errors are then missing.
+/// @param owned the string that has `text`, which is freed once the document is read; errors then
+/// show no source lines. Null: the text stays
 PipelineSpec parse_document(std::string_view text, std::string* owned, const fs::path& file,
                             const LoadOptions& options) {
   text = core::without_byte_order_mark(text);

@@ -59,7 +59,8 @@ void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostic
     if (is_file)
       settings::report(
           diagnostics, "bad-profile",
-          "'" + key.scalar + "' names a file, and a profile knows no pipeline's folder", key.span,
+          "'" + key.scalar + "' names a file of a pipeline's folder, and a profile has none",
+          key.span,
           {"a profile is for settings of the environment: `parent_image`, `platform`, `resources`, "
            "..."},
           "write it under the pipeline's `settings.docker`");

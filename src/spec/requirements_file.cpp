@@ -8,6 +8,7 @@
 
 #include "core/file.hpp"
 #include "core/project.hpp"
+#include "core/text.hpp"
 #include "core/utf8.hpp"
 #include "settings/decode.hpp"
 
@@ -15,12 +16,6 @@ namespace pipeline::spec {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 /// Removes a comment as pip does: a `#` begins one at the line's start or after a blank; elsewhere
 /// it belongs to a URL.
@@ -37,11 +32,11 @@ std::optional<std::string_view> argument_of(std::string_view line, std::string_v
                                             std::string_view long_name) {
   if (line.starts_with(long_name)) {
     const auto rest = line.substr(long_name.size());
-    if (rest.starts_with('=')) return trim(rest.substr(1));
-    if (rest.starts_with(' ') || rest.starts_with('\t')) return trim(rest);
+    if (rest.starts_with('=')) return core::trimmed(rest.substr(1));
+    if (rest.starts_with(' ') || rest.starts_with('\t')) return core::trimmed(rest);
     return std::nullopt;
   }
-  if (line.starts_with(short_name)) return trim(line.substr(short_name.size()));
+  if (line.starts_with(short_name)) return core::trimmed(line.substr(short_name.size()));
   return std::nullopt;
 }
 
@@ -77,15 +72,15 @@ class RequirementsReader {
       // Blanks before a continuation stay one blank: `six==1.0\` and `  --hash=...`.
       const bool is_apart = part.starts_with(' ') || part.starts_with('\t');
       if (!logical.empty() && is_apart && !logical.ends_with(' ')) logical += ' ';
-      logical += trim(part);
+      logical += core::trimmed(part);
       if (logical.ends_with('\\')) {
         logical.pop_back();
         continue;
       }
-      add(trim(logical), {file, name, number, is_constraints});
+      add(core::trimmed(logical), {file, name, number, is_constraints});
       logical.clear();
     }
-    add(trim(logical), {file, name, 0, is_constraints});
+    add(core::trimmed(logical), {file, name, 0, is_constraints});
   }
 
   /// Adds an item of a list in the pipeline's folder.
@@ -148,7 +143,7 @@ class RequirementsReader {
     if (from.is_constraint || !settings::formats::requirement.accepts(written))
       return refuse(from, line,
                     from.is_constraint
-                        ? "a constraint says which versions of a package may be taken"
+                        ? "a constraint limits the versions of a package, and a path has none"
                     : line.find(" --hash") != std::string_view::npos
                         ? "leave out `--hash`: the lock file has the hash of each local file"
                         : "write the path of a wheel or a project below the pipeline's folder: "

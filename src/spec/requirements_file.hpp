@@ -12,9 +12,9 @@
 namespace pipeline::spec {
 
 /// Returns the lines of the file and of the files that it includes (`-r`), without comments,
-/// continuations and repetitions; those of files with constraints (`-c`) as `--constraint numpy<2`.
-/// Errors are reported at `place`, the position of the key that names the file; the message has
-/// file and line.
+/// continuations and repetitions. A line of a file with constraints (`-c`) becomes `--constraint
+/// numpy<2`. Reports errors at `place`, the position of the key that names the file; the messages
+/// have the file and the line.
 /// @param name the file's name as written, for messages
 /// @param sources receives the files that were read or looked for
 std::vector<std::string> read_requirements(const std::filesystem::path& file,

@@ -30,7 +30,7 @@ void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Sett
            "write the first attempt's limit as `settings.resources.memory`");
 }
 
-/// Reports a time between retries of a step that has none. Defaults may leave the number to steps.
+/// Reports a pause between retries for a step without retries.
 void check_delay(const RetrySettings& retry, const core::Value& written,
                  settings::Diagnostics& diagnostics) {
   const auto* delay = written.find("delay");
@@ -51,6 +51,7 @@ void check_retry(const RetrySettings& retry, const core::Value& written, const S
                  const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics) {
   if (const auto* on_oom = written.find("on_oom"))
     check_on_oom(retry.on_oom, *on_oom, asked, diagnostics);
+  // The pipeline's `retry` may leave the number of retries to the steps.
   if (asked) check_delay(retry, written, diagnostics);
   const auto& never = retry.never.items();
   if (const auto* on = written.find("on"); on && retry.max_retries == 0U)

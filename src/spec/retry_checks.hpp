@@ -10,8 +10,8 @@
 
 namespace pipeline::spec {
 
-/// @param retry a step's is merged with the pipeline's
-/// @param written the value that `retry` was read from; it has the positions
+/// @param retry the pipeline's, or a step's after the merge with the pipeline's
+/// @param written the value that `retry` was read from, for positions
 /// @param asked the step's merged settings; null for the pipeline's `retry`
 /// @param stalled_after the value of the pipeline or of the step
 void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,

@@ -52,7 +52,8 @@ Strings read_words(const char* key, const core::Value& value, settings::Diagnost
         .value_or(Strings{});
   }
   settings::report_type(diagnostics, key, "a list of words", value);
-  diagnostics.back().suggestion = "no shell reads it: `[sh, -c, \"...\"]` where the image has one";
+  diagnostics.back().suggestion =
+      "no shell reads the command: if the image has one, write `[sh, -c, \"...\"]`";
   return {};
 }
 
@@ -191,8 +192,8 @@ Services read_services(const core::Value& value, settings::Diagnostics& diagnost
     const auto nearest = nearest_service_name(key.scalar);
     settings::report(diagnostics, "bad-name",
                      "'" + key.scalar.substr(0, 80) + "' cannot be a service's name", key.span,
-                     {"the step reaches it by this name: lower-case letters, digits and `-`, at "
-                      "most 50, the first and last no `-`"},
+                     {"the step reaches the service by this name, which has at most 50 lower-case "
+                      "letters, digits and `-`, and neither begins nor ends with `-`"},
                      is_service_name(nearest) ? "did you mean '" + nearest + "'?" : "");
   }
   return services;

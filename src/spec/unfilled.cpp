@@ -17,18 +17,13 @@ constexpr const char* filled_elsewhere = "commands and conditions take placehold
 void check_text(Value& scalar, settings::Diagnostics& diagnostics,
                 const char* note = filled_elsewhere) {
   auto& text = scalar.scalar;
-  for (auto at = text.find("${"); at != text.npos; at = text.find("${", at + 1)) {
-    if (at > 0 && text[at - 1] == '$') {
-      text.erase(at - 1, 1);
-      continue;
-    }
-    const auto end = std::min(text.find('}', at), text.size() - 1);
-    settings::report(diagnostics, "unfilled",
-                     "nothing fills `" + text.substr(at, std::min<std::size_t>(end + 1 - at, 60)) +
-                         "` here: the text is taken as it stands",
-                     scalar.span, {note, "for a literal `${` write `$${`"});
-    return;
-  }
+  const auto at = unescape_until_placeholder(text);
+  if (!at) return;
+  const auto end = std::min(text.find('}', *at), text.size() - 1);
+  settings::report(diagnostics, "unfilled",
+                   "nothing fills `" + text.substr(*at, std::min<std::size_t>(end + 1 - *at, 60)) +
+                       "` here: the text is taken as it stands",
+                   scalar.span, {note, "for a literal `${` write `$${`"});
 }
 
 void check_all(Value& value, settings::Diagnostics& diagnostics) {
@@ -54,7 +49,7 @@ void check_members(Value& map, std::initializer_list<const char*> keys,
     if (auto* value = member(map, key)) check_all(*value, diagnostics);
 }
 
-/// Checks what a shell or Docker would fill in elsewhere.
+/// Checks the settings whose `${...}` a shell or Docker would fill in elsewhere.
 void check_settings_unfilled(Value& settings, settings::Diagnostics& diagnostics) {
   auto* docker = member(settings, "docker");
   if (!docker) return;
@@ -69,6 +64,14 @@ void check_filled_keys(Value& map, settings::Diagnostics& diagnostics) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> unescape_until_placeholder(std::string& text) {
+  for (auto at = text.find("${"); at != text.npos; at = text.find("${", at)) {
+    if (at == 0 || text[at - 1] != '$') return at;
+    text.erase(at - 1, 1);  // The `${` is now at `at - 1`.
+  }
+  return std::nullopt;
+}
 
 void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
   static constexpr std::initializer_list<const char*> keys = {"parameters", "environment",

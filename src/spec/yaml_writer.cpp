@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/joined.hpp"
+#include "core/text.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline::spec {
@@ -24,10 +25,7 @@ bool is_plain_text(const std::string& text) {
       !(std::isalpha(static_cast<unsigned char>(text.front())) || text.front() == '/'))
     return false;
   if (!std::all_of(text.begin(), text.end(), is_safe)) return false;
-  auto lower = text;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  if (booleans.contains(lower)) return false;
+  if (booleans.contains(core::lower(text))) return false;
   const auto meaning = settings::plain_to_json(text);
   return meaning && meaning->is_string();
 }

@@ -12,8 +12,8 @@
 
 namespace pipeline::stager {
 
-/// Removes a file, or all that is in a folder. The folder stays, since it may be a volume of the
-/// pod, which cannot be removed.
+/// Removes a file, or the entries of a folder. The folder itself stays, because it may be a volume
+/// of the pod, which cannot be removed.
 void clear(const std::filesystem::path& path);
 
 /// Makes the item's file or folder at `to` from the cache, and compares its digest. An object with

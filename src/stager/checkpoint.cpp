@@ -16,6 +16,7 @@
 #include "file_tree/content.hpp"
 #include "file_tree/tree.hpp"
 #include "file_tree/unpack.hpp"
+#include "stager/cached_items.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -28,7 +29,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_note = 1024;
 
-/// The state of a folder by the kernel's time stamps: equal states have no change in between.
+/// The state of a folder by the kernel's time stamps. If two states are equal, the folder has not
+/// changed between them.
 struct Marks {
   std::string digest;  ///< Empty for an empty folder.
   std::chrono::nanoseconds newest{0};
@@ -82,10 +84,6 @@ std::optional<Head> read_head(const std::string& url, Transfer& transfer) {
   }
 }
 
-void remove_content(const fs::path& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) core::remove_tree(entry.path());
-}
-
 constexpr const char* is_damaged = "its description is damaged";
 
 /// Unpacks the slot; returns an empty text, or the reason why the slot cannot be used.
@@ -125,7 +123,7 @@ std::string restore_checkpoint(const json& document, const fs::path& marks, Tran
   else if (!head->slot.empty())
     damage = "it was replaced by an attempt that is unknown to this one";
   if (!damage.empty()) {
-    remove_content(to);
+    clear(to);
     return "is empty, because the uploaded checkpoint cannot be used: " + damage;
   }
   core::write_file_atomically(marks, marks_of(to).digest);

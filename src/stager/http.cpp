@@ -80,10 +80,6 @@ class Connection {
     open_socket(target);
     if (tls_) begin_tls(target, authorities);
   }
-  ~Connection() {
-    SSL_free(ssl_);
-    SSL_CTX_free(context_);
-  }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -96,7 +92,7 @@ class Connection {
       ssize_t count = 0;
       if (ssl_) {
         ERR_clear_error();
-        count = SSL_write(ssl_, bytes.data(),
+        count = SSL_write(ssl_.get(), bytes.data(),
                           static_cast<int>(std::min<std::size_t>(bytes.size(), 1 << 20)));
       } else {
         count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -121,9 +117,9 @@ class Connection {
     do {
       if (ssl_) {
         ERR_clear_error();
-        count = SSL_read(ssl_, buffer_.data(), static_cast<int>(buffer_.size()));
+        count = SSL_read(ssl_.get(), buffer_.data(), static_cast<int>(buffer_.size()));
         if (count <= 0) {
-          const int why = SSL_get_error(ssl_, static_cast<int>(count));
+          const int why = SSL_get_error(ssl_.get(), static_cast<int>(count));
           if (why == SSL_ERROR_ZERO_RETURN) return {};
           if (why == SSL_ERROR_SYSCALL && errno == EINTR) continue;
           throw NoAnswer("the connection to " + host_ + " was cut: " +
@@ -181,38 +177,43 @@ class Connection {
   }
 
   void begin_tls(const Target& target, const std::string& authorities) {
-    context_ = SSL_CTX_new(TLS_client_method());
+    context_.reset(SSL_CTX_new(TLS_client_method()));
     if (!context_) throw NoAnswer("TLS is not available: " + tls_words(), false);
-    SSL_CTX_set_min_proto_version(context_, TLS1_2_VERSION);
-    SSL_CTX_set_verify(context_, SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
+    SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     BIO* text = BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size()));
     while (X509* authority = PEM_read_bio_X509(text, nullptr, nullptr, nullptr)) {
-      X509_STORE_add_cert(SSL_CTX_get_cert_store(context_), authority);
+      X509_STORE_add_cert(SSL_CTX_get_cert_store(context_.get()), authority);
       X509_free(authority);
     }
     BIO_free(text);
     ERR_clear_error();
-    ssl_ = SSL_new(context_);
+    ssl_.reset(SSL_new(context_.get()));
     if (is_address(target.host)) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), target.host.c_str());
+      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), target.host.c_str());
     } else {
-      SSL_set_tlsext_host_name(ssl_, target.host.c_str());
-      SSL_set1_host(ssl_, target.host.c_str());
+      SSL_set_tlsext_host_name(ssl_.get(), target.host.c_str());
+      SSL_set1_host(ssl_.get(), target.host.c_str());
     }
-    SSL_set_fd(ssl_, socket_.get());
-    if (SSL_connect(ssl_) == 1) return;
-    const auto verdict = SSL_get_verify_result(ssl_);
-    const bool distrusted = verdict != X509_V_OK;
+    SSL_set_fd(ssl_.get(), socket_.get());
+    if (SSL_connect(ssl_.get()) == 1) return;
+    const auto verdict = SSL_get_verify_result(ssl_.get());
+    const bool is_distrusted = verdict != X509_V_OK;
     throw NoAnswer("cannot open a TLS connection to " + host_ + ": " +
-                       (distrusted ? X509_verify_cert_error_string(verdict) : tls_words()),
-                   !distrusted);
+                       (is_distrusted ? X509_verify_cert_error_string(verdict) : tls_words()),
+                   !is_distrusted);
   }
+
+  struct Free {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+    void operator()(SSL* connection) const { SSL_free(connection); }
+  };
 
   std::string host_;
   bool tls_;
   core::Descriptor socket_;
-  SSL_CTX* context_ = nullptr;
-  SSL* ssl_ = nullptr;
+  std::unique_ptr<SSL_CTX, Free> context_;  ///< Null without TLS, as is `ssl_`.
+  std::unique_ptr<SSL, Free> ssl_;
   std::array<char, 64 << 10> buffer_;
   std::uint64_t received_ = 0;
 };
@@ -374,7 +375,8 @@ Reply exchange(Connection& connection, const HttpCall& call, const Target& targe
 Http::Http(std::string authorities) : authorities_(std::move(authorities)) {}
 Http::~Http() = default;
 
-/// Returns a connection to the URL's host that no call uses; null if there is none.
+/// Returns a connection to the URL's host that no call uses, for this call alone; null if there is
+/// none.
 std::unique_ptr<Connection> Http::take_idle(const std::string& url) {
   const auto target = target_of(url);
   const std::lock_guard lock(mutex_);

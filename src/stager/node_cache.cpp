@@ -73,7 +73,8 @@ std::optional<NodeCache::Object> NodeCache::find(const std::string& name) const 
   // which this one can still read it.
   ::flock(object.file.get(), LOCK_SH | LOCK_NB);
   object.bytes = static_cast<std::uint64_t>(status->st_size);
-  ::futimens(object.file.get(), nullptr);  // trim() goes by it. Only the file's owner may set it.
+  // trim() removes the objects with the oldest times. Only a file's owner may set its time.
+  ::futimens(object.file.get(), nullptr);
   return object;
 }
 
@@ -89,7 +90,7 @@ std::optional<NodeCache::Object> NodeCache::open(const std::string& name,
       return std::nullopt;
     }
     if (::flock(part.get(), LOCK_EX | LOCK_NB) == 0) {
-      if (!is_named(path, part)) continue;  // The process that had it has just ended.
+      if (!is_named(path, part)) continue;  // The process that had locked the file has just ended.
       if (auto object = find(name)) {
         ::unlink(path.c_str());
         return object;

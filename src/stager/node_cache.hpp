@@ -22,7 +22,7 @@ namespace pipeline::stager {
 /// Waits for a pod that downloads the same object.
 struct NodeCacheWaits {
   std::chrono::milliseconds poll{100};
-  /// After this time without a new byte, the others go on without the folder.
+  /// After this time without a new byte, the waiting pods go on without the folder.
   std::chrono::milliseconds max_silence{60'000};
 };
 
@@ -53,8 +53,10 @@ class NodeCache {
   /// budget; and the remains of processes that died.
   void trim() { trim_to(budget_); }
 
-  /// Returns the bytes that the folder had and those that were downloaded, as a line for users.
+  /// Returns a line for users: how many bytes of the counted objects the folder already had, and
+  /// how many were downloaded.
   std::string summary() const;
+  /// Adds the object to the sums of summary().
   void count(const Object& object) { (object.is_new ? downloaded_ : found_) += object.bytes; }
 
  private:

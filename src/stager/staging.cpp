@@ -18,6 +18,7 @@
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "fetch/address.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
@@ -72,7 +73,7 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   check_tree(to, item);
 }
 
-/// Returns a list that is not read into memory beyond a limit.
+/// Downloads a list. Throws TransferError if the list is longer than `max_list`.
 std::string receive_list(const std::string& what, const std::string& url, Transfer& transfer) {
   std::string list;
   transfer.receive(what, url, [&](std::string_view bytes) {
@@ -108,12 +109,7 @@ void fetch_pieces(const json& pieces, Transfer& transfer, NodeCache* cache) {
   const auto text = pieces.contains("list")
                         ? receive_list("the list of pieces", pieces.at("list"), transfer)
                         : pieces.at("rows").get<std::string>();
-  std::vector<std::string_view> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(std::string_view(text).substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const auto lines = core::lines_of(text);
   Workers workers(lines.size(), transfer.threads());
   workers.run([&](std::size_t i) { fetch_stored(piece_of(pieces, lines[i]), transfer, cache); });
 }
@@ -171,7 +167,8 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   return std::nullopt;
 }
 
-/// Downloads an item that the store has, if nobody has removed it since.
+/// Downloads an item that the driver has found in the store. Throws DamagedItem if the item has
+/// been removed since.
 void fetch_stored(const json& item, Transfer& transfer, NodeCache* cache) {
   try {
     fetch_item(item, transfer, cache);
@@ -224,7 +221,7 @@ std::optional<SentParts> send_to_artifact(const HashedOutput& hashed, const Send
 }
 
 /// Uploads an output, in parts unless it is small; returns its entry in the report.
-/// @param hashed null: the driver was not asked about it
+/// @param hashed null if the driver was not asked about the output
 json send_output(const json& output, Transfer& transfer, const HashedOutput* hashed) {
   const fs::path path = output.at("path").get<std::string>();
   const auto what = "the output '" + output.at("name").get<std::string>() + "'";

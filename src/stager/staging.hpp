@@ -36,14 +36,15 @@ void complete(nlohmann::json& document, Transfer& transfer);
 ///
 /// An item `{"to", "kind": "pieces", "before", "after", "rows": TEXT}` is a folder of many objects,
 /// `KIND DIGEST KEY SIGNATURE NAME` in each line, whose URLs are BEFORE KEY AFTER SIGNATURE; the
-/// kinds are `file`, `executable` and `tree`. With `"list": URL`, the text is there.
+/// kinds are `file`, `executable` and `tree`. An item with `"list": URL` in place of `rows` has its
+/// text at that URL.
 ///
 /// An item with `"source": {"shown", "url", "size", "keep": URL}` comes from a source
 /// (SourceReader); for a folder, `{"shown", "files": URL}` names the list of its files. With
 /// `keep`, the file is then uploaded, so that others find it at `url`. Items that cannot be read
 /// from their source are listed at `{"wanted": URL}` of the document, as `{DIGEST: REASON}`; then
 /// the driver has an hour to upload them to `url`. Throws TransferError, EnvironmentError.
-/// @param cache where pods of the node share what is at `url`; null: nowhere
+/// @param cache the folder in which the node's pods share objects; null if there is none
 void fetch(const nlohmann::json& document, Transfer& transfer,
            const SourceReader& sources = SourceReader({}), NodeCache* cache = nullptr);
 

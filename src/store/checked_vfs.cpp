@@ -156,9 +156,9 @@ class OpenedDatabases {
     const std::scoped_lock lock(mutex_);
     names_.insert(name);
   }
-  /// Returns true for a log, a journal or a super-journal of one of them: its name follows the
-  /// database's.
-  bool have(std::string_view file) {
+  /// Returns true for a log, a journal or a super-journal of one of these databases. The name of
+  /// such a file is the database's with a suffix.
+  bool own(std::string_view file) {
     const std::scoped_lock lock(mutex_);
     const auto end = file.rfind('-');
     return end != file.npos && names_.contains(std::string(file.substr(0, end)));
@@ -178,7 +178,7 @@ OpenedDatabases& opened_databases() {
 /// which SQLite removes once the journal has been rolled back (section 5.0 of
 /// https://www.sqlite.org/atomiccommit.html).
 int remove_file(sqlite3_vfs* vfs, const char* name, int sync) {
-  if (opened_databases().have(name)) return noted(real(vfs)->xDelete(real(vfs), name, sync));
+  if (opened_databases().own(name)) return noted(real(vfs)->xDelete(real(vfs), name, sync));
   errno = EPERM;
   return noted(SQLITE_IOERR_DELETE);
 }

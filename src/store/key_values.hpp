@@ -20,7 +20,7 @@ inline constexpr const char* detached_kind = "detached";
 /// Number of the latest save of a remote driver's store that this store has, see run_replica.hpp.
 inline constexpr const char* saved_kind = "saved";
 /// Bytes of each log that have been downloaded from a remote driver, see run_replica.hpp.
-inline constexpr const char* brought_kind = "brought";
+inline constexpr const char* downloaded_logs_kind = "brought";
 /// Declarations of the run's steps in its pipeline, see declared.hpp of the engine.
 inline constexpr const char* declared_kind = "declared";
 /// Questions of the run that people answer, see questions.hpp of the engine.

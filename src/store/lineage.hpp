@@ -1,5 +1,5 @@
 /// @file
-/// Which steps produced an artifact, and which consumed it.
+/// Finds the steps that produced an artifact, and those that consumed it.
 #pragma once
 
 #include <optional>

@@ -22,8 +22,8 @@ struct MetricPoint {
   unsigned attempt = 0;              ///< The attempt that reported it; set by Metrics::points().
 };
 
-/// A metric of a step: its last attempt's series, and before it what the earlier attempts reported
-/// for lower training steps, which the last one has continued from a checkpoint.
+/// A metric of a step: the points of its last attempt. If that attempt continued from a checkpoint,
+/// the points come first that earlier attempts reported for lower training steps.
 struct MetricRecord {
   std::string run;  ///< The run that made the values; another one for a reused step.
   std::string step, name;
@@ -49,8 +49,8 @@ class Metrics {
   /// Returns the metrics of a run's steps, in the order of the steps; those of reused steps are
   /// those of the run that made them. @param step only this step; empty: all
   std::vector<MetricRecord> list(const std::string& run, const std::string& step = {});
-  /// Returns all points of a metric, in the order in which they were reported; those of an earlier
-  /// attempt up to the training step that the next one began with.
+  /// Returns all points of a metric, in the order in which they were reported. The points of an
+  /// attempt end before the training step at which the next attempt began.
   std::vector<MetricPoint> points(const MetricRecord& metric);
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// Folders of the state that other users of the machine have no business in.
+/// Folders of the state that other users of the machine must not enter.
 #pragma once
 
 #include <filesystem>

@@ -36,8 +36,7 @@ Question open_question(RunStore& store, const RunRecord& run, const std::string&
 /// Records a step's question.
 void put_question(RunStore& store, const std::string& run, const std::string& step,
                   const Question& question);
-/// Records an answer, once: of several, the first counts. Throws InputError as open_question()
-/// does.
+/// Records the answer to a question that has none yet. Throws InputError as open_question() does.
 /// @return the answered question
 Question answer_question(RunStore& store, const RunRecord& run, const std::string& step,
                          const Answer& answer);

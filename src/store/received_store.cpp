@@ -135,7 +135,7 @@ void require_received_store(const std::filesystem::path& file, const std::string
   const auto version = received.rows("PRAGMA user_version");
   if (version.empty() || version[0][0] != std::to_string(run_schema::version))
     throw core::EnvironmentError("the run store has the format of another version of pipe",
-                                 {"use that one here, too"});
+                                 {"use that version here, too"});
   const std::string schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
   if (received.rows(schema) != ours.rows(schema)) refuse("it has other tables");
   if (const auto found = received.rows("PRAGMA quick_check(1)"); found != std::vector<Row>{{"ok"}})
@@ -151,7 +151,7 @@ void require_received_store(const std::filesystem::path& file, const std::string
                        wanted + ") LIMIT 1",
                    run)
              .empty())
-      refuse(std::string("a value in its table ") + table + " is none of its column");
+      refuse(std::string("a value in its table ") + table + " does not fit its column");
   }
 }
 

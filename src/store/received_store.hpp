@@ -1,5 +1,5 @@
 /// @file
-/// Checks a run store that came from others before any of it is believed.
+/// Checks a run store that another user may have written, before its records are read.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,11 @@
 namespace pipeline::store {
 
 /// Throws EnvironmentError unless the file is a run store as this version of the program writes it.
-/// Its tables and indexes must be ours word for word, so that nothing in it runs: no CHECK,
-/// DEFAULT, trigger, view or computed column of others. Its pages must be whole, and each value of
-/// the run must have its column's type and range. SQLite reads the file in its most defensive mode,
-/// for a bounded time. A reader of our own would be a second, less tested parser of the same pages.
+/// The texts of its tables and indexes must equal ours, so that SQLite executes no CHECK, DEFAULT,
+/// trigger, view or computed column that another user wrote. Its pages must be whole, and each
+/// value of the run must have its column's type and range. SQLite reads the file in its most
+/// defensive mode, for a bounded time. A reader of our own would be a second, less tested parser of
+/// the same pages.
 void require_received_store(const std::filesystem::path& file, const std::string& run);
 
 }  // namespace pipeline::store

@@ -82,16 +82,16 @@ std::vector<core::GpuUsage> read_gpu_usage(const nlohmann::json& list) try {
   return gpus;
 } catch (const nlohmann::json::exception& error) {
   throw core::EnvironmentError(
-      std::string("the run store is damaged: what an attempt used of its GPUs cannot be read: ") +
+      std::string("the run store is damaged: an attempt's usage of its GPUs cannot be read: ") +
       error.what());
 }
 
-/// Sums of what attempts have used stay far below the largest integer.
+/// Returns a measured value. Its bound keeps sums over many attempts below the largest integer.
 std::int64_t measured_in(const nlohmann::json& value) try {
   return core::integer_within(value, 0, std::int64_t{1} << 50);
 } catch (const nlohmann::json::exception& error) {
   throw core::EnvironmentError(
-      std::string("the run store is damaged: what an attempt used cannot be read: ") +
+      std::string("the run store is damaged: the usage of an attempt cannot be read: ") +
       error.what());
 }
 
@@ -203,7 +203,8 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
   if (text.empty()) return;
   const auto entry = core::parse_json(text);
   if (!entry.is_object())
-    throw core::EnvironmentError("the run store is damaged: what an attempt used cannot be read");
+    throw core::EnvironmentError(
+        "the run store is damaged: the usage of an attempt cannot be read");
   visit_texts(attempt, [&](const char* name, std::string& value) {
     const auto found = entry.find(name);
     if (found != entry.end() && found->is_string()) value = *found;
@@ -280,7 +281,7 @@ FailureRecord read_failure(const std::string& text) try {
           .details = entry.at("details").get<std::vector<std::string>>()};
 } catch (const nlohmann::json::exception& error) {
   throw core::EnvironmentError(
-      std::string("the run store is damaged: why a step failed cannot be read: ") + error.what());
+      std::string("the run store is damaged: a step's failure cannot be read: ") + error.what());
 }
 
 std::string write_parts(const std::vector<KeyPart>& parts) {

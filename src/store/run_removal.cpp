@@ -13,8 +13,8 @@ void RunRemoval::remove(const std::string& run, bool keep_cache) {
   move_rows_to_heir(run);
   reassign_results(run, keep_cache);
   if (!keep_cache) database_.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
-  for (const auto* kind :
-       {invocation_kind, detached_kind, saved_kind, brought_kind, declared_kind, questions_kind})
+  for (const auto* kind : {invocation_kind, detached_kind, saved_kind, downloaded_logs_kind,
+                           declared_kind, questions_kind})
     key_values_.remove(kind, run);
   database_.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Removes a run from all tables, and leaves other runs what they have reused of it.
+/// Removes a run from all tables, but keeps its results that other runs have reused.
 #pragma once
 
 #include <string>

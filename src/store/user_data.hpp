@@ -1,5 +1,5 @@
 /// @file
-/// Files and folders of the user's, which are inputs without being stored.
+/// Inputs that are files and folders of the user's, and are not stored.
 #pragma once
 
 #include <filesystem>
@@ -23,8 +23,9 @@ struct UserData {
   std::string stamp;
 };
 
-/// Reads what has changed since the index was written. Throws EnvironmentError for what cannot be
-/// read, and for links that lead out of the folder.
+/// Returns the content of a file or folder. Reads only the files that have changed since the index
+/// was written. Throws EnvironmentError for files that cannot be read, and for links that lead out
+/// of the folder.
 UserData read_user_data(const std::filesystem::path& path, StatIndex& index);
 
 /// Returns the present UserData::stamp. Throws as read_user_data(). May be called on any thread.

@@ -74,7 +74,7 @@ async::Task<> FolderStore::put(std::string key, Body body, core::CancelSource* c
       const auto count = body.read(done, std::span(piece).first(size));
       if (count == 0)
         throw core::EnvironmentError("cannot write " + key + " to " + url() +
-                                     ": the file became shorter meanwhile");
+                                     ": the file became shorter while it was sent");
       file->write(std::string_view(piece).substr(0, count));
       return count;
     });

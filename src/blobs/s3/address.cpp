@@ -1,20 +1,17 @@
 #include "blobs/s3/address.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include "core/diagnostic.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::blobs::s3 {
 
 BucketAddress::BucketAddress(const std::string& endpoint, const std::string& bucket,
                              const std::string& region, std::optional<bool> path_style) {
   // The region becomes a part of the host's name: it must not make that the name of another server.
-  const auto is_of_region = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x80 && std::isalnum(byte)) || c == '-';
-  };
-  if (endpoint.empty() && !std::ranges::all_of(region, is_of_region))
+  const auto is_of_region = [](char c) { return core::is_alnum(c) || c == '-'; };
+  if (endpoint.empty() && !core::all(region, is_of_region))
     throw core::InputError("'" + core::printable(region) + "' is not a region of Amazon",
                            "a region is a name such as `eu-west-1`; `endpoint` names a server");
   const std::string amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
@@ -25,12 +22,10 @@ BucketAddress::BucketAddress(const std::string& endpoint, const std::string& buc
   while (rest.ends_with('/')) rest.pop_back();
   host_ = rest.substr(0, rest.find('/'));
   base_ = rest.substr(host_.size());
-  const bool plain = std::ranges::all_of(rest, [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x80 && std::isalnum(byte)) ||
-           std::string_view("-._:[]/~").find(c) != std::string_view::npos;
+  const bool is_plain = core::all(rest, [](char c) {
+    return core::is_alnum(c) || std::string_view("-._:[]/~").find(c) != std::string_view::npos;
   });
-  if ((scheme_ != "https" && scheme_ != "http") || host_.empty() || !plain)
+  if ((scheme_ != "https" && scheme_ != "http") || host_.empty() || !is_plain)
     throw core::InputError(
         "the endpoint of the remote store is not the address of a server: " + url,
         "write `https://HOST`, or `https://HOST:PORT`");

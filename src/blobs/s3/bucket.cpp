@@ -8,6 +8,7 @@
 #include "async/parallel.hpp"
 #include "blobs/error_document.hpp"
 #include "blobs/s3/bucket_call.hpp"
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
@@ -115,8 +116,8 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
       const auto left = std::min<std::uint64_t>(into.size(), call.size - sent);
       const auto count = left == 0 ? 0 : call.body->read(call.offset + sent, into.first(left));
       if (left > 0 && count == 0)
-        throw core::EnvironmentError("cannot " + call.what +
-                                     " the remote store: the file became shorter meanwhile");
+        throw core::EnvironmentError(
+            "cannot " + call.what + " the remote store: the file became shorter while it was sent");
       sent += count;
       return count;
     };
@@ -200,7 +201,7 @@ async::Task<net::Response> Bucket::call(Call call) {
       wanted = net::wanted_pause(response);
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
-      if (error.is_unanswered()) backoff.was_unanswered();
+      if (error.is_unanswered()) backoff.count_unanswered();
       if (is_permanent(error) || backoff.exhausted()) throw unreachable(call.what, error);
       why = error.what();
     }
@@ -217,8 +218,8 @@ async::Task<> Bucket::probe() {
   co_await bucket.put(key, body_of(text));
   const auto read = co_await bucket.get_text(key);
   if (read != text)
-    throw core::EnvironmentError("what was written to s3://" + settings_.bucket + " at " +
-                                 address_.origin() + " came back changed");
+    throw core::EnvironmentError("an object that was written to s3://" + settings_.bucket + " at " +
+                                 address_.origin() + " was read with other content");
   co_await bucket.remove(key);
 }
 
@@ -231,8 +232,9 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
     const auto count = body.read(
         offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
     if (count == 0)
-      throw core::EnvironmentError("cannot write " + key +
-                                   " to the remote store: the file became shorter meanwhile");
+      throw core::EnvironmentError(
+          "cannot write " + key +
+          " to the remote store: the file became shorter while it was read");
     hasher.update(std::string_view(piece.data(), count));
     done += count;
   }
@@ -329,8 +331,9 @@ async::Task<std::string> Bucket::begin_upload(std::string key) {
   const auto response = co_await call(std::move(begin));
   auto id = xml_text(response.body, "UploadId");
   if (id.empty())
-    throw core::EnvironmentError("what answers at " + address_.origin() +
-                                 " knows no uploads in parts: " + response.body.substr(0, 200));
+    throw core::EnvironmentError(
+        "the server at " + address_.origin() +
+        " does not support uploads in parts: " + core::printable(response.body.substr(0, 200)));
   co_return id;
 }
 

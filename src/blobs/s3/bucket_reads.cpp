@@ -118,7 +118,7 @@ async::Task<> Bucket::get(std::string key, Range range,
       wanted = net::wanted_pause(response);
     } catch (const net::TransportError& error) {
       if (cancel && cancel->level() != core::StopLevel::none) throw;
-      if (error.is_unanswered()) backoff.was_unanswered();
+      if (error.is_unanswered()) backoff.count_unanswered();
       if (is_permanent(error) || backoff.exhausted())
         throw unreachable("read " + key + " from", error);
       why = error.what();
@@ -183,9 +183,9 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max
       throw core::EnvironmentError("there are more than " + std::to_string(max) +
                                    " objects below s3://" + settings_.bucket + "/" + folder);
     const auto next = xml_text(response.body, "NextContinuationToken");
-    if (!tokens.accept(next)) refuse("the server's list of what is there does not end");
+    if (!tokens.accept(next)) refuse("the server's list of objects does not end");
     if (next.empty() && xml_text(response.body, "IsTruncated") == "true")
-      refuse("the server says that there is more, but not how to ask for it");
+      refuse("the server reports further objects, and sends no token to ask for them");
     rest = next;
   } while (!rest.empty());
 }

@@ -139,9 +139,9 @@ async::Task<FoundKeys> CredentialSource::find() {
       found = co_await run_credential_process(program);
     if (found.keys.id.empty() || found.keys.secret.empty())
       throw core::EnvironmentError(
-          "there are no keys for the remote store: neither AWS_ACCESS_KEY_ID and "
-          "AWS_SECRET_ACCESS_KEY are set, nor has the profile '" +
-              name + "' of ~/.aws any",
+          "there are no keys for the remote store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are "
+          "not set, and the profile '" +
+              name + "' of ~/.aws has no keys",
           {"`export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...`, or `aws configure`",
            "for single sign-on and roles: `eval \"$(aws configure export-credentials --format "
            "env)\"`"});

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "core/text.hpp"
 
 namespace pipeline::blobs::s3 {
 namespace {
@@ -24,10 +25,7 @@ constexpr std::array text_options{
 
 /// Returns true if the text consists of letters, digits and the characters of `more`.
 bool has_only(std::string_view text, std::string_view more) {
-  return std::ranges::all_of(text, [&](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x80 && std::isalnum(byte)) || more.find(c) != more.npos;
-  });
+  return core::all(text, [&](char c) { return core::is_alnum(c) || more.find(c) != more.npos; });
 }
 
 /// Returns true if each part of the prefix is a plain name. Keys become parts of URLs, and of file

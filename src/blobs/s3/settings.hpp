@@ -19,7 +19,7 @@ struct BucketSettings {
   /// `https://HOST[:PORT]`; if empty, AWS_ENDPOINT_URL_S3 of the environment, else Amazon's
   /// endpoint of the region.
   std::string endpoint;
-  std::string pod_endpoint;  ///< At which pods reach the same server; if empty, `endpoint`.
+  std::string pod_endpoint;  ///< Address at which pods reach the server; if empty, `endpoint`.
   std::string region;  ///< If empty, that of the environment or ~/.aws/config, else us-east-1.
   /// True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`; unset: true for any server but
   /// Amazon's.

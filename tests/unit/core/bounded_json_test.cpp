@@ -45,6 +45,14 @@ TEST(BoundedJson, an_integer_outside_of_its_types_range_is_refused) {
   EXPECT_THROW(integer_of<std::uint64_t>(nlohmann::json(-1)), nlohmann::json::exception);
 }
 
+TEST(BoundedJson, an_integer_outside_of_the_given_range_is_refused) {
+  EXPECT_EQ(integer_within(parse_json("2"), 2, 5), 2);
+  EXPECT_EQ(integer_within(parse_json("-5"), -5, -2), -5);
+  for (const auto* text : {"1", "6", "-3", "18446744073709551615"})
+    EXPECT_THROW(integer_within(parse_json(text), 2, 5), nlohmann::json::exception) << text;
+  EXPECT_THROW(integer_within(parse_json("0"), -5, -2), nlohmann::json::exception);
+}
+
 TEST(BoundedJson, a_short_text_with_too_many_values_is_refused) {
   std::string text = "[";
   for (int i = 0; i < 4'100'000; ++i) text += "[],";

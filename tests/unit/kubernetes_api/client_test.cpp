@@ -251,9 +251,9 @@ TEST(Backoffs, grow_to_a_limit_with_some_chance) {
 TEST(Backoffs, of_an_impatient_caller_end_after_a_few_tries_without_an_answer_or_some_time) {
   async::Backoff backoff(async::RetryPolicy{}.impatient(2));
   EXPECT_FALSE(backoff.exhausted());
-  backoff.was_unanswered();
+  backoff.count_unanswered();
   EXPECT_FALSE(backoff.exhausted());
-  backoff.was_unanswered();
+  backoff.count_unanswered();
   EXPECT_TRUE(backoff.exhausted());
   auto policy = async::RetryPolicy{}.impatient(2);
   policy.patience = {};

@@ -38,6 +38,14 @@ TEST(InstanceNames, differ_where_values_look_alike) {
   EXPECT_NE(names.next({{"a", 1}, {"b", ""}}), names.next({{"a", "1"}, {"b", ""}}));
 }
 
+TEST(InstanceNames, differ_where_the_digests_of_the_values_begin_alike) {
+  InstanceNames names("t");
+  const auto first = names.next({{"a", "!&((!#"}}), second = names.next({{"a", "!)*&,&"}});
+  EXPECT_EQ(first, "t.a-______-426e1bd0") << "the digests of both begin so";
+  EXPECT_NE(second, first);
+  EXPECT_EQ(second.size(), first.size());
+}
+
 TEST(Selectors, are_parsed_or_refused) {
   EXPECT_FALSE(parse_selector("train")->has_brackets);
   EXPECT_TRUE(parse_selector("train[*]")->all);

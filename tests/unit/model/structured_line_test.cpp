@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/event_json.hpp"
+#include "model/last_values.hpp"
 #include "model/usual_metric.hpp"
 
 namespace pipeline::model {
@@ -22,6 +23,23 @@ TEST(ParseMetric, other_lines_are_not_metrics) {
         R"( @pipe {"metric": "loss", "value": 1})"})
     EXPECT_FALSE(parse_metric(line)) << line;
   EXPECT_FALSE(parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
+}
+
+TEST(ShownLine, separates_its_parts) {
+  EXPECT_EQ(shown_line(R"(@pipe {"progress": 0.5, "metric": "loss", "value": 1.5, "level": "info",)"
+                       R"( "message": "saved", "fields": {"epoch": 3}})"),
+            "50 % loss = 1.5 info: saved epoch=3");
+  EXPECT_EQ(shown_line(R"(@pipe {"fields": {"epoch": 3}})"), "epoch=3");
+}
+
+TEST(LastValues, take_a_line_that_reports_nothing_else) {
+  for (const std::string line :
+       {R"(@pipe {"metric": "loss", "value": 1})", R"(@pipe {"metric": "loss", "value": NaN})",
+        R"(@pipe {"metric": "loss", "value": 1.5e0, "step": 2.0})", R"(@pipe {"progress": 0.5})"})
+    EXPECT_TRUE(LastValues().take(line)) << line;
+  LastValues values;
+  EXPECT_FALSE(values.take(R"(@pipe {"metric": "loss", "value": 2, "message": "saved"})"));
+  EXPECT_EQ(values.text(), "loss 2") << "the value counts, but the message must be shown, too";
 }
 
 TEST(ReportProblem, is_found_in_a_line_that_reports_nothing) {

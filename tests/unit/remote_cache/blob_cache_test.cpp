@@ -146,7 +146,7 @@ TEST_F(ResultsInABucket, are_not_found_when_their_content_is_missing) {
   } catch (const engine::DamagedCacheEntry& error) {
     EXPECT_THAT(
         error.what(),
-        HasSubstr("the output 'model' in s3://team/pipe is of no use: cannot read artifacts/"));
+        HasSubstr("the output 'model' in s3://team/pipe cannot be used: cannot read artifacts/"));
   }
 }
 

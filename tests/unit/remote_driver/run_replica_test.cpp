@@ -101,7 +101,7 @@ TEST_P(ARunInAStore, that_does_not_exist_there_is_not_taken_over) {
   RunReplica other(artifacts, "ffff");
   EXPECT_FALSE(run_task(loop, other.take_over(there, folder.path() / "nothing")));
   EXPECT_THAT(there.runs().list(), IsEmpty());
-  run_task(loop, other.bring(home));
+  run_task(loop, other.download(home));
   run_task(loop, other.remove());
 }
 
@@ -138,10 +138,10 @@ TEST_P(ARunInAStore, is_seen_at_home_as_far_as_it_has_been_saved) {
                          .parameters = "{}"});
   there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   log(there, "load.1.log", "one\ntwo\n");
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::pending);
   run_task(loop, driver.save(there));
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
   EXPECT_EQ(home.runs().steps(id).at(1).status, StepStatus::pending);
   EXPECT_EQ(home.attempts().list(id, "load").at(0).exit_code, 0);
@@ -153,12 +153,12 @@ TEST_P(ARunInAStore, is_seen_at_home_as_far_as_it_has_been_saved) {
 TEST_F(ARunInABucket, costs_one_request_where_nothing_is_new) {
   ASSERT_TRUE(take_over(driver, there));
   run_task(loop, driver.save(there));
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   server.asked.clear();
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_THAT(server.asked, ElementsAre("GET /team/pipe/drivers/7f3a/head.json"));
   server.asked.clear();
-  run_task(loop, RunReplica(artifacts, id).bring(home));  // another process
+  run_task(loop, RunReplica(artifacts, id).download(home));  // another process
   EXPECT_THAT(server.asked, SizeIs(1));
   server.asked.clear();
   run_task(loop, driver.save(there));
@@ -169,17 +169,17 @@ TEST_F(ARunInABucket, brings_only_the_new_part_of_a_log) {
   ASSERT_TRUE(take_over(driver, there));
   log(there, "load.1.log", "");
   run_task(loop, driver.save(there));
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(log_at_home("load.1.log"), "") << "but it is there";
   log(there, "load.1.log", "one\n");
   run_task(loop, driver.save(there));
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(log_at_home("load.1.log"), "one\n");
   log(there, "load.1.log", "one\ntwo\n");
   log(there, "train.1.log", "begun\n");
   run_task(loop, driver.save(there));
   server.asked.clear();
-  run_task(loop, RunReplica(artifacts, id).bring(home));
+  run_task(loop, RunReplica(artifacts, id).download(home));
   EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
   EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
   EXPECT_THAT(server.asked, SizeIs(4)) << "the head, twice; the store; one object for both logs";
@@ -203,7 +203,7 @@ TEST_P(ARunInAStore, goes_on_by_another_driver_where_the_last_one_had_saved_it) 
   log(next, "train.1.log", "begun\n");  // read once more from its beginning
   end(next);
   run_task(loop, second.save(next));
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(home.runs().find(id)->status, RunStatus::succeeded);
   EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
   EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
@@ -230,7 +230,7 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
   next.runs().put_step(
       {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
   EXPECT_FALSE(fs::exists(home.paths().log_file(std::string(id) + "/load.1.log")));
 }
@@ -251,7 +251,7 @@ TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_ar
       {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   objects[late] = content;
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
@@ -286,7 +286,7 @@ TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
   loses_answer = true;
   run_task(loop, driver.save(there));
   EXPECT_FALSE(loses_answer);
-  run_task(loop, asker.bring(home));
+  run_task(loop, asker.download(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
@@ -329,11 +329,11 @@ TEST_F(ARunInABucket, is_not_read_from_invalid_objects) {
         R"({"format": 1, "saved": 1e91, "files": "", "logs": []})",
         R"({"format": 1, "saved": 1, "files": "", "logs": [["a", -1]]})"}) {
     objects["/team/pipe/drivers/7f3a/head.json"] = text;
-    EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError) << text;
+    EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError) << text;
   }
   objects["/team/pipe/drivers/7f3a/head.json"] = R"({"format": 2})";
   try {
-    run_task(loop, asker.bring(home));
+    run_task(loop, asker.download(home));
     FAIL() << "of another version";
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("another version of pipe"));
@@ -377,7 +377,7 @@ TEST_P(ARunInAStore, has_no_outputs_whose_names_lead_elsewhere) {
   step.outputs = {{"data", "../../x", core::sha256("x"), false, 1}};
   there.runs().put_step(step);
   run_task(loop, driver.save(there));
-  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError);
   for (const auto& each : home.runs().steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
 }
 
@@ -396,7 +396,7 @@ TEST_F(ARunInABucket, is_not_read_if_the_usage_of_an_attempt_is_invalid) {
     sqlite3_close(database);
     content = core::read_file(file);
   }
-  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError);
   EXPECT_THAT(home.attempts().list(id), IsEmpty());
   EXPECT_THAT(home.referenced_artifacts(), IsEmpty()) << "what pipe clean asks for";
 }
@@ -407,10 +407,10 @@ TEST_F(ARunInABucket, has_logs_without_gaps) {
   run_task(loop, driver.save(there));
   for (auto& [name, content] : objects)
     if (name.find("/logs/") != name.npos) content = "[[\"load.1.log\", 1000000000000, 4]]\none\n";
-  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError);
   for (auto& [name, content] : objects)
     if (name.find("/logs/") != name.npos) content = "[[\"load.1.log\", 0, 1e91]]\none\n";
-  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError);
 }
 
 TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {
@@ -421,7 +421,7 @@ TEST_F(ARunInABucket, has_logs_that_stay_in_their_folder) {
     if (name.find("/logs/") != name.npos)
       content = R"([["../../x", 0, 4]])"
                 "\none\n";
-  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError);
   EXPECT_FALSE(fs::exists(folder.path() / "home/x"));
 }
 
@@ -436,7 +436,7 @@ TEST_F(ARunInABucket, writes_no_logs_through_a_link_in_the_state_folder) {
     core::remove_tree(logs);
     core::make_folders(link.parent_path());
     fs::create_directory_symlink(link == logs ? elsewhere : elsewhere / id, link);
-    EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError) << link;
+    EXPECT_THROW(run_task(loop, asker.download(home)), core::EnvironmentError) << link;
     EXPECT_TRUE(fs::is_empty(elsewhere / id)) << link;
   }
 }

@@ -204,6 +204,16 @@ TEST(Settings, run_args_take_one_form) {
   EXPECT_EQ(decoded(docker({{"run_args", given}}))["docker"]["run_args"], expected);
 }
 
+TEST(Settings, run_args_refuse_a_number_that_would_wrap_to_a_negative_one) {
+  constexpr auto all_bits = std::numeric_limits<std::uint64_t>::max();
+  Diagnostics diagnostics;
+  decode_settings(
+      value_of(
+          docker({{"run_args", {{"pids_limit", all_bits}, {"ulimits", {{"nofile", all_bits}}}}}})),
+      diagnostics);
+  EXPECT_EQ(diagnostics.size(), 2u);
+}
+
 TEST(Settings, a_steps_scalars_and_lists_replace_and_its_maps_are_merged_in) {
   Diagnostics diagnostics;
   const auto settings = [&](const json& keys) {

@@ -39,6 +39,12 @@ TEST(EnvFile, a_wrong_line_has_its_position_and_shows_no_value) {
             std::string::npos);
 }
 
+TEST(EnvFile, a_refused_reference_in_a_value_of_several_lines_is_the_only_error) {
+  const auto text = env_error("A=\"one\n${HOME}\nthree\"\nB=2\n");
+  EXPECT_TRUE(text.starts_with("/p/.env:2:1: error: the value of A contains `${`")) << text;
+  EXPECT_EQ(text.find("/p/.env:3:"), std::string::npos) << text;
+}
+
 TEST(EnvFile, a_value_with_a_byte_0_is_refused) {
   using namespace std::string_literals;
   for (const auto& text : {"A=1\nB=hu\0sh\n"s, "A=1\nB='u\0sh'\n"s})

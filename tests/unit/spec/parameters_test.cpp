@@ -86,6 +86,16 @@ TEST(Parameters, options_set_lists_maps_and_their_members) {
   EXPECT_EQ(*pipeline.steps[0].parameters.at("own"), json({{"n", 2}}));
 }
 
+TEST(Parameters, options_have_literal_dollars_at_any_place) {
+  const auto pipeline =
+      read("a: {command: x, parameters: {own: text}}", {{"a.own", "$${a} and $${b}, 5 $"}});
+  EXPECT_EQ(*pipeline.steps[0].parameters.at("own"), "${a} and ${b}, 5 $");
+  for (const auto* text : {"${a}", "$${a} and ${b}"})
+    EXPECT_THAT(first_error("a: {command: x, parameters: {own: text}}", {{"a.own", text}}),
+                HasSubstr("nothing fills `${...}` in a parameter"))
+        << text;
+}
+
 TEST(Parameters, options_keep_the_type) {
   const auto with = [](const std::string& name, const std::string& text) {
     return first_error("a: {command: x}", {{name, text}});
