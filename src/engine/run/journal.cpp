@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "engine/attempt/step_log.hpp"
 #include "engine/cache/publishing.hpp"
 #include "engine/cache/reused_metrics.hpp"
 #include "engine/run/declared.hpp"
@@ -275,8 +276,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
     record.hints = failure->hints;
-    record.details = failure->details;
-    record.details.insert(record.details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
+    record.details = with_log_tail(failure->details, outcome.log_tail);
     store_.transaction([&] { store_.attempts().put(record, tasks_of(outcome, record.log)); });
   }
   return record;
