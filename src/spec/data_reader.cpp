@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 const std::vector<std::string> data_keys{"path",    "url",      "sha256",
                                          "version", "artifact", "optional"};
 /// The keys of all kinds of inputs: data, gathered outputs, and outputs by round.
-const std::vector<std::string> input_keys{"path",     "url",  "sha256",  "version",  "artifact",
-                                          "optional", "from", "missing", "at_least", "first",
-                                          "then"};
+const std::vector<std::string> input_keys{"path",     "url",      "sha256", "version",
+                                          "artifact", "optional", "from",   "missing",
+                                          "at_least", "first",    "then"};
 constexpr std::string_view artifact_prefix = "artifact:";
 
 constexpr settings::Format published_name{
