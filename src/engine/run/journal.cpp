@@ -375,11 +375,11 @@ RunSummary Journal::run_ended(bool interrupted) {
   const bool is_complete =
       summary_.failed == 0 &&
       summary_.succeeded + summary_.cached + summary_.skipped + tolerated_ == record_.steps;
-  const bool is_failed = summary_.failed + summary_.cancelled > 0 || lacks_copies_;
+  const bool is_failed = summary_.failed + summary_.cancelled > 0 || summary_.lacks_copies;
   record_.status = interrupted && !is_complete ? RunStatus::interrupted
                    : is_failed                 ? RunStatus::failed
                                                : RunStatus::succeeded;
-  summary_.environment_failed |= lacks_copies_;
+  summary_.environment_failed |= summary_.lacks_copies;
   record_.ended = wall_now();
   record_.took += since(began_);
   record_.cached = summary_.cached;
