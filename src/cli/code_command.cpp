@@ -34,7 +34,10 @@ core::ExitCode code_command(Context& context) {
       document["files"].push_back({{"file", file}, {"bytes", bytes}});
       table.add({file, core::format_bytes(bytes)});
     }
-    if (!options.json) context.print(table.render(context.paint()));
+    if (!options.json && document["files"].empty())
+      context.print("'" + found.step.name + "' ran no code files: its command names none\n");
+    else if (!options.json)
+      context.print(table.render(context.paint()));
   }
   if (options.json) context.print_json(document);
   return core::ExitCode::ok;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
@@ -211,11 +212,13 @@ void print_csv(Context& context, store::RunStore& store,
 
 json points_json(const std::vector<store::MetricPoint>& points) {
   auto list = json::array();
-  for (const auto& point : points)
-    list.push_back({{"value", store::number_json(point.value)},
-                    {"training_step", point.step ? json(*point.step) : json()},
-                    {"time", core::format_time(point.time)},
-                    {"attempt", point.attempt}});
+  for (const auto& point : points) {
+    json entry{{"value", store::number_json(point.value)},
+               {"time", core::format_time(point.time)},
+               {"attempt", point.attempt}};
+    if (point.step) entry["training_step"] = *point.step;
+    list.push_back(std::move(entry));
+  }
   return list;
 }
 

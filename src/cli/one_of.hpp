@@ -2,10 +2,13 @@
 /// The check of an option that takes one of some words.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "core/joined.hpp"
 
 namespace pipeline::cli {
 
@@ -13,7 +16,11 @@ namespace pipeline::cli {
 inline CLI::Validator one_of(const std::vector<std::string>& words) {
   std::string name;
   for (const auto& word : words) name += (name.empty() ? "" : " ") + word;
-  return CLI::IsMember(words).name(name);
+  return CLI::IsMember(words).name(name).operation([words](const std::string& given) {
+    const bool is_known = std::ranges::find(words, given) != words.end();
+    return is_known ? std::string()
+                    : "must be one of " + core::joined(words, ", ") + ", not '" + given + "'";
+  });
 }
 
 }  // namespace pipeline::cli

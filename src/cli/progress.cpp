@@ -103,7 +103,11 @@ struct Lines {
       case StepStatus::skipped:
         return name + paint(Colour::yellow, "skipped") + ": " + for_terminal(e.reason, false) +
                "\n";
-      case StepStatus::cancelled: return name + paint(Colour::yellow, "cancelled") + after + "\n";
+      case StepStatus::cancelled:
+        return name + paint(Colour::yellow, "cancelled") +
+               (e.attempts == 0 && !e.reason.empty() ? ": " + for_terminal(e.reason, false)
+                                                     : after) +
+               "\n";
       default:
         return name + paint(Colour::red, "failed") + after +
                (e.failure ? ": " + failure_lines(*e.failure, paint) : "\n");

@@ -121,6 +121,7 @@ json run_json(const store::RunRecord& run) {
              {"failed", run.failed},
              {"tags", run.tags},
              {"parameters", core::parse_json(run.parameters)}};
+  if (run.ended == WallTime{}) entry.erase("took_ms");
   if (!run.note.empty()) entry["note"] = run.note;
   if (const auto& lease = run.driver.lease; run.driver.is_elsewhere())
     entry["driver"] = {

@@ -49,7 +49,8 @@ Table runs_table(driver::Drivers& drivers, std::vector<report::ListedRun>& list,
   table.add(std::move(heading));
   for (auto& [run, values, sort_by] : list) {
     const auto status = status_of(drivers, run);
-    const bool has_time = run.status != RunStatus::running || status == "running";
+    // The end of a run whose driver was killed is not known.
+    const bool has_time = status == "running" || run.ended != WallTime{};
     std::vector<Table::Cell> row{run.id,
                                  run.pipeline,
                                  {status, colour_of(run.status)},

@@ -71,7 +71,8 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
                     const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
                      paint(colour_of(run.status), status);
-  if (run.status != RunStatus::running) text += " in " + core::format_duration(run.took);
+  if (run.status != RunStatus::running && run.ended != WallTime{})
+    text += " in " + core::format_duration(run.took);
   if (status == "running") text += " for " + duration_of(run);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {

@@ -116,6 +116,8 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
           paint(colour_of(outcome.status), to_string(outcome.status));
   if (model.finished) text += " in " + core::format_duration(model.finished->took);
   text += ": " + counts + "  (run " + outcome.run + ")\n";
+  if (outcome.lacks_copies)
+    text += "Not all outputs were copied to their `publish_to`: the notes above say why.\n";
 
   if (!results.empty()) {
     Table table;

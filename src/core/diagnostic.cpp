@@ -163,6 +163,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+/// Returns the number of characters that both begin with.
+std::size_t common_begin(std::string_view a, std::string_view b) {
+  const auto end = a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+  return static_cast<std::size_t>(std::mismatch(a.begin(), end, b.begin()).first - a.begin());
+}
+
 /// Removes the differences that users often confuse: case, `-` and `_`.
 std::string folded(std::string_view word) {
   auto result = lower(word);
@@ -228,14 +234,18 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
   if (word.size() > longest) return std::nullopt;
   const auto wanted = folded(word);
   const std::string* best = nullptr;
-  std::size_t best_distance = word.size() / 3 + 1;
+  std::size_t best_distance = word.size() / 3 + 1, best_begin = 0;
   for (const auto& candidate : candidates) {
     if (candidate.size() > wanted.size() + best_distance ||
         wanted.size() > candidate.size() + best_distance)
       continue;
-    if (const auto d = distance(wanted, folded(candidate)); d < best_distance) {
+    const auto other = folded(candidate);
+    const auto d = distance(wanted, other);
+    const auto begin = common_begin(wanted, other);
+    if (d < best_distance || (best && d == best_distance && begin > best_begin)) {
       best = &candidate;
       best_distance = d;
+      best_begin = begin;
     }
   }
   if (!best && word.size() >= 3) {

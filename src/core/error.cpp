@@ -22,13 +22,13 @@ EnvironmentError system_error(const std::string& what, int error_number) {
     case EACCES:
     case EPERM:
       advice = {
-          "check the owner and the permissions of that path; --state DIR or PIPE_HOME chooses "
-          "another folder for the state"};
+          "check the owner and the permissions of that path; if it is in the state folder, "
+          "--state DIR or PIPE_HOME chooses another one"};
       break;
     case EROFS:
       advice = {
-          "that file system is mounted read-only; --state DIR or PIPE_HOME chooses another folder "
-          "for the state"};
+          "that file system is mounted read-only; if the state folder is on it, --state DIR or "
+          "PIPE_HOME chooses another one"};
       break;
     case EMFILE:
     case ENFILE:

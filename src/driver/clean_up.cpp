@@ -94,7 +94,8 @@ class Cleaner {
   OldRuns choose_old_runs();
   void remove_shared_folders();
   void list_removable(const std::vector<store::RunRecord>& old);
-  Bytes size_of_removable();
+  bool keeps_result(const OldRuns& old, const std::string& run, const store::StepRecord& step);
+  Bytes size_of_removable(const OldRuns& old);
   Bytes collect_artifacts();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// Returns true if a run is in progress, or could start and need its artifacts and images.
@@ -385,6 +386,16 @@ void Cleaner::remove_shared_folders() {
     if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
 }
 
+/// Returns true if the result of a step stays because a kept run reuses some result of its run.
+bool Cleaner::keeps_result(const OldRuns& old, const std::string& run,
+                           const store::StepRecord& step) {
+  if (!old.reused.contains(run) || step.status != StepStatus::succeeded) return false;
+  const auto is_used = [&](const auto& output) { return used_.contains(output.digest); };
+  if (!wanted_.keep_storage.empty() && std::ranges::none_of(step.outputs, is_used)) return false;
+  const auto entry = store_->cache().find(step.key);
+  return entry && entry->run == run;
+}
+
 /// Lists what make_room() may remove: logs of the old runs, and artifacts that only these use.
 void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
   auto in_use = used_;
@@ -400,10 +411,15 @@ void Cleaner::list_removable(const std::vector<store::RunRecord>& old) {
 }
 
 /// Returns the recorded size of the artifacts here that would go with the old runs.
-Bytes Cleaner::size_of_removable() {
+Bytes Cleaner::size_of_removable(const OldRuns& old) {
+  std::set<core::Digest> staying;
+  for (const auto& run : old.runs)
+    for (const auto& step : store_->runs().steps(run.id))
+      if (keeps_result(old, run.id, step))
+        for (const auto& output : step.outputs) staying.insert(output.digest);
   Bytes sum = 0;
   for (const auto& [digest, bytes] : of_old_runs_)
-    if (!workspace_.artifacts().elsewhere(digest)) sum += bytes;
+    if (!staying.contains(digest) && !workspace_.artifacts().elsewhere(digest)) sum += bytes;
   return sum;
 }
 
@@ -437,7 +453,7 @@ void Cleaner::runs() {
     if (dry_run_ || remove_run(run, old.reused.contains(run.id)))
       removed("run", run.id, log_bytes.at(run.id));
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
-  const auto artifact_bytes = dry_run_ ? size_of_removable() : collect_artifacts();
+  const auto artifact_bytes = dry_run_ ? size_of_removable(old) : collect_artifacts();
   remove_checkpoints(old.kept_keys);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

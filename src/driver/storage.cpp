@@ -14,6 +14,10 @@ namespace fs = std::filesystem;
 Bytes size_of(const fs::path& folder) {
   Bytes bytes = 0;
   std::error_code error;
+  if (fs::is_regular_file(fs::symlink_status(folder, error))) {
+    bytes = fs::file_size(folder, error);
+    return error ? 0 : bytes;
+  }
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code gone;  // Another process may remove the file meanwhile.

@@ -10,7 +10,7 @@
 
 namespace pipeline::driver {
 
-/// Returns the bytes of all files below the folder.
+/// Returns the bytes of all files below the folder, or those of a file.
 Bytes size_of(const std::filesystem::path& folder);
 
 /// Returns how many of the newest runs have artifacts that together fit the budget; at least 1

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "driver/detached_record.hpp"
+#include "driver/storage.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -95,7 +96,7 @@ Verification verify(Workspace& workspace, const std::string& run) {
     const bool is_there = artifacts.has(digest);
     if (is_there && artifacts.is_intact(digest)) {
       ++result.artifacts;
-      result.bytes += use ? use->bytes : 0;
+      result.bytes += use ? use->bytes : size_of(artifacts.path(digest));
     } else {
       result.findings.push_back(finding_of(digest, use, is_there));
     }

@@ -30,6 +30,7 @@ struct RunSummary {
   std::size_t succeeded = 0, cached = 0, failed = 0, skipped = 0, cancelled = 0;
   bool build_failed = false;
   bool environment_failed = false;
+  bool lacks_copies = false;  ///< Some output was not copied to the `publish_to` of its step.
 };
 
 /// A step's key: the digest over named parts.

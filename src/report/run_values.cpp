@@ -14,9 +14,10 @@ using nlohmann::json;
 
 namespace {
 
-/// Returns the duration of the run in seconds; null if the run has not ended.
+/// Returns the duration of the run in seconds; null if the run has not ended, or if its driver was
+/// killed, so that its end is not known.
 json seconds_of(const store::RunRecord& run) {
-  if (run.status == RunStatus::running) return {};
+  if (run.status == RunStatus::running || run.ended == WallTime{}) return {};
   return static_cast<double>(run.took.count()) / 1000;
 }
 

@@ -42,6 +42,16 @@ inline constexpr OtherName other_resource_names[]{
 template <>
 inline constexpr std::span<const OtherName> other_names<ResourceSettings>{other_resource_names};
 
+inline constexpr OtherName other_retry_names[]{
+    {"retries", "write `max_retries: 3`"},
+    {"limit", "write `max_retries: 3`"},
+    {"count", "write `max_retries: 3`"},
+    {"attempts", "write `max_retries: 2` for three attempts"},
+    {"max_attempts", "write `max_retries: 2` for three attempts"},
+    {"when", "write `on: [FAILURE, ...]`"}};
+template <>
+inline constexpr std::span<const OtherName> other_names<RetrySettings>{other_retry_names};
+
 inline constexpr OtherName other_slurm_names[]{
     {"cpus_per_task", "write `resources: {cpu_count: 4}`, beside `slurm`"},
     {"mem", "write `resources: {memory: 16GiB}`, beside `slurm`"},

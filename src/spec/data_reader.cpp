@@ -18,6 +18,10 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> data_keys{"path",    "url",      "sha256",
                                          "version", "artifact", "optional"};
+/// The keys of all kinds of inputs: data, gathered outputs, and outputs by round.
+const std::vector<std::string> input_keys{"path",     "url",      "sha256", "version",
+                                          "artifact", "optional", "from",   "missing",
+                                          "at_least", "first",    "then"};
 constexpr std::string_view artifact_prefix = "artifact:";
 
 constexpr settings::Format published_name{
@@ -150,7 +154,9 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
     return DataSpec{.url = *url};
   }
   const auto before = diagnostics.size();
-  settings::report_unknown_keys(value, data_keys, "an input", diagnostics);
+  const bool is_known_data = value.find("path") || value.find("url") || value.find("artifact");
+  settings::report_unknown_keys(value, is_known_data ? data_keys : input_keys, "an input",
+                                diagnostics);
   if (diagnostics.size() > before) return std::nullopt;
   const auto *path = value.find("path"), *url = value.find("url"),
              *artifact = value.find("artifact"), *optional = value.find("optional");

@@ -1,6 +1,9 @@
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
+#include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/data_reader.hpp"
 #include "spec/include.hpp"
@@ -74,7 +77,13 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
 std::optional<std::pair<model::Selector, SourceSpec>> StepReader::read_source(
     const std::string& key, const core::Value& value) {
   const auto reference = settings::read_text(key, value, reference_text, diagnostics_);
-  if (!reference) return std::nullopt;
+  if (!reference) {
+    std::error_code error;
+    if (core::is_name(value.scalar) && std::filesystem::exists(root_ / value.scalar, error))
+      diagnostics_.back().suggestion =
+          "for the file or folder of that name write `./" + value.scalar + "`";
+    return std::nullopt;
+  }
   const auto output = output_in(*reference);
   auto selector = *model::parse_selector(std::string_view(*reference).substr(0, output - 1));
   selector.step = scope_.step_called(selector.step);

@@ -178,6 +178,8 @@ TemplateNames names_for_command(const ReadStep& step) {
   names.has_nodes = step.body->find("nodes") != nullptr;
   for (const auto& variable : spec.environment) names.environment.push_back(variable.first);
   std::sort(names.inputs.begin(), names.inputs.end());
+  const auto repeated = std::ranges::unique(names.inputs);
+  names.inputs.erase(repeated.begin(), repeated.end());
   std::sort(names.outputs.begin(), names.outputs.end());
   return names;
 }

@@ -456,8 +456,9 @@ void StepReader::check_code(const core::Value& code, const Strings& patterns) {
     if (is_new) known->second = fs::exists(root_ / literal, error);
     if (!known->second)
       settings::report(diagnostics_, "missing-file",
-                       "the code '" + patterns[i] + "' does not exist", place.span,
-                       {"looked for " + (root_ / literal / "").parent_path().string()},
+                       (patterns[i].ends_with(".ipynb") ? "the notebook '" : "the code '") +
+                           patterns[i] + "' does not exist",
+                       place.span, {"looked for " + (root_ / literal / "").parent_path().string()},
                        vcs::sparse_advice(root_, literal.generic_string()));
   }
 }

@@ -248,12 +248,13 @@ class TreeBuilder : public YAML::EventHandler {
     core::Value key = std::move(*map.key);
     map.key.reset();
     if (key.kind != core::Value::Kind::scalar) {
+      const bool is_null = key.kind == core::Value::Kind::null;
       diagnostics_.push_back(
           {"bad-key",
-           std::string("a key must be a text, not ") +
-               (key.kind == core::Value::Kind::null ? "empty" : "a list or a map"),
+           std::string("a key must be a text, not ") + (is_null ? "empty" : "a list or a map"),
            key.span,
-           {"a text that begins with `{` or `[` needs quotes"},
+           {is_null ? "`null` and `~` need quotes to be a text"
+                    : "a text that begins with `{` or `[` needs quotes"},
            {}});
       return;
     }

@@ -76,7 +76,7 @@ function drawTimeline(data, into) {
     for (const part of bar.parts) {
       const [what, ms] = part, wide = x(at + ms) - x(at);
       if (wide >= 0.5 || part === main) { // a part that nobody could see is left out, so that thousands are drawn fast
-        const kind = what === "running" ? (bar.attempt.m || bar.attempt.x ? "failed" : bar.attempt.e ? "running now" : "running") : what;
+        const kind = what === "running" ? (bar.attempt.m || bar.attempt.x ? "failed" : bar.attempt.e && isRunning(data.run.status) ? "running now" : "running") : what;
         used.add(kind);
         node.append(svg("rect", { class: "t-" + kind.replaceAll(" ", "-"), x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last && isPacked ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
       }

@@ -33,6 +33,7 @@ class Code(PipeTest):
         self.assertIn("SystemExit(3)", self.copied("latest", "train")["train.py"])
         self.assertEqual(self.copied(run, "train"), before)
         self.assertEqual(self.copied("latest", "other"), {})
+        self.assertEqual(self.pipe("code", "latest", "other").out, "'other' ran no code files: its command names none\n")
         listed = self.pipe("code", run, "train")
         self.assertRegex(listed.out, r"lib/helper.py +6 B")
         document = json.loads(self.pipe("code", run, "train", "--output", "json").out)

@@ -128,6 +128,7 @@ class Ends(PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"train": "cached", "use": "cached", "alarm": "skipped", "tidy": "succeeded"})
         plan = self.plan()
         self.assertEqual((plan["alarm"]["action"], plan["tidy"]["action"]), ("skip", "run"))
+        self.assertEqual(plan["tidy"]["changes"], ["a step with `run_on: always` is not reused"])
         self.ends("echo n > ${outputs.model}")
         self.assertEqual(self.plan()["alarm"]["action"], "depends")
 

@@ -98,7 +98,7 @@ class AsProcesses(OnDocker):
         self.run_pipe()
         pipeline["fit"]["command"] += " # the same"
         self.pipeline(pipeline, parameters={"values": ["a", "b"]})
-        self.assertEqual(self.plan()["plot"]["changes"], ["reused if 'fit.n-b' gives the same as before"])
+        self.assertEqual(self.plan()["plot"]["changes"], ["reused if 'fit.n-b' and 1 other step give the same as before"])
         pipeline["fit"]["command"] = pipeline["fit"]["command"].removesuffix(" # the same")
         self.pipeline(pipeline, parameters={"values": ["a", "b", "c"]})
         self.assertEqual(self.plan()["plot"]["changes"], ["takes what 'fit.n-c' makes, which has no result yet: never run before"])

@@ -121,7 +121,9 @@ class Interrupted(PipeTest):
         self.run_pipe()
         self.assertNotRegex(self.pipe("show", killed).out, r"(?m)^wait +\w+ +[0-9.]+m?s", "it is not known how long the step has run")
         wait_until(lambda: self.orchestrator == "local" or not self.containers(), "an end of the dead run's container")
-        self.assertIn("interrupted", self.pipe("runs").out)
+        self.assertRegex(self.pipe("runs").out, rf"(?m)^{killed} +\S+ +interrupted +\S+ \S+Z +\d+ +\d+ +\d+ *$", "nor the run")
+        self.assertNotIn(" in ", self.pipe("show", killed).out.splitlines()[0])
+        self.assertNotIn("took_ms", json.loads(self.pipe("show", killed, "--output", "json").out))
         self.assert_nothing_left()
 
     def test_a_container_that_the_engine_creates_after_its_driver_died_is_removed_too(self):

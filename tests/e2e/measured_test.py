@@ -347,6 +347,7 @@ class Metrics(PipeTest):
         self.assertEqual((loss["step"], loss["name"], loss["points"], loss["value"], loss["training_step"]), ("train", "loss", 100, 0.01, 99))
         self.assertEqual([point["training_step"] for point in loss["series"]], list(range(100)))
         self.assertEqual([point["value"] for point in odd["series"]], ["nan", "-inf"])
+        self.assertFalse(any("training_step" in point for point in odd["series"]), "members that do not apply are left out")
         rows = list(csv.DictReader(io.StringIO(self.pipe("metrics", "latest", "--csv").out)))
         self.assertEqual(len(rows), 102)
         self.assertEqual(rows[0]["value"], "1.0")

@@ -252,6 +252,14 @@ class Locally(PipeTest):
             self.write("samples.csv", table)
             self.assertIn(said, self.run_pipe(code=2).err)
 
+    def test_a_run_whose_outputs_could_not_be_copied_says_so_at_its_end(self):
+        (self.folder / "results/x").mkdir(parents=True)
+        self.pipeline({"make": {"command": "echo 1 > ${outputs.x}", "outputs": ["x"], "publish_to": "./results"}})
+        result = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
+        self.assertEqual(result.code, 3, result)
+        self.assertIn("is not a copy of an output", result.text)
+        self.assertIn("Not all outputs were copied to their `publish_to`", result.text)
+
     def test_temporary_outputs_are_removed_when_no_step_needs_them(self):
         steps = {
             "align": {"command": "seq 1000 > ${outputs.bam}; echo few > ${outputs.stats}", "outputs": {"bam": {"file": "x.bam", "temp": True}, "stats": "stats.txt"}},

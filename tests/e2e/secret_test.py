@@ -103,6 +103,8 @@ class Secrets(PipeTest):
         result = self.run_pipe(code=3)
         self.assertEqual(result.events("step_started"), [])
         self.assertIn("TOKEN_THAT_NOBODY_SETS", result.text)
+        self.pipeline({"use": {"command": "true", "secrets": [{"name": "TOKEN", "file": "nowhere"}]}})
+        self.assertIn("step 'use' needs the secret TOKEN: cannot read", self.run_pipe(code=3).text)
 
 
 class SecretsLocally(Secrets):

@@ -36,6 +36,14 @@ class Storage(PipeTest):
         self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
         self.assertEqual((len(self.runs()), self.artifacts()), (1, [300_000, 400_000]), "the newest run stays")
 
+    def test_a_dry_run_says_what_would_be_removed(self):
+        self.run_of(100_000)
+        self.run_of(200_000)  # It reuses a result of the first run, which therefore keeps all of its results.
+        would, done = (json.loads(self.pipe("clean", "--keep", "1", *words, "--output", "json").out) for words in (["--dry-run"], []))
+        self.assertEqual(would["removed"], done["removed"])
+        self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000])
+        self.assertGreaterEqual(json.loads(self.pipe("verify", "--output", "json").out)["bytes"], 600_000)
+
     def test_a_tag_keeps_a_run(self):
         self.run_of(100_000)
         self.assertEqual(self.pipe("tag", "latest", "keep").code, 0)

@@ -91,7 +91,7 @@ class Runs(PythonTest):
     def test_wrong_calls_are_errors_at_their_lines(self):
         self.assertTrue(self.script("digits.run(siez=3)", code=1).err.startswith("script.py:2: error: the pipeline 'digits' has no parameter 'siez'"))
         self.assertIn("script.py:2: error: the parameter 'count' should be int, and is a str: '3'", self.script("digits.run(count='3')", code=1).err)
-        self.assertRegex(self.script("digits.run(orchestrator='nowhere')", code=1).err, r"nowhere not in {docker,local,kubernetes[a-z,]*}")
+        self.assertRegex(self.script("digits.run(orchestrator='nowhere')", code=1).err, r"must be one of docker, local, kubernetes[a-z, ]*, not 'nowhere'")
         result = self.script("""
             run = digits.run(orchestrator="local")
             for wrong in (lambda: run["laod"], lambda: run["each"], lambda: run["load"].output("x"), lambda: run["split"].output()):

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/error.hpp"
@@ -17,6 +18,19 @@ constexpr std::size_t max_tail_lines = 50;
 
 Stream other(Stream stream) { return stream == Stream::out ? Stream::err : Stream::out; }
 }  // namespace
+
+std::vector<std::string> with_log_tail(const std::vector<std::string>& details,
+                                       const std::vector<std::string>& tail) {
+  std::vector<std::string> all;
+  for (const auto& detail : details) {
+    const auto is_detail = [&](const std::string& line) {
+      return line == detail || line == "pipe: " + detail;
+    };
+    if (std::ranges::none_of(tail, is_detail)) all.push_back(detail);
+  }
+  all.insert(all.end(), tail.begin(), tail.end());
+  return all;
+}
 
 StepLogWriter::StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
                              std::function<void(Stream, std::string)> on_line,

@@ -8,12 +8,18 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/file.hpp"
 #include "engine/attempt/secret_mask.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
+
+/// Returns the details of a failure, and then the last lines of the step's log. Details that are
+/// among these lines, as a service's output is, are left out.
+std::vector<std::string> with_log_tail(const std::vector<std::string>& details,
+                                       const std::vector<std::string>& tail);
 
 class StepLogWriter final : public orchestrators::LogSink {
  public:

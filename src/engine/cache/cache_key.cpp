@@ -195,7 +195,13 @@ StringMap resolve_secrets(const StepSpec& step) {
   StringMap values;
   for (const auto& secret : step.secrets) {
     if (secret.file) {
-      values[secret.name] = secret_in(*secret.file);
+      try {
+        values[secret.name] = secret_in(*secret.file);
+      } catch (const core::EnvironmentError& error) {
+        throw core::EnvironmentError(
+            "step '" + step.name + "' needs the secret " + secret.name + ": " + error.what(),
+            error.advice());
+      }
     } else if (auto own = users_value(step, secret.name)) {
       values[secret.name] = std::move(*own);
     } else {

@@ -74,8 +74,12 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   auto decision = decide_by_conditions(i);
   if (decision.action == Decision::Action::skip) co_return decision;
   decision.environment = co_await environment_of(context_, step);
-  decision.waits_for = unknown_source(step);
-  if (step.matrix || !decision.waits_for.empty()) {
+  const auto unknown = unknown_sources(step);
+  if (!unknown.empty()) {
+    decision.waits_for = steps_.spec(unknown.back()).name;
+    decision.also_waits_for = unknown.size() - 1;
+  }
+  if (step.matrix || !unknown.empty()) {
     decision.action = Decision::Action::unknown;
   } else if (!decision.environment.id.empty()) {
     decision.key = results_.keys().key(step, decision.environment, steps_.outputs_of());
@@ -121,16 +125,19 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   return decision;
 }
 
-/// Returns, in a plan, the name of a step whose outputs this step takes and which may run again;
-/// empty if there is none.
-std::string GraphWalk::unknown_source(const StepSpec& step) const {
-  std::string unknown;
+/// Returns, in a plan, the steps whose outputs this step takes and which may run again.
+std::vector<model::StepIndex> GraphWalk::unknown_sources(const StepSpec& step) const {
+  std::vector<model::StepIndex> unknown;
   for (const auto& input : step.inputs)
     for (const auto& source : input.sources) {
-      const auto outcome = steps_.outcome_of(steps_.index_of(source.step));
+      const auto i = steps_.index_of(source.step);
+      const auto outcome = steps_.outcome_of(i);
       const bool is_missing = input.at_least && outcome != Outcome::unknown;
-      if (outcome != Outcome::made && !is_missing) unknown = source.step;
+      if (outcome != Outcome::made && !is_missing) unknown.push_back(i);
     }
+  std::ranges::sort(unknown);
+  const auto repeated = std::ranges::unique(unknown);
+  unknown.erase(repeated.begin(), repeated.end());
   return unknown;
 }
 

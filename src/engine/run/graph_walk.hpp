@@ -29,7 +29,8 @@ struct Decision {
   std::string reason;     ///< The reason of `skip`.
   std::string error;      ///< The error of a condition that cannot be evaluated; the step fails.
   std::string condition;  ///< In a plan: the condition that may still skip the step.
-  std::string waits_for;  ///< For `unknown`: the step whose outputs are not known.
+  std::string waits_for;  ///< For `unknown`: a step whose outputs are not known.
+  std::size_t also_waits_for = 0;  ///< The number of further such steps.
   orchestrators::Environment environment;
   std::optional<StepKey> key;  ///< Unset if inputs or the environment's id are not known yet.
   store::CacheEntry entry;     ///< For `reuse`: the earlier result.
@@ -84,7 +85,7 @@ class GraphWalk {
   void empty_queues();
   async::Task<Decision> decide(model::StepIndex i);
   Decision decide_by_conditions(model::StepIndex i);
-  std::string unknown_source(const StepSpec& step) const;
+  std::vector<model::StepIndex> unknown_sources(const StepSpec& step) const;
   void expand_matrices(StepStarter& starter);
   void expand(const std::vector<model::StepIndex>& steps, StepStarter& starter);
   bool has_values(const MatrixSpec& matrix) const;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "engine/attempt/step_log.hpp"
 #include "engine/cache/publishing.hpp"
 #include "engine/cache/reused_metrics.hpp"
 #include "engine/run/declared.hpp"
@@ -275,8 +276,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
     record.hints = failure->hints;
-    record.details = failure->details;
-    record.details.insert(record.details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
+    record.details = with_log_tail(failure->details, outcome.log_tail);
     store_.transaction([&] { store_.attempts().put(record, tasks_of(outcome, record.log)); });
   }
   return record;
@@ -375,11 +375,11 @@ RunSummary Journal::run_ended(bool interrupted) {
   const bool is_complete =
       summary_.failed == 0 &&
       summary_.succeeded + summary_.cached + summary_.skipped + tolerated_ == record_.steps;
-  const bool is_failed = summary_.failed + summary_.cancelled > 0 || lacks_copies_;
+  const bool is_failed = summary_.failed + summary_.cancelled > 0 || summary_.lacks_copies;
   record_.status = interrupted && !is_complete ? RunStatus::interrupted
                    : is_failed                 ? RunStatus::failed
                                                : RunStatus::succeeded;
-  summary_.environment_failed |= lacks_copies_;
+  summary_.environment_failed |= summary_.lacks_copies;
   record_.ended = wall_now();
   record_.took += since(began_);
   record_.cached = summary_.cached;

@@ -81,7 +81,7 @@ class Journal {
   void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                 StepStatus status);
   /// Notes that outputs could not be copied to where the user wants them: the run fails.
-  void lacks_copies() { lacks_copies_ = true; }
+  void lacks_copies() { summary_.lacks_copies = true; }
   RunSummary run_ended(bool interrupted);
 
   /// Records a whole run that reuses every step of an earlier one, and publishes its events, those
@@ -133,7 +133,6 @@ class Journal {
   const bool is_resumed_;
   const std::vector<std::string> headline_;
   RunSummary summary_{};
-  bool lacks_copies_ = false;
   std::size_t tolerated_ = 0;  ///< Failed steps with `allow_failure`; not among summary_.failed.
   /// Steps of a resumed run that it has not reached yet.
   std::map<std::string, store::StepRecord> earlier_;

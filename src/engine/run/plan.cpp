@@ -237,7 +237,7 @@ class Planner final : public DryStarter {
     if (!plan.changes.empty()) return;
     if (decision.action == Decision::Action::unknown) {
       plan.action = StepPlan::Action::depends;
-      plan.changes = {what_it_waits_for(decision.waits_for)};
+      plan.changes = {what_it_waits_for(decision)};
     } else if (!requirements.empty()) {
       plan.changes = {"image changed: " + requirements};
     } else if (environment.id.empty()) {
@@ -283,12 +283,18 @@ class Planner final : public DryStarter {
         change = "image changed: " + environment.reason;
   }
 
-  /// Describes the step whose outputs a waiting step needs.
-  std::string what_it_waits_for(const std::string& source) {
-    if (services_.store.cache().last_key_parts(services_.pipeline.name, source))
-      return "reused if '" + source + "' gives the same as before";
-    return "takes what '" + source +
-           "' makes, which has no result yet: " + newest_.why_no_success(source);
+  /// Describes the steps whose outputs a waiting step needs.
+  std::string what_it_waits_for(const Decision& decision) {
+    const auto& source = decision.waits_for;
+    const auto& spec = steps_.spec(steps_.index_of(source));
+    if (spec.matrix || spec.repeat)
+      return "takes what the steps of '" + source + "' make, which are not known yet";
+    if (!services_.store.cache().last_key_parts(services_.pipeline.name, source))
+      return "takes what '" + source +
+             "' makes, which has no result yet: " + newest_.why_no_success(source);
+    if (decision.also_waits_for == 0) return "reused if '" + source + "' gives the same as before";
+    return "reused if '" + source + "' and " +
+           core::counted(decision.also_waits_for, "other step") + " give the same as before";
   }
 
   void finish(model::StepIndex i, Decision decision) {
@@ -355,7 +361,7 @@ class Planner final : public DryStarter {
   void override_by_options(const StepSpec& step, const Decision& decision, StepPlan& plan) {
     std::string reason;
     if (!step.cache)
-      reason = "cache: false";
+      reason = why_never_reused(step);
     else if (results_.is_forced(step))
       reason = options_.from.empty() ? "--force" : "--force or --from";
     else if (!options_.use_cache)
@@ -365,6 +371,13 @@ class Planner final : public DryStarter {
     else if (plan.changes.empty())
       reason = why_not_reused(step, decision);
     if (!reason.empty()) plan.changes = {std::move(reason)};
+  }
+
+  static std::string why_never_reused(const StepSpec& step) {
+    if (!step.wait.empty()) return "a step that waits for an answer is not reused";
+    if (step.run_on == RunOn::failure) return "a step with `run_on: failure` is not reused";
+    if (step.run_on == RunOn::always) return "a step with `run_on: always` is not reused";
+    return "cache: false";
   }
 
   std::string why_not_reused(const StepSpec& step, const Decision& decision) {

@@ -6,6 +6,7 @@
 #include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
+#include "engine/attempt/step_log.hpp"
 #include "engine/run/retries.hpp"
 #include "orchestrators/failure_of.hpp"
 
@@ -101,8 +102,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     auto& failure = outcome.result.failure;
     if (!failure) co_return outcome;
     co_await results_.clean_up(std::move(outcome.result.cleanup));
-    failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
-                            outcome.log_tail.end());
+    failure->details = with_log_tail(failure->details, outcome.log_tail);
     const FailedAttempt failed{*failure, outcome.result, memory,
                                context_.services.store.paths().log_file(outcome.record.log)};
     const auto retry =

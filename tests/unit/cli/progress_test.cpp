@@ -57,6 +57,13 @@ TEST(PlainProgress, has_a_line_for_each_event_of_a_run) {
                         Failure{FailureKind::cancelled, "needs 'train', which failed", {}, {}},
                         {},
                         "needs 'train', which failed"},
+           StepFinished{"plot",
+                        StepStatus::cancelled,
+                        0,
+                        {},
+                        Failure{FailureKind::cancelled, "needs 'load', which was stopped", {}, {}},
+                        {},
+                        "needs 'load', which was stopped"},
            RunFinished{"20261121-081500-7f3a9c", RunStatus::failed, 12300ms}}) {
     progress->emit(event);
   }
@@ -76,6 +83,7 @@ note: the engine is old
 [train] failed after 300ms: killed for lack of memory (limit 64 MiB)
   hint: raise settings.resources.memory
 [report] skipped: needs 'train', which failed
+[plot] cancelled: needs 'load', which was stopped
 )");
 }
 

@@ -107,6 +107,8 @@ TEST(Diagnostic, likely_word_is_suggested) {
   EXPECT_EQ(closest("usre", words), "user");
   EXPECT_EQ(closest("env", words), "environment");
   EXPECT_EQ(closest("runtime", words), "runtime_environment");
+  const std::vector<std::string> as_close = {"code", "nodes"};
+  EXPECT_EQ(closest("node", as_close), "nodes");
   EXPECT_FALSE(closest("xyz", words));
   EXPECT_FALSE(closest("e", words));
   EXPECT_FALSE(closest("", words));

@@ -29,6 +29,12 @@ Logged log_of(const std::vector<std::string>& pieces, std::vector<std::string> s
   return logged;
 }
 
+TEST(StepLogTail, has_details_that_are_in_the_log_once) {
+  EXPECT_THAT(with_log_tail({"the step exited", "[db] no disk", "4711 python: sleeps"},
+                            {"ready", "[db] no disk", "pipe: 4711 python: sleeps"}),
+              ElementsAre("the step exited", "ready", "[db] no disk", "pipe: 4711 python: sleeps"));
+}
+
 TEST(StepLogWriter, a_progress_bar_is_shown_while_it_is_drawn) {
   const auto before = log_of({"\r 10%", "\r 20%", "\r100%\ndone\n"});
   EXPECT_THAT(before.rows, ElementsAre(" 10%", " 20%"));
