@@ -251,6 +251,15 @@ async::Task<net::Response> EngineConnection::ask(std::string path) {
   prepared.timeout = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
   EngineCall call("ask the engine who it is", "GET", std::move(path));
   call.cancel = run_;
+  auto first = prepared;
+  try {
+    co_return co_await exchange(std::move(first), call);
+  } catch (const net::TransportError& error) {
+    // If no machine answers, ssh itself ends before this time is over. Otherwise the session over
+    // there is slow, and a new one may not be.
+    if (!ssh_ || error.curl_code() != CURLE_OPERATION_TIMEDOUT || is_stopped(run_)) throw;
+    core::log::info(std::string("engine: ") + error.what() + "; asked once more");
+  }
   co_return co_await exchange(std::move(prepared), call);
 }
 
