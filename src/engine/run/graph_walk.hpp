@@ -78,11 +78,13 @@ class GraphWalk {
   void end_or_repeat(model::StepIndex i, StepStarter& starter);
   bool has_further_round(model::StepIndex i, StepStarter& starter);
   bool begins_rounds(model::StepIndex i, StepStarter& starter);
+  std::string without_secrets(const std::string& message);
 
   const RunContext& context_;
   Results& results_;
   RunSteps steps_;
   model::Scheduler scheduler_;
+  std::optional<std::vector<std::string>> secrets_;  ///< Of all steps; unset before a message.
 };
 
 }  // namespace pipeline::engine
