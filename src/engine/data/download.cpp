@@ -6,6 +6,7 @@
 #include "async/deadline.hpp"
 #include "async/on_pool.hpp"
 #include "async/parallel.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
