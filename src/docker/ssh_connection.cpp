@@ -164,14 +164,14 @@ void SshConnections::wait() {
   if (is_waiting_ || offered_.empty()) return;
   is_waiting_ = true;
   const auto readable = asio::posix::stream_descriptor::wait_read;
-  listening_->async_wait(readable, [this, alive = std::weak_ptr(alive_)](
-                                       const boost::system::error_code& failed) {
-    if (alive.expired()) return;
-    is_waiting_ = false;
-    if (failed) return;
-    while (accept()) continue;
-    wait();
-  });
+  listening_->async_wait(
+      readable, [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& failed) {
+        if (alive.expired()) return;
+        is_waiting_ = false;
+        if (failed) return;
+        while (accept()) continue;
+        wait();
+      });
 }
 
 /// Returns false if no connection is left to accept.
@@ -205,8 +205,8 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   }
 }
 
-/// Drops processes that have succeeded; and, once a thousand further connections were opened, failed
-/// processes that failure_of() was not called for, and offers whose caller did not connect.
+/// Drops processes that have succeeded; and, once a thousand further connections were opened,
+/// failed processes that failure_of() was not called for, and offers whose caller did not connect.
 void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
   std::erase_if(processes_, [&](Process& process) {

@@ -73,8 +73,8 @@ class SshConnections {
   std::vector<std::string> command_;
   core::Descriptor listener_, entry_;  ///< The socket, and its file, which is unlinked.
   std::string path_;
-  std::optional<asio::posix::stream_descriptor> listening_;  ///< Waits for `listener_`, and does not
-                                                             ///< own it. Unset before an offer.
+  std::optional<asio::posix::stream_descriptor> listening_;  ///< Waits for `listener_`, and does
+                                                             ///< not own it. Unset before an offer.
   bool is_waiting_ = false;
   std::map<std::string, int> offered_;  ///< Numbers of connections, by the name of their socket.
   std::vector<Process> processes_;
