@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "engine/clock.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/data/pinned_data.hpp"
 #include "fetch/transfer.hpp"
