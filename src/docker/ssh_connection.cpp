@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -177,6 +178,10 @@ void SshConnections::wait() {
 /// Returns false if no connection is left to accept.
 bool SshConnections::accept() {
   const core::Descriptor theirs(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!theirs && errno != EAGAIN && errno != ECONNABORTED) {
+    const auto error = std::make_exception_ptr(core::system_error("cannot accept for ssh", errno));
+    for (const auto& [name, number] : std::exchange(offered_, {})) refused_[number] = error;
+  }
   if (!theirs) return false;
   const auto offer = offered_.extract(name_of(theirs.get(), getpeername));
   if (!offer) return true;
