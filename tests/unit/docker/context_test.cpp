@@ -47,8 +47,8 @@ TEST_F(Contexts, a_local_package_that_is_missing_is_an_error) {
     local_files("./gone.whl", root, {});
     ADD_FAILURE() << "no error";
   } catch (const core::InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "the local package ./gone.whl cannot be read: No such file or directory");
+    EXPECT_EQ(error.diagnostics().front().message,
+              "the local package ./gone.whl cannot be read: No such file or directory");
   }
 }
 
