@@ -7,8 +7,6 @@
 #include <optional>
 #include <random>
 
-#include "async/sleep.hpp"
-
 namespace pipeline::async {
 
 /// Bounds the retries of a request whose server is unreachable, overloaded or broken.
@@ -56,10 +54,5 @@ class Backoff {
   unsigned tries_ = 0, unanswered_ = 0;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
-
-/// The earlier name of sleep().
-inline Task<> pause_for(std::chrono::milliseconds time, core::CancelSource* cancel) {
-  return sleep(time, cancel);
-}
 
 }  // namespace pipeline::async

@@ -46,8 +46,9 @@ async::Task<std::string> BlobStore::get_text(std::string key) {
 }
 
 async::Task<std::optional<std::string>> BlobStore::find_text(std::string key,
-                                                             core::CancelSource* cancel) {
-  auto found = co_await find_tagged(std::move(key), cancel);
+                                                             core::CancelSource* cancel,
+                                                             Lookup lookup) {
+  auto found = co_await find_tagged(std::move(key), cancel, lookup);
   std::optional<std::string> text;
   if (found) text = std::move(found->text);
   co_return text;

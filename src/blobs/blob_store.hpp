@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "async/retry_policy.hpp"
+#include "async/task.hpp"
 #include "blobs/transfer_plan.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
@@ -70,6 +71,14 @@ struct Range {
 /// A small blob, and the tag that identifies this content of the key.
 struct Tagged {
   std::string text, tag;
+};
+
+/// How long a lookup waits for a store that does not answer.
+enum class Lookup {
+  required,  ///< As long as all other calls.
+  /// The caller can do without the blob, or asks again: 20 seconds at most, and a few tries only if
+  /// no server can be reached.
+  optional,
 };
 
 /// A blob in a list of blobs.
@@ -191,10 +200,10 @@ class BlobStore {
   /// errors.
   virtual std::size_t connection_limit() const { return max_connections; }
   /// Returns a blob with its tag, or nothing if it does not exist. Throws BlobError
-  /// (damaged_blob) above 64 MiB. Intended for callers that can do without the blob: retries for 20
-  /// seconds at most, and only a few times if no server can be reached.
+  /// (damaged_blob) above 64 MiB.
   virtual async::Task<std::optional<Tagged>> find_tagged(std::string key,
-                                                         core::CancelSource* cancel = nullptr) = 0;
+                                                         core::CancelSource* cancel = nullptr,
+                                                         Lookup lookup = Lookup::required) = 0;
   /// Writes a small blob if the present blob has this tag, or, for an empty tag, if there is none.
   /// A key that is written by put_if() is never written by put(). Returns the new tag, or nothing
   /// if the condition does not hold. Nothing may also be returned after a write: if the response to
@@ -222,7 +231,8 @@ class BlobStore {
   async::Task<std::string> get_text(std::string key);
   /// Returns the text of find_tagged().
   async::Task<std::optional<std::string>> find_text(std::string key,
-                                                    core::CancelSource* cancel = nullptr);
+                                                    core::CancelSource* cancel = nullptr,
+                                                    Lookup lookup = Lookup::required);
 };
 
 }  // namespace pipeline::blobs

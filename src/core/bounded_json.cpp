@@ -1,6 +1,7 @@
 #include "core/bounded_json.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -52,9 +53,9 @@ nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
 }
 
 std::int64_t integer_within(const nlohmann::json& value, std::int64_t min, std::int64_t max) {
-  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const bool is_huge = value.is_number_unsigned() && value.get<std::uint64_t>() > largest;
-  if (!value.is_number_integer() || is_huge || value.get<std::int64_t>() < min ||
+  const bool is_larger_than_any =
+      value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>());
+  if (!value.is_number_integer() || is_larger_than_any || value.get<std::int64_t>() < min ||
       value.get<std::int64_t>() > max)
     throw no_such_integer(value);
   return value.get<std::int64_t>();

@@ -42,14 +42,19 @@ int nibble(char digit) {
 
 }  // namespace
 
-std::string Digest::hex() const {
+std::string hex_of(std::string_view bytes) {
   static constexpr char digits[] = "0123456789abcdef";
-  std::string text(64, '0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    text[2 * i] = digits[bytes[i] >> 4];
-    text[2 * i + 1] = digits[bytes[i] & 15];
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const unsigned char byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
   }
   return text;
+}
+
+std::string Digest::hex() const {
+  return hex_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Digest Digest::from_hex(std::string_view hex) {

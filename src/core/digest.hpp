@@ -11,6 +11,9 @@
 
 namespace pipeline::core {
 
+/// Returns two lower-case hexadecimal digits for each byte.
+std::string hex_of(std::string_view bytes);
+
 struct Digest {
   std::array<std::uint8_t, 32> bytes{};
   std::string hex() const;                       ///< 64 lower-case digits.

@@ -176,8 +176,11 @@ std::vector<ContextFile> local_files(const std::string& path, const fs::path& ro
     for (auto& file : files) file.path = (below / file.path).lexically_normal().generic_string();
     return files;
   }
-  files.push_back(
-      {.path = below.generic_string(), .source = source, .bytes = fs::file_size(source, error)});
+  const auto bytes = fs::file_size(source, error);
+  if (error)
+    throw core::InputError("the local package " + path + " cannot be read: " + error.message(),
+                           "name a file or folder; its path begins at the pipeline's folder");
+  files.push_back({.path = below.generic_string(), .source = source, .bytes = bytes});
   return files;
 }
 

@@ -258,7 +258,8 @@ async::Task<net::Response> EngineConnection::ask(std::string path) {
     try {
       co_return co_await exchange(prepared, call);
     } catch (const net::TransportError& error) {
-      if (error.curl_code() != CURLE_OPERATION_TIMEDOUT) throw;
+      if (error.curl_code() != CURLE_OPERATION_TIMEDOUT || is_stopped(run_)) throw;
+      core::log::info(std::string("engine: ") + error.what() + "; asked once more");
     }
   }
   prepared.timeout = limit;

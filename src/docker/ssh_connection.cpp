@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -140,6 +141,7 @@ SshConnections::SshConnections(const SshTarget& target)
 }
 
 SshConnections::~SshConnections() {
+  if (listening_) listening_->release();
   for (auto& process : processes_) process.child.signal(SIGTERM);
   for (auto& process : processes_) process.child.wait();
 }
@@ -152,22 +154,43 @@ SshConnections::Connection SshConnections::offer(const asio::any_io_executor& ex
   if (!ours || bind(ours.get(), reinterpret_cast<const sockaddr*>(&family), sizeof family) != 0)
     throw core::system_error("cannot make a socket for ssh", errno);
   offered_[name_of(ours.get(), getsockname)] = ++opened_;
-  asio::post(executor, [this, executor, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) accept(executor);
-  });
+  if (!listening_) listening_.emplace(executor, listener_.get());
+  wait();
   return {std::move(ours), opened_};
 }
 
-void SshConnections::accept(const asio::any_io_executor& executor) {
+/// Waits for the next connection, while one is offered. The wait lasts as long as the caller takes
+/// to connect.
+void SshConnections::wait() {
+  if (is_waiting_ || offered_.empty()) return;
+  is_waiting_ = true;
+  const auto readable = asio::posix::stream_descriptor::wait_read;
+  listening_->async_wait(
+      readable, [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& failed) {
+        if (alive.expired()) return;
+        is_waiting_ = false;
+        if (failed) return;
+        while (accept()) continue;
+        wait();
+      });
+}
+
+/// Returns false if no connection is left to accept.
+bool SshConnections::accept() {
   const core::Descriptor theirs(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!theirs) return;  // The caller did not connect.
+  if (!theirs && errno != EAGAIN && errno != ECONNABORTED) {
+    const auto error = std::make_exception_ptr(core::system_error("cannot accept for ssh", errno));
+    for (const auto& [name, number] : std::exchange(offered_, {})) refused_[number] = error;
+  }
+  if (!theirs) return false;
   const auto offer = offered_.extract(name_of(theirs.get(), getpeername));
-  if (!offer) return;
+  if (!offer) return true;
   try {
-    run(executor, theirs, offer.mapped());
+    run(listening_->get_executor(), theirs, offer.mapped());
   } catch (...) {
     refused_[offer.mapped()] = std::current_exception();
   }
+  return true;
 }
 
 void SshConnections::run(const asio::any_io_executor& executor, const core::Descriptor& theirs,
@@ -187,8 +210,8 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   }
 }
 
-/// Drops processes that have succeeded, and failed ones that failure_of() was not called for while
-/// a thousand further connections were opened.
+/// Drops processes that have succeeded; and, once a thousand further connections were opened,
+/// failed processes that failure_of() was not called for, and offers whose caller did not connect.
 void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
   std::erase_if(processes_, [&](Process& process) {
@@ -196,6 +219,7 @@ void SshConnections::forget_ended() {
     return process.child.exit_code() == 0 || opened_ - process.number >= long_ago;
   });
   std::erase_if(refused_, [&](const auto& refused) { return opened_ - refused.first >= long_ago; });
+  std::erase_if(offered_, [&](const auto& offer) { return opened_ - offer.second >= long_ago; });
 }
 
 async::Task<std::string> SshConnections::failure_of(int number) {

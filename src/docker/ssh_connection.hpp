@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,10 +46,10 @@ class SshConnections {
     core::Descriptor socket;  ///< Its other end is the process's stdin and stdout.
     int number;               ///< Identifies the process for failure_of(); from 1.
   };
-  /// Returns an unconnected socket. The caller must connect it to path() before the event loop
-  /// continues; the loop then starts the process. Intended for callers that insist on connecting by
-  /// themselves, such as libcurl (7.88 ignores CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported
-  /// by failure_of().
+  /// Returns an unconnected socket. Once the caller has connected it to path(), the event loop
+  /// starts the process. Intended for callers that insist on connecting by themselves, such as
+  /// libcurl (7.88 ignores CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported by failure_of().
+  /// @param executor of the loop, the same one in all calls
   Connection offer(const asio::any_io_executor& executor);
   /// Returns the path of the socket that this process listens on. No other process can connect to
   /// it.
@@ -65,17 +66,21 @@ class SshConnections {
     int number;
   };
   void forget_ended();
-  void accept(const asio::any_io_executor& executor);
+  void wait();
+  bool accept();
   void run(const asio::any_io_executor& executor, const core::Descriptor& theirs, int number);
 
   std::vector<std::string> command_;
   core::Descriptor listener_, entry_;  ///< The socket, and its file, which is unlinked.
   std::string path_;
+  std::optional<asio::posix::stream_descriptor> listening_;  ///< Waits for `listener_`, and does
+                                                             ///< not own it. Unset before an offer.
+  bool is_waiting_ = false;
   std::map<std::string, int> offered_;  ///< Numbers of connections, by the name of their socket.
   std::vector<Process> processes_;
   std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
   int opened_ = 0;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  ///< Observed by posted handlers.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  ///< Observed by handlers of waits.
 };
 
 }  // namespace pipeline::docker

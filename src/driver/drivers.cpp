@@ -1,6 +1,7 @@
 #include "driver/drivers.hpp"
 
 #include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/diagnostic.hpp"
 #include "driver/invocation.hpp"
 #include "kubernetes_api/client.hpp"
@@ -26,7 +27,7 @@ async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
   while (std::chrono::steady_clock::now() < until) {
     const bool may_save = co_await orchestrators::kubernetes::driver_has_pod(client, lease.name);
     if (!may_save) co_return;
-    co_await async::pause_for(std::chrono::milliseconds(300), nullptr);
+    co_await async::sleep(std::chrono::milliseconds(300), nullptr);
   }
 }
 

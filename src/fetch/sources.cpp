@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "async/deadline.hpp"
+#include "async/sleep.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/text.hpp"
@@ -257,7 +258,7 @@ async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSo
     if (stop.level() != core::StopLevel::none || backoff.exhausted())
       throw Unreachable("cannot ask for " + shown(from.url) + ": " + problem);
     const auto pause = backoff.next(busy ? net::wanted_pause(*busy) : std::nullopt);
-    co_await async::pause_for(pause, &stop);
+    co_await async::sleep(pause, &stop);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "async/retry_policy.hpp"
+#include "async/task.hpp"
 #include "blobs/s3/bucket.hpp"
 #include "core/cancel.hpp"
 #include "fetch/address.hpp"

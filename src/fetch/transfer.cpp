@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "async/parallel.hpp"
+#include "async/sleep.hpp"
 #include "blobs/transfer_plan.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -183,7 +184,7 @@ async::Task<> DataTransfer::read_free_parts(core::CancelSource& stop) {
       if (backoff.exhausted())
         throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
       const auto pause = backoff.next(outcome.pause);
-      co_await async::pause_for(pause, &stop);
+      co_await async::sleep(pause, &stop);
     }
   }
 }
@@ -243,7 +244,7 @@ async::Task<> DataTransfer::run() {
     if (backoff.exhausted())
       throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
     const auto pause = backoff.next(outcome.pause);
-    co_await async::pause_for(pause, &stop_);
+    co_await async::sleep(pause, &stop_);
   }
 }
 

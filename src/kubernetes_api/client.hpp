@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "async/retry_policy.hpp"
+#include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "kubernetes_api/credentials.hpp"

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "async/deadline.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
@@ -81,7 +82,7 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
     if (is_over() && reason.empty())
       reason = deadline.expired() ? "it did not answer in time" : "it did not answer until Ctrl-C";
     if (!again || is_over() || backoff.exhausted()) co_return reason;
-    co_await async::pause_for(backoff.next(), &deadline.source());
+    co_await async::sleep(backoff.next(), &deadline.source());
     if (is_over()) co_return reason;
   }
 }

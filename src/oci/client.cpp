@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 
+#include "async/sleep.hpp"
 #include "core/base64.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"

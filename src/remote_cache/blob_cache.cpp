@@ -31,7 +31,8 @@ class BlobCache final : public engine::RemoteCache {
     for (;;) {
       std::optional<RemoteResult> result;
       try {
-        const auto text = co_await remote_.store().find_text(key_of(key), cancel);
+        const auto text =
+            co_await remote_.store().find_text(key_of(key), cancel, blobs::Lookup::optional);
         if (!text) co_return result;
         result = read_record(*text);
       } catch (const std::invalid_argument&) {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/random_name.hpp"
@@ -61,8 +61,8 @@ class NameTurn {
       const bool is_mine = co_await is_alone();
       if (is_mine) co_return;
       co_await end();
-      co_await async::pause_for(look_interval * std::uniform_int_distribution<int>(1, 10)(random_),
-                                nullptr);
+      co_await async::sleep(look_interval * std::uniform_int_distribution<int>(1, 10)(random_),
+                            nullptr);
     }
   }
   bool has_time() const { return SteadyClock::now() - began_ < max_turn; }
@@ -82,7 +82,7 @@ class NameTurn {
       }
       if (!has_others) co_return has_time();
       if (has_earlier) co_return false;
-      co_await async::pause_for(look_interval, nullptr);
+      co_await async::sleep(look_interval, nullptr);
     }
     co_return false;
   }
@@ -181,7 +181,7 @@ async::Task<unsigned> RemoteNames::change(std::string name, Edit edit) {
     }
     co_await turn.end();
     if (failed) std::rethrow_exception(failed);
-    if (!is_done) co_await async::pause_for(look_interval, nullptr);
+    if (!is_done) co_await async::sleep(look_interval, nullptr);
   }
   co_return *result;
 }

@@ -82,16 +82,8 @@ void describe_folder(const std::vector<file_tree::TreeNode>& nodes, json& entry)
 }
 
 json tags_of(const PartSums& sums) {
-  constexpr std::string_view digits = "0123456789abcdef";
   auto tags = json::array();
-  for (const auto& sum : sums.md5s) {
-    std::string tag = "\"";
-    for (const unsigned char byte : sum) {
-      tag += digits[byte >> 4];
-      tag += digits[byte & 0xf];
-    }
-    tags.push_back(tag + "\"");
-  }
+  for (const auto& sum : sums.md5s) tags.push_back("\"" + core::hex_of(sum) + "\"");
   return tags;
 }
 

@@ -140,6 +140,18 @@ std::optional<RunRecord> Runs::find(const std::string& id_or_prefix) {
                          "write more of the identifier, or `latest`");
 }
 
+std::unordered_map<std::string, Runs::LastTry> Runs::last_tries(const std::string& pipeline) {
+  // With max(), SQLite takes the other columns from the row that has the maximum.
+  auto row = database_.prepare(
+      "SELECT steps.name, steps.run, steps.status, max(runs.rowid) FROM steps JOIN runs ON runs.id "
+      "= steps.run WHERE runs.pipeline = ?1 AND steps.attempts > 0 GROUP BY steps.name");
+  row.bind(pipeline);
+  std::unordered_map<std::string, LastTry> found;
+  while (row.step())
+    found.emplace(row.text(0), LastTry{row.text(1), static_cast<StepStatus>(row.integer(2))});
+  return found;
+}
+
 std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& only) {
   std::string shown_from;
   {

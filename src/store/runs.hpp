@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "store/records.hpp"
@@ -48,6 +49,15 @@ class Runs {
   /// Returns the steps in the order of the file; those of the run `same_as` if it is set.
   /// @param only the name of the only step to return; empty: all
   std::vector<StepRecord> steps(const std::string& run, const std::string& only = {});
+
+  /// The newest run that has tried a step, and how the step has ended there.
+  struct LastTry {
+    std::string run;
+    StepStatus status;
+  };
+  /// Returns the last tries of a pipeline's steps, by their names. Steps that no run has tried are
+  /// not among them.
+  std::unordered_map<std::string, LastTry> last_tries(const std::string& pipeline);
 
  private:
   Database& database_;

@@ -104,6 +104,7 @@ UserData read_user_data(const fs::path& path, StatIndex& index) {
   if (!is_folder(path)) {
     data.stamp = stamp_of_file(path);
     data.digest = index.digest(path);
+    data.is_executable = (user_status(path).st_mode & S_IXUSR) != 0;
     return data;
   }
   data.is_directory = true;

@@ -16,6 +16,7 @@ struct UserData {
   /// The digest that it would have as an artifact.
   core::Digest digest;
   bool is_directory = false;
+  bool is_executable = false;  ///< Only for a file: its owner may execute it.
   /// Content by path in the folder, sorted, as parts of a key; of a large folder one entry for each
   /// of its own folders. Empty for a file.
   std::vector<std::pair<std::string, std::string>> parts;

@@ -19,7 +19,6 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "docker/image_plan.hpp"
-#include "docker/render.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 #include "settings/settings.hpp"
 #include "spec/pipeline_file.hpp"
@@ -52,8 +51,6 @@ void make_harmless(DockerSettings& docker) {
 void look_at(const StepSpec& step, const std::filesystem::path& root) {
   attempt([&] {
     const auto plan = docker::plan_image(step, {.root = root});
-    docker::render_plan(plan);
-    docker::plan_to_json(plan);
     docker::plan_digest(plan, {});
   });
   attempt([&] { orchestrators::kubernetes::example_job(step, {.state = "/state"}); });

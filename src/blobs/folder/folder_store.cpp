@@ -4,6 +4,7 @@
 #include <random>
 
 #include "async/on_pool.hpp"
+#include "async/sleep.hpp"
 #include "core/digest.hpp"
 #include "core/user_environment.hpp"
 
@@ -104,7 +105,8 @@ async::Task<> FolderStore::get(std::string key, Range range,
   }
 }
 
-async::Task<std::optional<Tagged>> FolderStore::find_tagged(std::string key, core::CancelSource*) {
+async::Task<std::optional<Tagged>> FolderStore::find_tagged(std::string key, core::CancelSource*,
+                                                            Lookup) {
   auto text = co_await async::on_pool(pool_, [&] { return folder_.find_text(key); });
   std::optional<Tagged> found;
   if (text) {
@@ -122,7 +124,7 @@ async::Task<core::Descriptor> FolderStore::lock(const std::string& key) {
     if (std::chrono::steady_clock::now() > latest)
       throw core::EnvironmentError("cannot write " + key + " to " + url() +
                                    ": another process has locked it for a minute");
-    co_await async::pause_for(lock_interval, nullptr);
+    co_await async::sleep(lock_interval, nullptr);
   }
 }
 

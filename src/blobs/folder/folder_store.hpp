@@ -19,8 +19,8 @@ class FolderStore final : public BlobStore {
   async::Task<> put(std::string key, Body body, core::CancelSource* cancel) override;
   async::Task<> get(std::string key, Range range, std::function<void(std::string_view)> on_bytes,
                     core::CancelSource* cancel) override;
-  async::Task<std::optional<Tagged>> find_tagged(std::string key,
-                                                 core::CancelSource* cancel) override;
+  async::Task<std::optional<Tagged>> find_tagged(std::string key, core::CancelSource* cancel,
+                                                 Lookup lookup) override;
   async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                  std::string tag) override;
   async::Task<std::vector<Entry>> entries(std::string prefix) override;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "async/parallel.hpp"
+#include "async/sleep.hpp"
 #include "blobs/error_document.hpp"
 #include "blobs/s3/bucket_call.hpp"
 #include "core/diagnostic.hpp"
@@ -145,7 +146,7 @@ async::Task<> Bucket::pause(async::Backoff& backoff, const std::string& why,
   limit_.note_failure();
   const auto time = backoff.next(wanted);
   core::log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
-  co_await async::pause_for(time, cancel);
+  co_await async::sleep(time, cancel);
   if (cancel && cancel->level() != core::StopLevel::none)
     throw core::EnvironmentError("stopped while the remote store did not answer: " + why);
 }

@@ -55,8 +55,8 @@ class Bucket final : public BlobStore, private PodAccess {
                     core::CancelSource* cancel = nullptr) override;
   async::Task<std::optional<std::uint64_t>> size_for_ranges(std::string key) override;
   std::size_t connection_limit() const override { return limit_.value(); }
-  async::Task<std::optional<Tagged>> find_tagged(std::string key,
-                                                 core::CancelSource* cancel = nullptr) override;
+  async::Task<std::optional<Tagged>> find_tagged(std::string key, core::CancelSource* cancel,
+                                                 Lookup lookup) override;
   async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                  std::string tag) override;
   async::Task<std::vector<Entry>> entries(std::string prefix) override;

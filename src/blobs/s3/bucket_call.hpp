@@ -31,7 +31,7 @@ struct Bucket::Call {
   std::function<void(const net::Response&)> on_headers;
   core::CancelSource* cancel = nullptr;
   bool may_be_missing = false;  ///< 404 is returned instead of thrown.
-  bool is_lookup = false;  ///< The caller can do without the result and does not wait for long.
+  bool is_lookup = false;       ///< As Lookup::optional.
 };
 
 }  // namespace pipeline::blobs::s3

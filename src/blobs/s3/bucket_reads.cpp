@@ -135,10 +135,11 @@ async::Task<std::optional<std::uint64_t>> Bucket::size_for_ranges(std::string ke
   co_return size;
 }
 
-async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
-                                                       core::CancelSource* cancel) {
+async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key, core::CancelSource* cancel,
+                                                       Lookup lookup) {
   Call find("read " + key + " from", "GET", key);
-  find.may_be_missing = find.is_lookup = true;
+  find.may_be_missing = true;
+  find.is_lookup = lookup == Lookup::optional;
   find.cancel = cancel;
   std::string text;  // The response of the last try.
   find.on_headers = [&](const net::Response&) { text.clear(); };

@@ -66,8 +66,12 @@ std::vector<store::KeyPart> DataInputs::parts(const InputSpec& input) {
   const auto& content = of(input.data->path);
   const auto origin = store::write_data_origin(
       {content.is_directory ? "folder" : "file", name_of(*input.data), content.digest});
+  // Steps on this machine see the file itself, with its permissions.
   if (!content.is_directory)
-    return {{name, content.digest.hex() + " " + file_name_of(*input.data), origin}};
+    return {
+        {name,
+         content.digest.hex() + (content.is_executable ? "x " : " ") + file_name_of(*input.data),
+         origin}};
   std::vector<store::KeyPart> parts{{name + "/", file_name_of(*input.data), origin}};
   for (const auto& [path, value] : content.parts) parts.push_back({name + "/" + path, value});
   return parts;

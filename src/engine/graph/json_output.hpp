@@ -13,10 +13,17 @@
 
 namespace pipeline::engine {
 
+/// How whole numbers of more than 64 bits are read.
+enum class LargeIntegers {
+  as_numbers,  ///< As the nearest floating-point numbers.
+  as_texts,    ///< As texts with all of their digits.
+};
+
 /// Returns the member of the JSON output that `value` names. Throws std::runtime_error, with the
 /// reason, if there is no such member, or if the output is larger than `max_bytes`.
 nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
-                           store::ArtifactStore& artifacts, std::uint64_t max_bytes);
+                           store::ArtifactStore& artifacts, std::uint64_t max_bytes,
+                           LargeIntegers large_integers = LargeIntegers::as_numbers);
 
 /// Returns the value as JSON text for a message; a long text is cut.
 std::string shown_json(const nlohmann::json& value);

@@ -89,7 +89,7 @@ std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::Out
   const auto name = name_of_items(items);
   nlohmann::json list;
   try {
-    list = read_member(output, items, artifacts, max_list_bytes);
+    list = read_member(output, items, artifacts, max_list_bytes, LargeIntegers::as_texts);
   } catch (const core::EnvironmentError&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -22,9 +22,9 @@ struct MatrixItem {
 };
 
 /// Returns the items of the list in a JSON output, or the visible entries of a folder, ordered by
-/// their names with numbers by value. A map or list among the items becomes its JSON text. Steps
-/// wrote the items, so each is checked like a value in the pipeline file. Throws InputError for an
-/// output without such items.
+/// their names with numbers by value. A map or list among the items becomes its JSON text, and
+/// an integer of more than 64 bits a text with its digits. Steps wrote the items, so each is
+/// checked like a value in the pipeline file. Throws InputError for an output without such items.
 std::vector<MatrixItem> items_of(const OutputValue& items, const store::OutputRecord& output,
                                  store::ArtifactStore& artifacts);
 

@@ -5,6 +5,8 @@
 
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "engine/attempt/secret_mask.hpp"
+#include "engine/cache/cache_key.hpp"
 #include "engine/run/refusal.hpp"
 
 namespace pipeline::engine {
@@ -104,12 +106,12 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
     return decision;
   }
   auto verdict = engine::decide(step, steps_.before(i, artifacts), artifacts);
-  decision.error = std::move(verdict.error);
+  decision.error = without_secrets(verdict.error);
   if (verdict.value == false) {
     decision.action = Decision::Action::skip;
-    decision.reason = std::move(verdict.reason);
+    decision.reason = without_secrets(verdict.reason);
   } else if (!verdict.value) {
-    decision.condition = std::move(verdict.reason);
+    decision.condition = without_secrets(verdict.reason);
   } else if (step.run_on == RunOn::success) {
     // In a plan, an earlier step may still be skipped, and this step with it.
     for (const auto need : steps_.needs(i)) {
@@ -123,6 +125,26 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
     }
   }
   return decision;
+}
+
+/// Returns a message that may quote an output, without the values of the pipeline's secrets.
+std::string GraphWalk::without_secrets(const std::string& message) {
+  if (message.empty()) return message;
+  if (!secrets_) {
+    secrets_.emplace();
+    for (const auto& step : context_.services.pipeline.steps) {
+      if (step.secrets.empty()) continue;
+      try {
+        for (auto& [name, value] : resolve_secrets(step)) secrets_->push_back(std::move(value));
+      } catch (const core::EnvironmentError&) {
+        // A plan needs no secrets. A run has checked that they are there.
+      }
+    }
+    std::ranges::sort(*secrets_);
+    const auto repeated = std::ranges::unique(*secrets_);
+    secrets_->erase(repeated.begin(), repeated.end());
+  }
+  return engine::without_secrets(message, *secrets_);
 }
 
 /// Returns, in a plan, the steps whose outputs this step takes and which may run again.
@@ -154,7 +176,8 @@ void GraphWalk::expand_matrices(StepStarter& starter) {
       expand(steps, starter);
     } catch (const core::InputError& error) {
       const auto& wrong = error.diagnostics().front();
-      failure = Failure{FailureKind::not_started, "matrix: " + wrong.message, {}, {}};
+      failure =
+          Failure{FailureKind::not_started, "matrix: " + without_secrets(wrong.message), {}, {}};
       if (!wrong.suggestion.empty()) failure->hints.push_back(wrong.suggestion);
     } catch (const core::EnvironmentError& error) {
       for (const auto i : steps)
@@ -210,14 +233,14 @@ bool GraphWalk::has_further_round(model::StepIndex i, StepStarter& starter) {
   }
   const auto is_last = steps_.is_last_round(i, context_.services.artifacts);
   if (!is_last.error.empty()) {
-    starter.fail(i, Failure{FailureKind::not_started, is_last.error, {}, {}});
+    starter.fail(i, Failure{FailureKind::not_started, without_secrets(is_last.error), {}, {}});
   } else if (!is_last.value) {
     starter.leave_open(i, "until: an output that it names is gone");
   } else if (*is_last.value) {
     if (!is_last.reason.empty())
       context_.events.emit(event::Notice{
           steps_.spec(i).name, "no further round after " + std::to_string(steps_.rounds(i)) +
-                                   ", the most allowed: " + is_last.reason});
+                                   ", the most allowed: " + without_secrets(is_last.reason)});
     steps_.end_rounds(i);
     starter.end_instances(i);
   }

@@ -92,6 +92,7 @@ class GraphWalk {
   void end_or_repeat(model::StepIndex i, StepStarter& starter);
   bool has_further_round(model::StepIndex i, StepStarter& starter);
   bool begins_rounds(model::StepIndex i, StepStarter& starter);
+  std::string without_secrets(const std::string& message);
 
   const RunContext& context_;
   Results& results_;
@@ -102,6 +103,7 @@ class GraphWalk {
       std::priority_queue<std::pair<std::uint32_t, model::StepIndex>,
                           std::vector<std::pair<std::uint32_t, model::StepIndex>>, std::greater<>>;
   std::map<std::size_t, Queue> queues_;
+  std::optional<std::vector<std::string>> secrets_;  ///< Of all steps; unset before a message.
 };
 
 }  // namespace pipeline::engine

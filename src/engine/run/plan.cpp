@@ -1,6 +1,7 @@
 #include "engine/plan.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "core/joined.hpp"
@@ -23,40 +24,40 @@ void remove_image(std::vector<KeyPart>& parts) {
   std::erase_if(parts, [](const KeyPart& part) { return part.name == "image"; });
 }
 
-/// The statuses that the pipeline's newest run recorded for steps without an earlier success.
-class NewestRun {
+/// Says why steps have no earlier success.
+class LastTries {
  public:
-  NewestRun(store::RunStore& store, const std::string& pipeline)
+  LastTries(store::RunStore& store, const std::string& pipeline)
       : store_(store), pipeline_(pipeline) {}
 
   std::string why_no_success(const std::string& step) {
-    if (!is_read_) read();
-    const auto found = statuses_.find(step);
-    if (found == statuses_.end()) return "never run before";
-    if (found->second == StepStatus::failed) return "failed in run " + run_;
-    if (found->second == StepStatus::succeeded || found->second == StepStatus::cached)
-      return "its result of run " + run_ + " was removed";
-    return is_running_ ? "runs in run " + run_ + ", which is in progress"
-                       : "did not succeed in run " + run_;
+    if (!tries_) tries_ = store_.runs().last_tries(pipeline_);
+    const auto found = tries_->find(step);
+    if (found == tries_->end()) return "never run before";
+    const auto& [run, status] = found->second;
+    if (status == StepStatus::failed) return "failed in run " + run;
+    if (status == StepStatus::succeeded || status == StepStatus::cached)
+      return "its result of run " + run + " was removed";
+    return is_running(run) ? "runs in run " + run + ", which is in progress"
+                           : "did not succeed in run " + run;
   }
 
  private:
-  void read() {
-    is_read_ = true;
-    const auto newest = store_.runs().list(1, pipeline_);
-    if (newest.empty()) return;
-    run_ = newest.front().id;
-    is_running_ = newest.front().status == RunStatus::running &&
-                  store_.drivers().liveness(newest.front()) == store::Liveness::alive;
-    for (auto& step : store_.runs().steps(run_))
-      if (step.attempts > 0) statuses_.emplace(std::move(step.name), step.status);
+  bool is_running(const std::string& id) {
+    auto known = running_.find(id);
+    if (known == running_.end()) {
+      const auto run = store_.runs().find(id);
+      const bool is_alive = run && run->status == RunStatus::running &&
+                            store_.drivers().liveness(*run) == store::Liveness::alive;
+      known = running_.emplace(id, is_alive).first;
+    }
+    return known->second;
   }
 
   store::RunStore& store_;
   const std::string& pipeline_;
-  bool is_read_ = false, is_running_ = false;
-  std::string run_;
-  std::unordered_map<std::string, StepStatus> statuses_;
+  std::optional<std::unordered_map<std::string, store::Runs::LastTry>> tries_;
+  std::unordered_map<std::string, bool> running_;  ///< By the runs' identifiers.
 };
 
 class NullEventSink : public EventSink {
@@ -73,7 +74,7 @@ class Planner final : public DryStarter {
         options_(context.options),
         with_keys_(with_keys),
         results_(results),
-        newest_(services_.store, services_.pipeline.name),
+        tries_(services_.store, services_.pipeline.name),
         has_successes_(services_.store.cache().has_successes()),
         plans_(steps_.size()) {
     if (!has_successes_) results_.expect_none();
@@ -223,7 +224,7 @@ class Planner final : public DryStarter {
                                         services_.pipeline.name, step.name, now)
                                   : std::nullopt;
     if (!nearest) {
-      plan.changes = {newest_.why_no_success(step.name)};
+      plan.changes = {tries_.why_no_success(step.name)};
       return;
     }
     auto& [run, before] = *nearest;
@@ -291,7 +292,7 @@ class Planner final : public DryStarter {
       return "takes what the steps of '" + source + "' make, which are not known yet";
     if (!services_.store.cache().last_key_parts(services_.pipeline.name, source))
       return "takes what '" + source +
-             "' makes, which has no result yet: " + newest_.why_no_success(source);
+             "' makes, which has no result yet: " + tries_.why_no_success(source);
     if (decision.also_waits_for == 0) return "reused if '" + source + "' gives the same as before";
     return "reused if '" + source + "' and " +
            core::counted(decision.also_waits_for, "other step") + " give the same as before";
@@ -392,7 +393,7 @@ class Planner final : public DryStarter {
   const EngineOptions& options_;
   const bool with_keys_;
   Results& results_;
-  NewestRun newest_;
+  LastTries tries_;
   const bool has_successes_;
   std::vector<StepPlan> plans_;
   std::vector<CacheLookup> lookups_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "gpu/smi_samples.hpp"
 #include "orchestrators/containers/container_end.hpp"
@@ -75,7 +76,7 @@ async::Task<> ContainerSession::attach() {
     output_was_cut_ |= attached_ && lost;
     if (!lost || attached_) continue;
     if (backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
+    co_await async::sleep(backoff.next(), &connections_);
   }
 }
 
@@ -111,7 +112,7 @@ async::Task<> ContainerSession::read_output(bool started) {
     }
     if (received_ > before) backoff.reset();
     if (backoff.exhausted()) co_return missing_output(lost);
-    co_await async::pause_for(backoff.next(), &connections_);
+    co_await async::sleep(backoff.next(), &connections_);
   }
 }
 
@@ -121,7 +122,7 @@ void ContainerSession::missing_output(const std::string& why) {
 }
 
 async::Task<bool> ContainerSession::ended_within(std::chrono::milliseconds time) {
-  if (!has_ended_) co_await async::pause_for(time, &ended_);
+  if (!has_ended_) co_await async::sleep(time, &ended_);
   co_return has_ended_;
 }
 

@@ -211,14 +211,19 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
 async::Task<usage::GroupFolders> ContainerActivity::group_of(docker::EngineApi& engine,
                                                              const Attempt& attempt) {
   const auto name = container_name(attempt);
-  if (groups_[name].exists() && !usage::processes_in(groups_[name]).empty())
-    co_return groups_[name];
+  const auto known = groups_.find(name);
+  if (known != groups_.end() && !usage::processes_in(known->second).empty())
+    co_return known->second;
   RunningProcess process{attempt.run_id, attempt.step.name, attempt.number};
   if (attempt.process) process.rank = process.first_rank_of_node = attempt.process->rank;
   const auto container = co_await container_of(engine, process);
   if (container.empty()) co_return usage::GroupFolders();
-  co_return groups_[name] = usage::find_container_group(container);
+  auto group = usage::find_container_group(container);
+  if (group.exists()) groups_.insert_or_assign(name, group);
+  co_return group;
 }
+
+void ContainerActivity::forget(const Attempt& attempt) { groups_.erase(container_name(attempt)); }
 
 async::Task<std::optional<core::Activity>> ContainerActivity::of(docker::EngineApi& engine,
                                                                  const Attempt& attempt) {

@@ -29,6 +29,7 @@ class ContainerActivity {
   async::Task<usage::GroupFolders> group_of(docker::EngineApi& engine, const Attempt& attempt);
   /// Returns the activity as AttemptRunner::activity_of() does.
   async::Task<std::optional<core::Activity>> of(docker::EngineApi& engine, const Attempt& attempt);
+  void forget(const Attempt& attempt);  ///< Forgets the container of an attempt that has ended.
 
  private:
   std::map<std::string, usage::GroupFolders> groups_;  ///< By the containers' names.

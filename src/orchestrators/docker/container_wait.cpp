@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/log.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -26,7 +27,7 @@ async::Task<> wait_for_end(docker::EngineApi& engine, ContainerWait wait) {
     if (std::chrono::steady_clock::now() - began > engine.limits().retries.max_pause)
       backoff.reset();
     if (lost && backoff.exhausted()) std::rethrow_exception(lost);
-    co_await async::pause_for(backoff.next(), &wait.cancel);
+    co_await async::sleep(backoff.next(), &wait.cancel);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/random_name.hpp"
+#include "core/scope_guard.hpp"
 #include "core/user_environment.hpp"
 #include "docker/json_text.hpp"
 #include "model/findings.hpp"
@@ -201,6 +202,7 @@ class DockerOrchestrator : public OneEngine {
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
+    const core::ScopeGuard has_ended([this, &attempt] { activity_.forget(attempt); });
     AttemptResult result;
     std::optional<Failure> lost;
     try {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "async/sleep.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "docker/context.hpp"
@@ -129,7 +130,7 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
       if (!is_unmounted || backoff.exhausted()) throw;
       core::log::info(std::string("engine: ") + error.what() + "; retried");
     }
-    co_await async::pause_for(backoff.next(), &attempt.io.cancel);
+    co_await async::sleep(backoff.next(), &attempt.io.cancel);
   }
 }
 
@@ -189,7 +190,7 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
     }
     core::remove_tree(folder.to);
     core::make_folders(folder.to);
-    co_await async::pause_for(backoff.next(), &cancel);
+    co_await async::sleep(backoff.next(), &cancel);
   }
 }
 

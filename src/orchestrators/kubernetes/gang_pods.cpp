@@ -103,7 +103,7 @@ async::Task<> tell_addresses(kubernetes_api::Client& client, const GangPods& gan
       core::log::info(error.what());
     }
     if (lost && !is_over() && backoff.exhausted()) std::rethrow_exception(lost);
-    if (lost) co_await async::pause_for(backoff.next(), &stop);
+    if (lost) co_await async::sleep(backoff.next(), &stop);
   }
 }
 

@@ -363,7 +363,7 @@ async::Task<> JobRun::read_log() {
     }
     if (frames_.ended() || (is_whole && !has_failed)) co_return;
     if (received_ > before) backoff.reset();
-    co_await async::pause_for(backoff.next(), &log_connection_);
+    co_await async::sleep(backoff.next(), &log_connection_);
   }
 }
 

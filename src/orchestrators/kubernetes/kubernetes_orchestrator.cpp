@@ -128,7 +128,11 @@ class KubernetesOrchestrator : public Orchestrator {
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = informers_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready(attempt.io.cancel);
-    const core::ScopeGuard has_ended([this, &attempt] { reports_.forget(attempt); });
+    const core::ScopeGuard has_ended([this, &attempt] {
+      reports_.forget(attempt);
+      if (attempt.process && attempt.process->addresses->gives_back)
+        given_back_[gang_key(attempt)] = attempt.process->addresses->tries;
+    });
     auto result = co_await run_job(client(), informer, attempt, options, files(), removals_,
                                    reports_.of(attempt));
     if (has_caches && result.exit_code) node_contents_.note(attempt, result.node);
@@ -165,12 +169,11 @@ class KubernetesOrchestrator : public Orchestrator {
     made.has_agents = true;
     made.gpus = settings::gpu_request(attempt.step.settings->resources).count;
     LeftGang left;
-    const auto tried = tries_.find(key);
-    if (tried != tries_.end())
-      left.tries = tried->second + 1;
+    if (const auto earlier = given_back_.extract(key))
+      left.tries = earlier.mapped() + 1;
     else if (attempt.joins)
       left = co_await left_gang(client(), labels_of(attempt));
-    made.tries = tries_[key] = left.tries;
+    made.tries = left.tries;
     const auto pod_groups = co_await pod_groups_for(attempt.step);
     if (!left.are_alike) left.are_alike = co_await gains_from_one_job(attempt.step, pod_groups);
     made.are_alike = *left.are_alike;
@@ -331,9 +334,10 @@ class KubernetesOrchestrator : public Orchestrator {
   std::optional<std::string> pod_groups_;     ///< The result of find_pod_groups().
   std::map<std::string, GangPods> gangs_;     ///< Running attempts with nodes, by gang_key().
   std::map<std::string, GangJob> gang_jobs_;  ///< By gang_key(); used if NodeAddresses::are_alike.
-  std::map<std::string, unsigned> tries_;     ///< The last NodeAddresses::tries, by gang_key().
-  NodeContents node_contents_;                ///< From the attempts that have ended.
-  GpuModels gpu_models_;                      ///< GPU models of the cluster's nodes, if known.
+  /// NodeAddresses::tries of gangs that start over (NodeAddresses::gives_back), by gang_key().
+  std::map<std::string, unsigned> given_back_;
+  NodeContents node_contents_;  ///< From the attempts that have ended.
+  GpuModels gpu_models_;        ///< GPU models of the cluster's nodes, if known.
 };
 
 }  // namespace

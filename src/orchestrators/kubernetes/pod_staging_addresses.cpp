@@ -1,4 +1,5 @@
 // The parts of PodStaging for inputs that pods fetch from addresses by themselves.
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -87,10 +88,10 @@ async::Task<> PodStaging::upload_wanted(const Attempt& attempt, core::CancelSour
   const auto key = wanted_key(folder_of(attempt));
   std::optional<std::string> text;
   while (!text) {
-    co_await async::pause_for(between_looks, &enough);
+    co_await async::sleep(between_looks, &enough);
     if (enough.level() != core::StopLevel::none) co_return;
     try {
-      text = co_await store_.find_text(key, &enough);
+      text = co_await store_.find_text(key, &enough, blobs::Lookup::optional);
     } catch (const core::EnvironmentError& error) {
       core::log::info(error.what());
     }

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -126,9 +126,13 @@ async::Task<> PodStaging::answer(const Attempt& attempt, core::CancelSource& eno
     const auto folder = folder_of(attempt);
     std::optional<std::string> text;
     while (!text) {
-      co_await async::pause_for(between_questions, &enough);
+      co_await async::sleep(between_questions, &enough);
       if (enough.level() != core::StopLevel::none) co_return;
-      text = co_await store_.find_text(question_key(folder), &enough);
+      try {
+        text = co_await store_.find_text(question_key(folder), &enough, blobs::Lookup::optional);
+      } catch (const core::EnvironmentError& error) {
+        core::log::info(error.what());
+      }
     }
     note_documents(folder);
     auto answers = co_await given_answers(folder);

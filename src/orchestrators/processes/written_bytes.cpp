@@ -4,7 +4,7 @@
 #include <fstream>
 #include <optional>
 
-#include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::orchestrators::processes {
@@ -32,7 +32,7 @@ async::Task<> report_written_bytes(pid_t process, std::function<void(std::string
                                    core::CancelSource& over) {
   std::uint64_t reported = 0;
   while (over.level() == core::StopLevel::none) {
-    co_await async::pause_for(std::chrono::seconds(1), &over);
+    co_await async::sleep(std::chrono::seconds(1), &over);
     if (over.level() != core::StopLevel::none) co_return;
     const auto written = written_by(process);
     if (!written) co_return;

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "async/sleep.hpp"
 #include "blobs/folder/folder_store.hpp"
 #include "core/file.hpp"
 #include "support/run_task.hpp"
@@ -55,7 +56,7 @@ TEST_F(ASharedFolder, that_is_not_mounted_is_an_error_and_not_an_empty_store) {
   for (const auto& text :
        {error([&] { run_task(loop, store.probe()); }), error([&] { put("k", "x"); }),
         error([&] { run_task(loop, store.has("k")); }),
-        error([&] { run_task(loop, store.find_tagged("k", nullptr)); }),
+        error([&] { run_task(loop, store.find_text("k")); }),
         error([&] { run_task(loop, store.list("a/")); }),
         error([&] { run_task(loop, store.remove("k")); })}) {
     EXPECT_THAT(text, HasSubstr("there is no folder " + path.string()));
@@ -219,7 +220,7 @@ TEST_F(ASharedFolder, waits_for_another_machine_that_writes_under_a_condition) {
     is_written = written.has_value();
   };
   asio::co_spawn(loop, write, asio::detached);
-  run_task(loop, async::pause_for(std::chrono::milliseconds(60), nullptr));
+  run_task(loop, async::sleep(std::chrono::milliseconds(60), nullptr));
   EXPECT_EQ(core::read_file(path / "k"), "one");
   locked.reset();
   loop.restart();

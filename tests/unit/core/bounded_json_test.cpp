@@ -30,6 +30,14 @@ TEST(BoundedJson, brackets_in_strings_and_side_by_side_add_no_depth) {
   EXPECT_TRUE(parse_json("").is_discarded());
 }
 
+TEST(BoundedJson, an_integer_has_both_limits_whatever_its_sign) {
+  EXPECT_EQ(integer_within(parse_json("10"), 10, 20), 10);
+  EXPECT_EQ(integer_within(parse_json("-5"), -5, -1), -5);
+  for (const auto* text : {"9", "21", "-10", "18446744073709551615"})
+    EXPECT_THROW(integer_within(parse_json(text), 10, 20), nlohmann::json::exception) << text;
+  EXPECT_THROW(integer_within(parse_json("5"), -5, -1), nlohmann::json::exception);
+}
+
 TEST(BoundedJson, an_integer_outside_of_its_types_range_is_refused) {
   EXPECT_EQ(integer_of<int>(parse_json("-5")), -5);
   EXPECT_EQ(integer_of<unsigned>(parse_json("4294967295")), 4294967295u);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "docker/context.hpp"
@@ -38,6 +39,18 @@ struct Contexts : testing::Test {
                                       folder.path());
   }
 };
+
+TEST_F(Contexts, a_local_package_that_is_missing_is_an_error) {
+  put("here.whl", "12345");
+  EXPECT_EQ(size_of(local_files("./here.whl", root, {})), 5u);
+  try {
+    local_files("./gone.whl", root, {});
+    ADD_FAILURE() << "no error";
+  } catch (const core::InputError& error) {
+    EXPECT_EQ(error.diagnostics().front().message,
+              "the local package ./gone.whl cannot be read: No such file or directory");
+  }
+}
 
 TEST_F(Contexts, no_file_that_pipe_writes_is_in_one) {
   put("Dockerfile", "FROM scratch");

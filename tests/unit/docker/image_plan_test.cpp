@@ -11,7 +11,6 @@
 #include "docker/dockerfile.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/package_layers.hpp"
-#include "docker/render.hpp"
 #include "python_packages/requirements.hpp"
 
 namespace pipeline::docker {
@@ -467,14 +466,6 @@ TEST_F(Plans, a_template_of_the_users_replaces_ours) {
   EXPECT_EQ(plan({.parent_image = "d", .apt_packages = {"git"}}).dockerfile, "FROM d\n# mine\n");
   put("templates/Dockerfile.mustache", "FROM {{{parent_image}\n{{#open}}");
   EXPECT_THROW(plan({.parent_image = "d", .apt_packages = {"git"}}), core::InputError);
-}
-
-TEST_F(Plans, render_shows_the_dockerfile_and_the_files_with_sizes) {
-  auto text = render_plan(plan({.parent_image = "d", .apt_packages = {"git"}}));
-  EXPECT_TRUE(text.find("FROM d\n") != text.npos);
-  EXPECT_NE(text.find("\n#   apt/packages  4 B\n"), text.npos) << text;
-  EXPECT_NE(text.find("host/env.sh"), text.npos);
-  EXPECT_EQ(render_plan(plan({.parent_image = "d"})), "# Nothing to build: d is used as it is.\n");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "docker/engine_api.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
@@ -27,7 +27,7 @@ class OwnEnd : public testing::Test {
       }
       co_await call.begin_stream();
       for (const auto& action : actions) {
-        if (&action == &actions.back()) co_await async::pause_for(std::chrono::seconds(1), nullptr);
+        if (&action == &actions.back()) co_await async::sleep(std::chrono::seconds(1), nullptr);
         co_await call.piece(R"({"Type": "container", "Action": ")" + action + "\"}\n");
       }
       // An engine ends the stream at `until`, which has passed for a container that ended earlier.

@@ -1,5 +1,6 @@
 #include "docker/ssh_connection.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,8 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "docker/engine_api.hpp"
+#include "docker/engine_connection.hpp"
+#include "docker/engine_info.hpp"
 #include "support/run_task.hpp"
 #include "support/sanitizers.hpp"
 
@@ -131,6 +133,46 @@ TEST_F(SshProcess, both_directions_go_through_it) {
             "dial-stdio\n");
 }
 
+TEST_F(SshProcess, is_started_whenever_its_caller_connects) {
+  be("echo runs; exec cat");
+  const auto late = connections_.offer(loop_.get_executor());
+  loop_.poll();
+  const auto abandoned = connections_.offer(loop_.get_executor()).number;
+  EXPECT_EQ(reach(connections_, late.socket.get()), 0) << std::strerror(errno);
+  loop_.restart();
+  loop_.poll();
+  EXPECT_EQ(receive(late), "runs\n");
+  EXPECT_EQ(test::run_task(loop_, connections_.failure_of(abandoned)), "");
+  EXPECT_EQ(receive(open(connections_)), "runs\n");
+}
+
+TEST_F(SshProcess, of_two_that_connect_at_the_same_time_both_are_started) {
+  be("exec cat");
+  const auto first = connections_.offer(loop_.get_executor());
+  const auto second = connections_.offer(loop_.get_executor());
+  for (const auto* each : {&second, &first}) EXPECT_EQ(reach(connections_, each->socket.get()), 0);
+  loop_.poll();
+  for (const auto* each : {&first, &second}) {
+    send(each->socket.get(), "x", 1, 0);
+    EXPECT_EQ(receive(*each), "x");
+  }
+}
+
+TEST_F(SshProcess, that_hangs_before_the_engine_has_answered_is_tried_again) {
+  be("mkdir '" + (folder_.path() / "tried").string() + R"(' 2>/dev/null && exec sleep 1000
+end=$(printf '\r')
+while read -r line; do
+  [ "$line" != "$end" ] || printf 'HTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\n%s' \
+    '{"ApiVersion":"1.41","Version":"1","Os":"any"}'
+done)");
+  EngineLimits limits;
+  limits.answer = std::chrono::seconds(3);
+  Endpoint endpoint;
+  endpoint.url = "ssh://host";
+  EngineConnection engine(loop_, endpoint, limits);
+  EXPECT_EQ(test::run_task(loop_, engine.info())->api_version, "1.41");
+}
+
 TEST_F(SshProcess, error_output_of_a_failed_one_is_known_and_that_of_no_other) {
   be("echo only once >&2; exit 255");
   const auto first = open(connections_);
@@ -148,26 +190,6 @@ TEST_F(SshProcess, a_failure_without_output_is_reported_with_its_status) {
   const auto connection = open(connections_);
   EXPECT_EQ(test::run_task(loop_, connections_.failure_of(connection.number)),
             "ssh ended with status 7");
-}
-
-TEST_F(SshProcess, that_hangs_at_first_is_followed_by_another) {
-  be("cd " + folder_.path().string() + R"(
-[ -e hung ] || { : > hung; exec sleep 1000; }
-while read -r line; do
-  case $line in
-    GET*/version*) body='{"ApiVersion": "1.45", "Version": "27.1"}' ;;
-    GET*) body=OK ;;
-    ?) printf 'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s' ${#body} "$body" ;;
-  esac
-done)");
-  EngineLimits limits;
-  limits.answer = std::chrono::seconds(3);
-  Endpoint endpoint;
-  endpoint.url = "ssh://host";
-  EngineApi api(loop_, endpoint, limits);
-  loop_.restart();
-  EXPECT_EQ(test::run_task(loop_, api.info())->version, "27.1");
-  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "hung"));
 }
 
 TEST_F(SshProcess, it_ends_with_its_connections_owner) {

@@ -1,9 +1,11 @@
 #include "engine/graph/matrix_items.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +55,16 @@ TEST_F(MatrixItems, of_a_list_are_its_values_in_order) {
   EXPECT_THAT(values(list(R"(["b", "a", 3, 0.5, true])")), ElementsAre("b", "a", 3, 0.5, true));
   EXPECT_THAT(values(list("[]")), ElementsAre());
   EXPECT_THAT(values(list(R"({"trials": [[1], [2]]})"), {"trials", "1"}), ElementsAre(2));
+}
+
+TEST_F(MatrixItems, that_are_large_integers_keep_all_of_their_digits) {
+  EXPECT_THAT(values(list("[9007199254740993, 18446744073709551615, -9223372036854775808]")),
+              ElementsAre(9007199254740993, 18446744073709551615u,
+                          std::numeric_limits<std::int64_t>::min()));
+  EXPECT_THAT(values(list(R"([12345678901234567890123, -9223372036854775809, 1e30, "1\"", 5])")),
+              ElementsAre("12345678901234567890123", "-9223372036854775809", 1e30, "1\"", 5));
+  EXPECT_THAT(values(list(R"([{"seed": 12345678901234567890123}])")),
+              ElementsAre(R"({"seed":"12345678901234567890123"})"));
 }
 
 TEST_F(MatrixItems, that_are_structures_become_their_json) {

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/diagnostic.hpp"
 #include "unit/engine/run_fixture.hpp"
@@ -423,28 +422,6 @@ TEST_F(RunTest, selected_step_runs_with_the_steps_that_it_needs) {
   run({.only_step = "b"});
   EXPECT_THAT(orchestrator.order, ElementsAre("a", "b"));
   EXPECT_THROW(run({.only_step = "bb"}), core::InputError);
-}
-
-TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
-  ::setenv("RUN_TEST_SECRET", "canary-5d1f", 1);
-  pipeline.steps = {step("a")};
-  pipeline.steps[0].secrets = {{"RUN_TEST_SECRET", std::nullopt}};
-  orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
-    const auto& value = attempt.secrets.at("RUN_TEST_SECRET");
-    attempt.io.log.write(Stream::out, "token is " + value.substr(0, 4));
-    attempt.io.log.write(Stream::out, value.substr(4) + "\n");
-    return writes(attempt, "made with " + std::to_string(value.size()) + " bytes");
-  };
-  EXPECT_EQ(run().status, RunStatus::succeeded);
-  EXPECT_THAT(recorder.lines("a"), ElementsAre("token is ***"));
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-    if (entry.is_regular_file()) {
-      EXPECT_EQ(core::read_file(entry.path()).find("canary-5d1f"), std::string::npos)
-          << entry.path();
-    }
-  }
-  ::unsetenv("RUN_TEST_SECRET");
-  EXPECT_THROW(run(), core::EnvironmentError);
 }
 
 TEST_F(RunTest, failure_for_a_file_outside_of_the_code_has_the_line_to_add) {

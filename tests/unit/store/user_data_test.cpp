@@ -52,8 +52,20 @@ TEST_F(UserDataTest, a_file_has_the_digest_of_its_content) {
   const auto data = read_user_data(root / "a.txt", index);
   EXPECT_FALSE(data.is_directory);
   EXPECT_EQ(data.digest, core::sha256("a"));
+  EXPECT_FALSE(data.is_executable);
   EXPECT_EQ(store_user_data(root / "a.txt", artifacts, folder.path() / "artifacts" / "copy").digest,
             data.digest);
+}
+
+TEST_F(UserDataTest, a_file_that_its_owner_may_execute_is_executable) {
+  write("tool", "#!/bin/sh");
+  const auto before = read_user_data(root / "tool", index);
+  fs::permissions(root / "tool", fs::perms::owner_exec, fs::perm_options::add);
+  const auto after = read_user_data(root / "tool", index);
+  EXPECT_FALSE(before.is_executable);
+  EXPECT_TRUE(after.is_executable);
+  EXPECT_EQ(after.digest, before.digest);
+  EXPECT_NE(after.stamp, before.stamp);
 }
 
 TEST_F(UserDataTest, every_change_changes_the_stamp) {

@@ -102,7 +102,7 @@ TEST_F(ABucketOfAServer, answers_a_lookup_after_more_failures_than_an_unreachabl
       co_await exchange.answer(count < 8 ? 429 : 200, "text");
   };
   Bucket bucket(loop, settings(), {hasty.first_pause, hasty.max_pause, 12});
-  EXPECT_EQ(run_task(loop, bucket.find_text("k")), "text");
+  EXPECT_EQ(run_task(loop, bucket.find_text("k", nullptr, Lookup::optional)), "text");
   EXPECT_EQ(count, 9);
 }
 
@@ -111,7 +111,19 @@ TEST_F(ABucketOfAServer, is_looked_up_a_few_times_only_where_no_server_is) {
   nowhere.endpoint = "http://127.0.0.1:1";
   // It would be tried for hours.
   Bucket bucket(loop, nowhere, {hasty.first_pause, hasty.max_pause, 10'000'000});
-  EXPECT_THROW(run_task(loop, bucket.find_text("k")), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, bucket.find_text("k", nullptr, Lookup::optional)),
+               core::EnvironmentError);
+}
+
+TEST_F(ABucketOfAServer, is_asked_for_longer_if_the_answer_is_required) {
+  auto nowhere = settings();
+  nowhere.endpoint = "http://127.0.0.1:1";
+  Bucket bucket(loop, nowhere, {hasty.first_pause, hasty.max_pause, 10'000'000});
+  core::CancelSource cancel;
+  asio::steady_timer timer(loop, std::chrono::milliseconds(500));
+  timer.async_wait([&](boost::system::error_code) { cancel.stop(core::StopLevel::immediate); });
+  EXPECT_THROW(run_task(loop, bucket.find_text("k", &cancel)), core::EnvironmentError);
+  EXPECT_NE(cancel.level(), core::StopLevel::none) << "it has not waited for the server";
 }
 
 TEST_F(ABucketOfAServer, continues_a_download_after_a_cut_with_and_without_ranges) {

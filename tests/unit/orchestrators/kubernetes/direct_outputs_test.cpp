@@ -92,6 +92,13 @@ TEST_F(DirectOutputs, are_completed_under_their_digest_and_not_copied) {
   for (const auto& [key, text] : objects) EXPECT_THAT(key, Not(StartsWith(folder)));
 }
 
+TEST_F(DirectOutputs, are_looked_for_again_after_the_store_has_not_answered) {
+  refuses = true;
+  asio::steady_timer timer(loop, std::chrono::milliseconds(1500));
+  timer.async_wait([&](boost::system::error_code) { refuses = false; });
+  EXPECT_EQ(answered(files, digest)["data"]["upload"], "1");
+}
+
 TEST_F(DirectOutputs, of_a_driver_that_was_killed_are_completed_by_the_next) {
   answered(files, digest);
   send_parts();
