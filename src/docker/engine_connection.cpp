@@ -246,8 +246,8 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
   }
 }
 
-/// Over ssh, a question without an answer in a third of the time is asked again by a new connection:
-/// a login or the program behind it may hang while the engine responds to others.
+/// Over ssh, a question without an answer in a third of the time is asked again by a new
+/// connection: a login or the program behind it may hang while the engine responds to others.
 async::Task<net::Response> EngineConnection::ask(std::string path) {
   const auto limit = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
   EngineCall call("ask the engine who it is", "GET", std::move(path));
