@@ -436,10 +436,11 @@ class AttemptRun {
 
   void take_metrics(const OutputSpec& output) {
     const auto now = wall_now();
-    for (auto& [name, point] : read_metric_file(path_of(output), output.file_name)) {
-      point.time = now;
-      metrics_.add(name, point);
-    }
+    read_metric_file(path_of(output), output.file_name,
+                     [&](const std::string& name, store::MetricPoint point) {
+                       point.time = now;
+                       metrics_.add(name, point);
+                     });
   }
 
   store::StoredArtifact store_output(const OutputSpec& output, const TakenOutputs& taken,
