@@ -188,6 +188,7 @@ class AttemptRun {
       determine_failure(execution.has_timed_out);
     else if (context_.stop.level() == core::StopLevel::none)
       outcome_.result.failure = linked_folder();
+    if (auto& failure = outcome_.result.failure) hide_secrets(*failure, secret_values());
     return is_linked;
   }
 

@@ -273,4 +273,14 @@ std::string without_secrets(std::string_view text, const std::vector<std::string
   return shown + mask.finish();
 }
 
+void hide_secrets(Failure& failure, const std::vector<std::string>& secrets) {
+  SecretMask mask(secrets);
+  const auto hide = [&mask](std::string& text) {
+    text = mask.feed(text);
+    text += mask.finish();
+  };
+  hide(failure.message);
+  for (auto* texts : {&failure.hints, &failure.details}) std::ranges::for_each(*texts, hide);
+}
+
 }  // namespace pipeline::engine

@@ -67,7 +67,8 @@ TEST(SecretMask, hides_a_secret_whose_characters_json_escapes_in_any_way) {
                 "@pipe {\"message\": \"***\"}")
           << text << " " << cut;
   }
-  EXPECT_EQ(masked({secret}, {R"(C:\users \u00 \ud83d \u12g4 \)"}), R"(C:\users \u00 \ud83d \u12g4 \)");
+  const std::string others = R"(C:\users \u00 \ud83d \u12g4 \)";
+  EXPECT_EQ(masked({secret}, {others}), others);
   EXPECT_EQ(masked({"p\"ss w/rd+42"}, {"?p=p%22ss%20w%2frd%2b42"}), "?p=***") << "lower case";
 }
 
@@ -99,6 +100,15 @@ TEST(SecretMask, hides_all_bits_of_a_secret_in_base64_wherever_it_stands) {
     }
 }
 
+TEST(SecretMask, hides_secrets_in_all_texts_of_a_failure) {
+  Failure failure{
+      FailureKind::not_started, "not ready: hunter2", {"hunter2?"}, {"[db] hunter2", "x"}};
+  hide_secrets(failure, {"hunter2"});
+  EXPECT_EQ(failure.message, "not ready: ***");
+  EXPECT_EQ(failure.hints, std::vector<std::string>{"***?"});
+  EXPECT_EQ(failure.details, (std::vector<std::string>{"[db] ***", "x"}));
+}
+
 TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {
   EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1");
 }
@@ -119,7 +129,8 @@ TEST(SecretMask, gives_the_same_for_pieces_of_any_size) {
   std::mt19937 random(20261121);
   for (int round = 0; round < 300; ++round) {
     std::string text;
-    for (int i = 0; i < 60; ++i) text += "ab\\u"[random() % 8 < 7 ? random() % 2 : 2 + random() % 2];
+    for (int i = 0; i < 60; ++i)
+      text += random() % 8 ? "ab"[random() % 2] : "\\u"[random() % 2];
     const std::vector<std::string> secrets{"aba", "abbab", "bbbb"};
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < text.size();) {
