@@ -129,8 +129,7 @@ TEST(SecretMask, gives_the_same_for_pieces_of_any_size) {
   std::mt19937 random(20261121);
   for (int round = 0; round < 300; ++round) {
     std::string text;
-    for (int i = 0; i < 60; ++i)
-      text += random() % 8 ? "ab"[random() % 2] : "\\u"[random() % 2];
+    for (int i = 0; i < 60; ++i) text += random() % 8 ? "ab"[random() % 2] : "\\u"[random() % 2];
     const std::vector<std::string> secrets{"aba", "abbab", "bbbb"};
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < text.size();) {
