@@ -220,8 +220,10 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   std::erase_if(all, [](const SecretForm& form) { return form.text.size() < min_secret; });
   constexpr std::size_t bytes = 256;
   if (!all.empty()) forms_.resize(bytes);
-  for (auto& form : all)
+  for (auto& form : all) {
+    form.has_backslash = form.text.find('\\') != form.text.npos;
     forms_[static_cast<unsigned char>(form.text.front())].push_back(std::move(form));
+  }
 }
 
 std::string SecretMask::feed(std::string_view bytes) {
@@ -239,12 +241,11 @@ std::string SecretMask::take(bool at_end) {
   while (position < text.size()) {
     const auto rest = text.substr(position);
     Match whole;
-    const auto escape = escape_at(rest);
-    bool is_cut = escape.is_cut;
+    bool is_cut = false;
     const auto look = [&](char first) {
       for (const auto& form : forms_[static_cast<unsigned char>(first)]) {
         for (const bool reads_escapes : {false, true}) {
-          if (reads_escapes && form.text.find('\\') == form.text.npos) break;
+          if (reads_escapes && !form.has_backslash) break;
           const auto found = match(rest, form, reads_escapes);
           is_cut |= found.kind == Match::cut || found.kind == Match::open;
           if (found.kind >= Match::open && whole.kind == Match::none) whole = found;
@@ -252,7 +253,11 @@ std::string SecretMask::take(bool at_end) {
       }
     };
     look(rest.front());
-    if (!escape.bytes.empty() && escape.bytes.front() != '\\') look(escape.bytes.front());
+    if (rest.front() == '\\') {
+      const auto escape = escape_at(rest);
+      is_cut |= escape.is_cut;
+      if (!escape.bytes.empty() && escape.bytes.front() != '\\') look(escape.bytes.front());
+    }
     // Waits even if a shorter secret matches already, because the longer one may still be
     // completed.
     if (!at_end && is_cut) break;

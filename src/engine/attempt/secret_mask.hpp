@@ -18,6 +18,7 @@ class SecretMask {
   struct Form {
     std::string text;
     bool has_open_end = false;  ///< The next digit of base64 also has bits of the secret.
+    bool has_backslash = false;
     auto operator<=>(const Form&) const = default;
   };
 
