@@ -30,8 +30,9 @@ void list_questions(Context& context, const std::string& run,
   table.add({"STEP", "QUESTION", "ASKED", "ANSWER"});
   for (const auto& [step, question] : questions) {
     all.push_back(question_json(step, question));
+    const auto answered = question.answer + " by " + core::printable(question.who);
     table.add({step, for_terminal(question.text, false), core::format_time(question.asked),
-               question.answer.empty() ? "" : question.answer + " by " + question.who});
+               question.answer.empty() ? "" : answered});
   }
   if (context.options().json)
     context.print_json({{"run", run}, {"questions", all}});

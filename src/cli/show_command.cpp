@@ -224,10 +224,10 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   if (const auto all = store::questions_of(store, step.run); all.contains(step.name)) {
     const auto& asked = all.at(step.name);
     line("asked:      ", asked.text);
-    line("answer:     ", asked.answer.empty() ? "none yet"
-                                              : asked.answer + " by " + asked.who + " at " +
-                                                    core::format_time(asked.answered) +
-                                                    (asked.note.empty() ? "" : ": " + asked.note));
+    const auto answered = asked.answer + " by " + asked.who + " at " +
+                          core::format_time(asked.answered) +
+                          (asked.note.empty() ? "" : ": " + asked.note);
+    line("answer:     ", asked.answer.empty() ? "none yet" : core::printable(answered));
   }
   if (step.parameters != "{}") line("parameters: ", step.parameters);
   for (const auto& output : step.outputs)

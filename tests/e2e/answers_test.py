@@ -70,6 +70,14 @@ class OnThePage(AnswersTest):
         self.assertIn("was answered with yes", said)
         self.assertEqual(self.question(run)["answer"], "yes")
 
+    def test_a_note_does_not_hide_who_has_answered(self):
+        process, run = self.waiting_run()
+        self.serve()
+        self.assertEqual(self.answer(run, more={"name": "Eve\x1b[2K", "note": "fine\rapproved by Ana"})[0], 200)
+        done = self.finish(process)
+        self.assertRegex(done.text, r"approved by Eve\\+x1b\[2K \(.*: fine\\+rapproved by Ana")
+        self.assertIn("yes by Eve\\x1b[2K (", self.pipe("answer", run).out)
+
     def test_no_fails_the_step(self):
         process, run = self.waiting_run()
         self.serve()

@@ -105,6 +105,17 @@ http.server.HTTPServer(('', 8000), Handler).serve_forever()
         self.assertEqual(both["message"], late["message"])
         self.assert_nothing_left()
 
+    def test_no_failure_of_a_service_shows_a_secret(self):
+        talks = {"environment": {"TOKEN": None}, "ready": {"command": ["python3", "-c", "import os; exit('not ready: ' + os.environ['TOKEN'])"], "timeout": "4s"}}
+        self.pipeline({"ask": {"command": "true", "secrets": ["TOKEN"],
+                               "services": {"db": {**script("import os, time; print('with', os.environ['TOKEN'], flush=True); time.sleep(600)"), **talks}}}})
+        result = self.run_pipe(code=1, TOKEN="hush-hush-4711")
+        failure = result.failure("ask")
+        self.assertTrue(failure["message"].endswith("not ready: ***"), failure)
+        self.assertIn("[db] with ***", failure["details"])
+        self.assertNotIn("4711", result.text)
+        self.assertEqual([path for path in self.state.rglob("*") if path.is_file() and b"4711" in path.read_bytes()], [])
+
     def test_ctrl_c_and_a_killed_driver_leave_nothing(self):
         self.pipeline({"ask": {"command": "echo begun; sleep 600", "services": {"web": web()}}})
         process = self.start("run", "pipeline.yaml", "--orchestrator", "docker")

@@ -188,6 +188,7 @@ class AttemptRun {
       determine_failure(execution.has_timed_out);
     else if (context_.stop.level() == core::StopLevel::none)
       outcome_.result.failure = linked_folder();
+    if (auto& failure = outcome_.result.failure) hide_secrets(*failure, secret_values());
     return is_linked;
   }
 
@@ -436,10 +437,11 @@ class AttemptRun {
 
   void take_metrics(const OutputSpec& output) {
     const auto now = wall_now();
-    for (auto& [name, point] : read_metric_file(path_of(output), output.file_name)) {
-      point.time = now;
-      metrics_.add(name, point);
-    }
+    read_metric_file(path_of(output), output.file_name,
+                     [&](const std::string& name, store::MetricPoint point) {
+                       point.time = now;
+                       metrics_.add(name, point);
+                     });
   }
 
   store::StoredArtifact store_output(const OutputSpec& output, const TakenOutputs& taken,

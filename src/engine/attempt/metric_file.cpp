@@ -10,12 +10,15 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/text.hpp"
+#include "engine/attempt/metric_log.hpp"
 #include "model/structured_line.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 constexpr std::size_t max_file_size = 16 << 20;
+/// Further columns of a table are left out: more than a store keeps as metrics.
+constexpr std::size_t max_columns = 10 * MetricLog::max_names;
 
 /// Returns the number that a JSON value stands for; nothing if it stands for none.
 using ReadNumber = std::optional<double> (*)(const nlohmann::json&);
@@ -24,25 +27,30 @@ std::optional<double> plain_number(const nlohmann::json& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
-/// Adds the numbers in `value` to `found`.
+/// Passes the numbers in `value`.
 /// @param name the path of `value` in the file, as `test.accuracy`; empty for the whole file
-void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber read_number,
-                 FileMetrics& found, std::optional<std::int64_t> step = {}) {
+void take_numbers(const nlohmann::json& value, const std::string& name, ReadNumber read_number,
+                  const TakeMetric& take) {
+  // No longer path is a metric's name either, and long paths at all levels would fill the memory.
+  if (!name.empty() && !model::is_metric_name(name)) return;
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
-      add_numbers(member, name.empty() ? key : name + "." + key, read_number, found);
+      take_numbers(member, name.empty() ? key : name + "." + key, read_number, take);
+  } else if (name.empty()) {
+    return;
   } else if (value.is_array()) {
     std::int64_t position = 0;
     for (const auto& item : value) {
-      if (read_number(item)) add_numbers(item, name, read_number, found, position);
+      if (const auto number = read_number(item)) take(name, {*number, position, {}});
       ++position;
     }
-  } else if (const auto number = read_number(value); number && model::is_metric_name(name)) {
-    found.push_back({name, {*number, step, {}}});
+  } else if (const auto number = read_number(value)) {
+    take(name, {*number, {}, {}});
   }
 }
 
-/// Splits a line of CSV; a field may be in quotes, in which two quotes are one.
+/// Splits a line of CSV into at most max_columns fields; a field may be in quotes, in which two
+/// quotes are one.
 std::vector<std::string> fields_of(std::string_view line, char separator) {
   std::vector<std::string> fields(1);
   bool in_quotes = false;
@@ -53,6 +61,7 @@ std::vector<std::string> fields_of(std::string_view line, char separator) {
       else
         in_quotes = !in_quotes;
     } else if (line[i] == separator && !in_quotes) {
+      if (fields.size() == max_columns) break;
       fields.emplace_back();
     } else {
       fields.back() += line[i];
@@ -71,11 +80,10 @@ std::optional<double> number_of(std::string_view text) {
   return value;
 }
 
-/// Returns the numbers of a table, whose first line names the columns.
-FileMetrics read_table(std::string_view text, char separator) {
+/// Passes the numbers of a table, whose first line names the columns.
+void read_table(std::string_view text, char separator, const TakeMetric& take) {
   std::vector<std::string> names;
   std::size_t step_column = std::string::npos;
-  FileMetrics found;
   for (std::int64_t row = -1; !text.empty();) {
     auto line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -99,14 +107,14 @@ FileMetrics read_table(std::string_view text, char separator) {
     for (std::size_t i = 0; i < std::min(fields.size(), names.size()); ++i)
       if (const auto number = number_of(fields[i]);
           number && i != step_column && model::is_metric_name(names[i]))
-        found.push_back({names[i], {*number, step, {}}});
+        take(names[i], {*number, step, {}});
   }
-  return found;
 }
 
 }  // namespace
 
-FileMetrics read_metric_file(const std::filesystem::path& file, const std::filesystem::path& name) {
+void read_metric_file(const std::filesystem::path& file, const std::filesystem::path& name,
+                      const TakeMetric& take) {
   const auto fail = [&](const std::string& problem) {
     throw core::ContentError(
         "the output " + name.string() + " is marked with `metrics: true`, but " + problem,
@@ -116,9 +124,13 @@ FileMetrics read_metric_file(const std::filesystem::path& file, const std::files
   const auto text = core::read_untrusted_file(file, max_file_size);
   if (!text) fail("it is not a file of at most 16 MiB");
   const auto extension = name.extension();
-  FileMetrics found;
+  bool has_number = false;
+  const TakeMetric pass = [&](const std::string& metric, const store::MetricPoint& point) {
+    has_number = true;
+    take(metric, point);
+  };
   if (extension == ".csv" || extension == ".tsv") {
-    found = read_table(*text, extension == ".tsv" ? '\t' : ',');
+    read_table(*text, extension == ".tsv" ? '\t' : ',', pass);
   } else {
     auto value = core::parse_json(*text);
     ReadNumber read_number = plain_number;
@@ -127,10 +139,9 @@ FileMetrics read_metric_file(const std::filesystem::path& file, const std::files
       read_number = model::metric_value;
     }
     if (value.is_discarded()) fail("it is not JSON, and its name does not end in .csv");
-    add_numbers(value, "", read_number, found);
+    take_numbers(value, "", read_number, pass);
   }
-  if (found.empty()) fail("it has no number");
-  return found;
+  if (!has_number) fail("it has no number");
 }
 
 }  // namespace pipeline::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <functional>
 
 #include <nlohmann/json.hpp>
@@ -36,13 +37,13 @@ std::string hex(std::string_view bytes, bool upper) {
 
 /// Returns the text as curl, browsers and Python's quote() write it in a URL. Letters, digits and
 /// the characters in `plain` stay; others become `%` and their hexadecimal code.
-std::string url_encoded(std::string_view bytes, std::string_view plain) {
+std::string url_encoded(std::string_view bytes, std::string_view plain, bool upper) {
   std::string text;
   for (const char c : bytes) {
     if (std::isalnum(static_cast<unsigned char>(c)) || plain.find(c) != std::string_view::npos)
       text += c;
     else
-      text += "%" + hex(std::string_view(&c, 1), true);
+      text += "%" + hex(std::string_view(&c, 1), upper);
   }
   return text;
 }
@@ -85,10 +86,12 @@ void add_forms(const std::string& secret, std::vector<SecretForm>& forms) {
   add_base64(secret, forms);
   forms.push_back({hex(secret, false)});
   forms.push_back({hex(secret, true)});
-  forms.push_back({url_encoded(secret, "-._~")});
-  forms.push_back({url_encoded(secret, "-._~/")});
-  auto& in_form = forms.emplace_back(SecretForm{url_encoded(secret, "-._~ ")});
-  std::ranges::replace(in_form.text, ' ', '+');
+  for (const bool upper : {true, false}) {
+    forms.push_back({url_encoded(secret, "-._~", upper)});
+    forms.push_back({url_encoded(secret, "-._~/", upper)});
+    auto& in_form = forms.emplace_back(SecretForm{url_encoded(secret, "-._~ ", upper)});
+    std::ranges::replace(in_form.text, ' ', '+');
+  }
   forms.push_back({in_json(secret, false)});
   forms.push_back({in_json(secret, true)});
 }
@@ -100,13 +103,64 @@ struct Match {
   std::size_t length = 0, breaks = 0;
 };
 
+/// A character that JSON writes with a backslash.
+struct Escape {
+  bool is_cut = false;     ///< The text may become one when more of it arrives.
+  std::size_t length = 0;  ///< In the text.
+  std::string bytes{};     ///< The character in UTF-8; empty: the text begins with no escape.
+};
+
+std::string utf8_of(char32_t c) {
+  constexpr char32_t low = 0x3f;
+  const auto byte = [](char32_t value) { return static_cast<char>(value); };
+  if (c < 0x80) return {byte(c)};
+  if (c < 0x800) return {byte(0xc0 | c >> 6), byte(0x80 | (c & low))};
+  if (c < 0x10000)
+    return {byte(0xe0 | c >> 12), byte(0x80 | (c >> 6 & low)), byte(0x80 | (c & low))};
+  return {byte(0xf0 | c >> 18), byte(0x80 | (c >> 12 & low)), byte(0x80 | (c >> 6 & low)),
+          byte(0x80 | (c & low))};
+}
+
+/// Reads the escape at the beginning of the text. Programs choose which characters they escape: Go
+/// writes `\u0026` for `&`, PHP `\/`, and what reads such JSON shows the characters themselves.
+Escape escape_at(std::string_view text) {
+  constexpr std::size_t unit = 6;  // `\u0026`
+  if (!text.starts_with('\\')) return {};
+  if (text.size() == 1) return {.is_cut = true};
+  constexpr std::string_view letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
+  if (const auto known = letters.find(text[1]); known != letters.npos)
+    return {.length = 2, .bytes = std::string(1, meanings[known])};
+  bool is_cut = false;
+  const auto unit_at = [&](std::size_t at) -> char32_t {
+    const auto written = text.substr(std::min(at, text.size()), unit);
+    std::uint32_t value = 0;
+    const auto* const end = written.data() + written.size();
+    is_cut |= written.size() < unit;
+    if (written.size() < unit || !written.starts_with("\\u")) return 0xffff;
+    const auto read = std::from_chars(written.data() + 2, end, value, 16);
+    return read.ptr == end ? char32_t{value} : char32_t{0xffff};
+  };
+  const auto first = text[1] == 'u' ? unit_at(0) : char32_t{0xffff};
+  if (first < 0xd800 || (first >= 0xe000 && first < 0xffff))
+    return {.length = unit, .bytes = utf8_of(first)};
+  if (first >= 0xd800 && first < 0xdc00) {
+    const auto second = unit_at(unit);
+    if (second >= 0xdc00 && second < 0xe000)
+      return {.length = 2 * unit,
+              .bytes = utf8_of(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00))};
+  }
+  return {.is_cut = is_cut};
+}
+
 bool is_base64(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) ||
          std::string_view("+/-_").find(c) != std::string_view::npos;
 }
 
-/// Matches the beginning of the text with this form of a secret, which may contain line breaks.
-Match match(std::string_view text, const SecretForm& wanted) {
+/// Matches the beginning of the text with this form of a secret, which may contain line breaks, and
+/// characters as JSON escapes them.
+/// @param reads_escapes whether a backslash that the form has, too, is read as that of an escape
+Match match(std::string_view text, const SecretForm& wanted, bool reads_escapes) {
   const std::string_view form = wanted.text;
   Match found;
   bool is_broken = false;
@@ -117,13 +171,24 @@ Match match(std::string_view text, const SecretForm& wanted) {
       return found;
     }
     const char next = text[found.length];
-    if (next == form[matched]) {
+    if (next == form[matched] && !(reads_escapes && next == '\\')) {
       is_broken = false;
       returns = 0;
       ++matched;
     } else if (matched >= min_before_break && next == '\n' && !is_broken) {
       is_broken = true;
       ++found.breaks;
+    } else if (next == '\\') {
+      const auto escape = escape_at(text.substr(found.length));
+      if (escape.is_cut) {
+        found.kind = Match::cut;
+        return found;
+      }
+      if (escape.bytes.empty() || !form.substr(matched).starts_with(escape.bytes)) return found;
+      is_broken = false;
+      returns = 0;
+      matched += escape.bytes.size();
+      found.length += escape.length - 1;
     } else if (matched < min_before_break || next != '\r' || is_broken || ++returns > max_returns) {
       return found;
     }
@@ -155,8 +220,10 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
   std::erase_if(all, [](const SecretForm& form) { return form.text.size() < min_secret; });
   constexpr std::size_t bytes = 256;
   if (!all.empty()) forms_.resize(bytes);
-  for (auto& form : all)
+  for (auto& form : all) {
+    form.has_backslash = form.text.find('\\') != form.text.npos;
     forms_[static_cast<unsigned char>(form.text.front())].push_back(std::move(form));
+  }
 }
 
 std::string SecretMask::feed(std::string_view bytes) {
@@ -175,10 +242,21 @@ std::string SecretMask::take(bool at_end) {
     const auto rest = text.substr(position);
     Match whole;
     bool is_cut = false;
-    for (const auto& form : forms_[static_cast<unsigned char>(rest.front())]) {
-      const auto found = match(rest, form);
-      is_cut |= found.kind == Match::cut || found.kind == Match::open;
-      if (found.kind >= Match::open && whole.kind == Match::none) whole = found;
+    const auto look = [&](char first) {
+      for (const auto& form : forms_[static_cast<unsigned char>(first)]) {
+        for (const bool reads_escapes : {false, true}) {
+          if (reads_escapes && !form.has_backslash) break;
+          const auto found = match(rest, form, reads_escapes);
+          is_cut |= found.kind == Match::cut || found.kind == Match::open;
+          if (found.kind >= Match::open && whole.kind == Match::none) whole = found;
+        }
+      }
+    };
+    look(rest.front());
+    if (rest.front() == '\\') {
+      const auto escape = escape_at(rest);
+      is_cut |= escape.is_cut;
+      if (!escape.bytes.empty() && escape.bytes.front() != '\\') look(escape.bytes.front());
     }
     // Waits even if a shorter secret matches already, because the longer one may still be
     // completed.
@@ -198,6 +276,16 @@ std::string without_secrets(std::string_view text, const std::vector<std::string
   SecretMask mask(secrets);
   auto shown = mask.feed(text);
   return shown + mask.finish();
+}
+
+void hide_secrets(Failure& failure, const std::vector<std::string>& secrets) {
+  SecretMask mask(secrets);
+  const auto hide = [&mask](std::string& text) {
+    text = mask.feed(text);
+    text += mask.finish();
+  };
+  hide(failure.message);
+  for (auto* texts : {&failure.hints, &failure.details}) std::ranges::for_each(*texts, hide);
 }
 
 }  // namespace pipeline::engine

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <pipeline/events.hpp>
+
 namespace pipeline::engine {
 
 class SecretMask {
@@ -16,6 +18,7 @@ class SecretMask {
   struct Form {
     std::string text;
     bool has_open_end = false;  ///< The next digit of base64 also has bits of the secret.
+    bool has_backslash = false;
     auto operator<=>(const Form&) const = default;
   };
 
@@ -38,5 +41,8 @@ class SecretMask {
 
 /// Returns the text with the secrets replaced, as SecretMask does it.
 std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets);
+/// Replaces the secrets in all texts of a failure: an orchestrator may quote what services and
+/// their checks have printed.
+void hide_secrets(Failure& failure, const std::vector<std::string>& secrets);
 
 }  // namespace pipeline::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/diagnostic.hpp"
+#include "core/error.hpp"
 #include "core/log.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -22,10 +22,11 @@ void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& art
     const auto made = std::ranges::find(entry.outputs, output.name, &store::OutputRecord::name);
     if (!output.metrics || made == entry.outputs.end()) continue;
     try {
-      for (auto& [name, point] : read_metric_file(artifacts.path(made->digest), made->file_name)) {
-        point.time = now;
-        log.add(name, point);
-      }
+      read_metric_file(artifacts.path(made->digest), made->file_name,
+                       [&](const std::string& name, store::MetricPoint point) {
+                         point.time = now;
+                         log.add(name, point);
+                       });
     } catch (const core::ContentError& error) {
       core::log::warn(step.name + "." + output.name + ": " + error.what());
     }

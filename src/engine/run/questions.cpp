@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "async/sleep.hpp"
+#include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
 #include "store/questions.hpp"
@@ -30,8 +31,11 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
     if (const auto version = store.version(); std::exchange(seen, version) != version)
       question = store::questions_of(store, run)[step.name];
   }
-  const auto by = " by " + question.who + " at " + core::format_time(question.answered) +
-                  (question.note.empty() ? "" : ": " + question.note);
+  // Whoever sees a message with the question may write both: a carriage return would overwrite the
+  // words before it.
+  const auto by = " by " + core::printable(question.who) + " at " +
+                  core::format_time(question.answered) +
+                  (question.note.empty() ? "" : ": " + core::printable(question.note));
   if (question.answer == "yes") context.events.emit(event::Notice{step.name, "approved" + by});
   if (question.answer != "no") co_return std::nullopt;
   co_return Failure{FailureKind::not_started,

@@ -206,12 +206,15 @@ async::Task<bool> PodStaging::leave(const AttemptOutput& output, const Sent& sen
   co_await finish_upload(sent);
   bool is_kept = sent.direct;
   if (!is_kept) is_kept = co_await artifacts_.keep(sent.key, digest, is_tree, sent.blob());
+  // The tar of a folder has all bytes of its files: more are an invention, and would count when
+  // runs are removed down to a size.
+  const auto bytes = is_tree ? std::min(sent.artifact_bytes, sent.bytes) : sent.bytes;
   if (is_kept)
-    result.elsewhere[output.name] = {
-        digest, model::Elsewhere{.is_directory = is_tree,
-                                 .is_executable = sent.executable && !is_tree,
-                                 .bytes = is_tree ? sent.artifact_bytes : sent.bytes,
-                                 .store = artifacts_.place()}};
+    result.elsewhere[output.name] = {digest,
+                                     model::Elsewhere{.is_directory = is_tree,
+                                                      .is_executable = sent.executable && !is_tree,
+                                                      .bytes = bytes,
+                                                      .store = artifacts_.place()}};
   co_return is_kept;
 }
 

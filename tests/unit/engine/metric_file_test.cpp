@@ -6,6 +6,10 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <utility>
+#include <vector>
+
+#include <sys/resource.h>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -14,11 +18,29 @@
 namespace pipeline::engine {
 namespace {
 
+using FileMetrics = std::vector<std::pair<std::string, store::MetricPoint>>;
+
+/// Returns the metrics in the order of the file.
+FileMetrics metrics_in(const std::filesystem::path& file, const std::filesystem::path& name) {
+  FileMetrics found;
+  read_metric_file(file, name, [&](const std::string& metric, const store::MetricPoint& point) {
+    found.emplace_back(metric, point);
+  });
+  return found;
+}
+
+/// Returns the most memory that this process has had, KiB.
+long peak_memory() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss;
+}
+
 class MetricFile : public testing::Test {
  protected:
   FileMetrics read(const std::string& name, const std::string& text) {
     std::ofstream(folder.path() / name) << text;
-    return read_metric_file(folder.path() / name, name);
+    return metrics_in(folder.path() / name, name);
   }
   core::TemporaryFolder folder;
 };
@@ -28,8 +50,8 @@ TEST_F(MetricFile, without_numbers_is_an_error) {
     EXPECT_THROW(read("m.json", text), core::ContentError) << text;
   for (const auto* text : {"", "a,b\n", "a,b\nx,y\n"})
     EXPECT_THROW(read("m.csv", text), core::ContentError) << text;
-  EXPECT_THROW(read_metric_file(folder.path(), "m"), core::ContentError) << "a folder";
-  EXPECT_THROW(read_metric_file(folder.path() / "none", "none"), core::ContentError);
+  EXPECT_THROW(metrics_in(folder.path(), "m"), core::ContentError) << "a folder";
+  EXPECT_THROW(metrics_in(folder.path() / "none", "none"), core::ContentError);
 }
 
 TEST_F(MetricFile, leaves_of_json_are_named_by_their_path) {
@@ -54,7 +76,7 @@ TEST_F(MetricFile, of_python_may_have_no_numbers_and_infinite_ones) {
 
 TEST_F(MetricFile, has_the_format_of_its_outputs_name) {
   std::ofstream(folder.path() / "0123abcd") << "step,loss\n1,0.5\n";
-  EXPECT_EQ(read_metric_file(folder.path() / "0123abcd", "m.csv").size(), 1u);
+  EXPECT_EQ(metrics_in(folder.path() / "0123abcd", "m.csv").size(), 1u);
 }
 
 TEST_F(MetricFile, columns_of_csv_are_series) {
@@ -63,6 +85,24 @@ TEST_F(MetricFile, columns_of_csv_are_series) {
   EXPECT_EQ(found[1].first, "loss, train");
   EXPECT_EQ(found[1].second.value, 0.25);
   EXPECT_EQ(found[1].second.step, 20);
+}
+
+TEST_F(MetricFile, long_names_at_many_levels_take_little_memory) {
+  constexpr std::size_t levels = 400, bytes = 32 << 10;
+  std::string text;
+  for (std::size_t i = 0; i < levels; ++i) text += "{\"" + std::string(bytes, 'x') + "\": ";
+  text += "1" + std::string(levels, '}');
+  const auto before = peak_memory();
+  EXPECT_THROW(read("m.json", text), core::ContentError) << "no name has over 200 bytes";
+  EXPECT_LT(peak_memory() - before, 400 << 10) << "KiB; the paths of all levels have 2.6 GB";
+}
+
+TEST_F(MetricFile, tables_with_a_million_columns_take_little_memory) {
+  std::string text = "a";
+  for (int line = 0; line < 2; ++line) text += std::string(4 << 20, ',') + "\n1";
+  const auto before = peak_memory();
+  EXPECT_EQ(read("m.csv", text + "\n").size(), 2U);
+  EXPECT_LT(peak_memory() - before, 100 << 10) << "KiB; the fields have 256 MiB";
 }
 
 TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {

@@ -56,6 +56,22 @@ TEST(SecretMask, hides_the_forms_that_programs_print_a_secret_in) {
   EXPECT_EQ(masked({secret}, {R"({"p": "p\"ss w/rd+42"})"}), R"({"p": "***"})");
 }
 
+TEST(SecretMask, hides_a_secret_whose_characters_json_escapes_in_any_way) {
+  const std::string secret = "ca/n&<\xc3\xa9\xf0\x9f\x98\x80\\\"x";
+  for (const std::string text :
+       {R"(ca\/n\u0026\u003cé😀\\\"x)", R"(ca/n\u0026<\u00e9\uD83D\ude00\u005c\u0022x)",
+        R"(\u0063\u0061\u002f\u006E\u0026\u003C\u00E9\ud83d\ude00\u005C\"\u0078)"}) {
+    const auto line = "@pipe {\"message\": \"" + text + "\"}";
+    for (std::size_t cut = 0; cut <= line.size(); ++cut)
+      EXPECT_EQ(masked({secret}, {line.substr(0, cut), line.substr(cut)}),
+                "@pipe {\"message\": \"***\"}")
+          << text << " " << cut;
+  }
+  const std::string others = R"(C:\users \u00 \ud83d \u12g4 \)";
+  EXPECT_EQ(masked({secret}, {others}), others);
+  EXPECT_EQ(masked({"p\"ss w/rd+42"}, {"?p=p%22ss%20w%2frd%2b42"}), "?p=***") << "lower case";
+}
+
 TEST(SecretMask, hides_a_secret_that_is_broken_over_lines) {
   const std::string secret = "0123456789abcdef";
   EXPECT_EQ(masked({secret}, {"x 0123456\n789abc\r\ndef y\n"}), "x ***\n\n y\n");
@@ -84,6 +100,15 @@ TEST(SecretMask, hides_all_bits_of_a_secret_in_base64_wherever_it_stands) {
     }
 }
 
+TEST(SecretMask, hides_secrets_in_all_texts_of_a_failure) {
+  Failure failure{
+      FailureKind::not_started, "not ready: hunter2", {"hunter2?"}, {"[db] hunter2", "x"}};
+  hide_secrets(failure, {"hunter2"});
+  EXPECT_EQ(failure.message, "not ready: ***");
+  EXPECT_EQ(failure.hints, std::vector<std::string>{"***?"});
+  EXPECT_EQ(failure.details, (std::vector<std::string>{"[db] ***", "x"}));
+}
+
 TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {
   EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1");
 }
@@ -104,7 +129,7 @@ TEST(SecretMask, gives_the_same_for_pieces_of_any_size) {
   std::mt19937 random(20261121);
   for (int round = 0; round < 300; ++round) {
     std::string text;
-    for (int i = 0; i < 60; ++i) text += "ab"[random() % 2];
+    for (int i = 0; i < 60; ++i) text += random() % 8 ? "ab"[random() % 2] : "\\u"[random() % 2];
     const std::vector<std::string> secrets{"aba", "abbab", "bbbb"};
     std::vector<std::string> pieces;
     for (std::size_t at = 0; at < text.size();) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "core/digest.hpp"
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "support/attempt_builder.hpp"
@@ -32,17 +35,20 @@ class StagedOutputs : public test::BucketTest {
     return given;
   }
   /// What stage_out() does once the pod has sent the content.
+  /// @param more replaces members of what the pod reports of it
   std::pair<AttemptResult, std::optional<Failure>> taken(const std::string& verify,
-                                                         const std::string& reported) {
+                                                         const std::string& reported,
+                                                         const json& more = json::object()) {
     blobs::RemoteArtifacts artifacts(loop, place(verify));
     PodStaging files(artifacts);
     const auto made = attempt.attempt();
     run_task(loop, files.stage_in(made));
     const std::string key = "runs/run/step.1/outputs/data";
     objects["/team/pipe/" + key] = content;
-    const json entry{{"name", "data"},     {"key", key},         {"upload", "1"},
-                     {"kind", "file"},     {"digest", reported}, {"bytes", content.size()},
-                     {"executable", true}, {"at_once", true},    {"tags", {"\"tag\""}}};
+    json entry{{"name", "data"},     {"key", key},         {"upload", "1"},
+               {"kind", "file"},     {"digest", reported}, {"bytes", content.size()},
+               {"executable", true}, {"at_once", true},    {"tags", {"\"tag\""}}};
+    entry.update(more);
     objects["/team/pipe/runs/run/step.1/report.json"] =
         json{{"exit_code", 0}, {"outputs", {entry}}}.dump();
     server.asked.clear();
@@ -67,6 +73,17 @@ TEST_F(StagedOutputs, stay_in_the_bucket_if_consumers_verify_them) {
   EXPECT_THAT(server.asked, Not(Contains(download)));
   EXPECT_EQ(objects["/team/pipe/" + blobs::RemoteArtifacts::key_of(digest, false)], content);
   EXPECT_FALSE(std::filesystem::exists(attempt.folder.path() / "outputs/data"));
+}
+
+TEST_F(StagedOutputs, of_a_folder_do_not_count_for_more_than_was_sent) {
+  const json more{{"kind", "tree"},
+                  {"artifact", core::sha256("folder").hex()},
+                  {"artifact_bytes", std::numeric_limits<std::uint64_t>::max()}};
+  const auto result = taken("consumer", digest, more).first;
+  ASSERT_TRUE(result.elsewhere.contains("data"));
+  const auto& [hex, elsewhere] = result.elsewhere.at("data");
+  EXPECT_EQ(hex, core::sha256("folder").hex());
+  EXPECT_EQ(elsewhere.bytes, content.size());
 }
 
 TEST_F(StagedOutputs, are_downloaded_where_the_driver_verifies_or_the_engine_reads_them) {
