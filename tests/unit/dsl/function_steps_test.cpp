@@ -180,6 +180,30 @@ TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
   EXPECT_EQ(dsl::build(pipeline, {{"x", "3"}}).steps[0].parameters.at("x"), 3);
 }
 
+double limited(unsigned count, std::optional<std::int8_t> small) {
+  return count + small.value_or(0);
+}
+
+TEST_F(Builder, integer_that_the_type_of_its_argument_cannot_hold_is_refused) {
+  const auto error_with = [&](auto count, auto small) {
+    Pipeline pipeline{"wrong"};
+    pipeline.add(step<limited>({.arguments = {"count", "small"}}), count, small);
+    return error_of(pipeline);
+  };
+  EXPECT_EQ(error_with(1, 127), "no error");
+  EXPECT_EQ(error_with(1, std::nullopt), "no error");
+  EXPECT_THAT(error_with(-1, 1),
+              HasSubstr("the parameter 'count' of step 'limited' is of type unsigned int: "
+                        "expected an integer that is not negative, found -1"));
+  EXPECT_THAT(error_with(5'000'000'000, 1), HasSubstr("expected a smaller integer"));
+  EXPECT_THAT(error_with(1u, 128), HasSubstr("expected a smaller integer, found 128"));
+
+  Pipeline pipeline{"mapped"};
+  pipeline.map(step<limited>({.arguments = {"count", "small"}}), each({1, -1}), std::nullopt);
+  EXPECT_THAT(error_of(pipeline), HasSubstr("step 'limited': 'count' is of type unsigned int: "
+                                            "expected an integer that is not negative, found -1"));
+}
+
 TEST_F(Builder, parameter_that_all_instances_share_is_refused_once) {
   Pipeline pipeline{"wrong"};
   pipeline.map(step<repeated>({.arguments = {"value", "count"}}), each({0.5, 1.5}),
