@@ -130,6 +130,11 @@ std::string demangled(const char* name) {
   return type;
 }
 
+std::string type_of_current_exception() {
+  const auto* type = abi::__cxa_current_exception_type();
+  return type ? demangled(type->name()) : "an unknown type";
+}
+
 /// Appends type and message of the exception and of the exceptions nested in it, the outermost
 /// first.
 void unroll(const std::exception_ptr& error, json& list) {
@@ -147,10 +152,12 @@ void unroll(const std::exception_ptr& error, json& list) {
   } catch (const std::string& text) {
     list.push_back({{"type", "std::string"}, {"message", text}});
   } catch (const char* text) {
-    list.push_back({{"type", "const char*"}, {"message", text}});
+    list.push_back({{"type", "const char*"}, {"message", text ? text : ""}});
+  } catch (const std::nested_exception& nested) {
+    list.push_back({{"type", type_of_current_exception()}, {"message", ""}});
+    if (const auto inner = nested.nested_ptr()) unroll(inner, list);
   } catch (...) {
-    const auto* type = abi::__cxa_current_exception_type();
-    list.push_back({{"type", type ? demangled(type->name()) : "an unknown type"}, {"message", ""}});
+    list.push_back({{"type", type_of_current_exception()}, {"message", ""}});
   }
 }
 
@@ -177,9 +184,11 @@ void report_failure(const std::exception_ptr& error, const char* how) {
   for (std::size_t i = 1; i < all.size(); ++i) failure["causes"].push_back(all[i]);
 
   std::string text;
-  for (const auto& each : all)
+  for (const auto& each : all) {
+    const auto message = each["message"].get<std::string>();
     text += (text.empty() ? std::string(how) + " " : "  caused by ") +
-            each["type"].get<std::string>() + ": " + each["message"].get<std::string>() + "\n";
+            each["type"].get<std::string>() + (message.empty() ? "" : ": ") + message + "\n";
+  }
   text += "  " + failure["where"].get<std::string>() + "\n";
   std::fflush(stdout);
   std::fputs(text.c_str(), stderr);
