@@ -99,7 +99,8 @@ void finish(StepSpec& spec, const Declaration& step) {
   spec.line = step.where.line();
   if (!step.script_file.empty()) spec.files[step.script_file] = step.script;
   if (!step.entry) return;
-  spec.program = ProgramStep{this_program(), step.signature, step.options.version};
+  spec.program =
+      ProgramStep{this_program(), step.signature, step.options.version, address_of(step)};
   // The only parameters of a function are its arguments.
   std::erase_if(spec.parameters, [&](const auto& parameter) {
     return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
@@ -159,7 +160,8 @@ std::string identity_of(const Pipeline& pipeline) {
   const auto document = document_of(pipeline);
   core::Hasher hasher;
   hasher.field(spec::to_yaml(document.root)).field(this_program()->executable.string());
-  for (const auto& step : pipeline.steps()) hasher.field(step.options.version).field(step.script);
+  for (const auto& step : pipeline.steps())
+    hasher.field(step.options.version).field(address_of(step)).field(step.script);
   return hasher.finish().hex();
 }
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
+#include "model/running_program.hpp"
+
 namespace pipeline {
 
 std::string_view to_string(Level level) {
@@ -112,6 +116,11 @@ std::optional<std::size_t> repetition_of(std::string_view reference) {
     number = number * 10 + static_cast<std::size_t>(c - '0');
   }
   return number;
+}
+
+std::string address_of(const Declaration& step) {
+  if (!step.function || !step.options.version.empty()) return {};
+  return model::offset_in_program(step.function);
 }
 
 AnyArtifact result_of(const Declaration& step, std::size_t index) {

@@ -261,11 +261,35 @@ void stop_on_signal(std::stop_source source) {
   ::sigaction(SIGINT, &action, nullptr);
 }
 
-/// Returns the function step of this name. Throws InputError if there is none.
+/// Returns the value of an option of this process. Also correct if the program was started through
+/// its loader.
+std::optional<std::string> option_of_process(std::string_view name) {
+  const auto line = core::read_file("/proc/self/cmdline");
+  const auto option = '\0' + std::string(name) + '\0';
+  const auto at = line.find(option);
+  if (at == line.npos) return std::nullopt;
+  return line.substr(at + option.size(), line.find('\0', at + option.size()) - at - option.size());
+}
+
+/// Returns false if the run has declared another function for this step than this process.
+bool is_function_of_run(const detail::Declaration& step) {
+  const auto wanted = option_of_process("--pipe-function");
+  const auto declared = detail::address_of(step);
+  return !wanted || declared.empty() || *wanted == declared;
+}
+
+/// Returns the function step of this name. Throws InputError if there is none, or another one.
 const detail::Declaration& find(const Pipeline& pipeline, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps()) {
-    if (step.options.name == name && step.entry) return step;
+    if (step.options.name == name && step.entry) {
+      if (is_function_of_run(step)) return step;
+      throw core::InputError(
+          "step '" + name + "' of pipeline '" + pipeline.name() +
+          "' is another function here than in the run: what a program declares must not depend on "
+          "variables, files or arguments that its steps lack, and pipelines of one program need "
+          "names of their own, or enter_steps() with all of them before the first run()");
+    }
     if (step.entry) names.push_back(step.options.name);
   }
   throw core::InputError("this program has no function step '" + name + "'",
@@ -274,13 +298,13 @@ const detail::Declaration& find(const Pipeline& pipeline, const std::string& nam
 
 }  // namespace
 
-std::optional<std::string> step_to_enter() {
-  // Also correct if the program was started through its loader.
-  const auto line = core::read_file("/proc/self/cmdline");
-  constexpr std::string_view option("\0--pipe-step\0", 13);
-  const auto at = line.find(option);
-  if (at == line.npos) return std::nullopt;
-  return line.substr(at + option.size(), line.find('\0', at + option.size()) - at - option.size());
+std::optional<std::string> step_to_enter() { return option_of_process("--pipe-step"); }
+
+bool has_step_to_enter(const Pipeline& pipeline) {
+  const auto name = step_to_enter();
+  return name && std::ranges::any_of(pipeline.steps(), [&](const detail::Declaration& step) {
+           return step.entry && step.options.name == *name && is_function_of_run(step);
+         });
 }
 
 int enter_step(const Pipeline& pipeline, const std::string& name) {

@@ -224,6 +224,25 @@ TEST_F(Builder, identity_depends_on_the_declarations_alone) {
   EXPECT_NE(made(1, "1"), made(1, "2"));
 }
 
+double thrice(double value) { return 3 * value; }
+
+TEST_F(Builder, another_function_as_the_same_step_is_another_step) {
+  const auto with = [](double (*function)(double), std::string version) {
+    Pipeline pipeline{"variants"};
+    pipeline.add(step(function, {.name = "times", .version = std::move(version)}), 1.0);
+    return pipeline;
+  };
+  const auto address = [&](const Pipeline& pipeline) {
+    return dsl::build(pipeline).steps[0].program->address;
+  };
+  EXPECT_FALSE(address(with(twice, "")).empty());
+  EXPECT_EQ(address(with(twice, "")), address(with(twice, "")));
+  EXPECT_NE(address(with(twice, "")), address(with(thrice, "")));
+  EXPECT_NE(dsl::identity_of(with(twice, "")), dsl::identity_of(with(thrice, "")));
+  EXPECT_EQ(address(with(twice, "1")), "") << "the version alone decides";
+  EXPECT_EQ(dsl::identity_of(with(twice, "1")), dsl::identity_of(with(thrice, "1")));
+}
+
 struct Layers {
   std::vector<int> sizes;
   std::map<std::string, double> rates;
