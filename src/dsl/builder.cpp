@@ -129,6 +129,9 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
                    fs::path root) {
   if (root.empty()) root = root_of(pipeline);
   auto document = document_of(pipeline);
+  if (std::ranges::find(document.diagnostics, not_utf8, &core::Diagnostic::code) !=
+      document.diagnostics.end())
+    fail(pipeline, std::move(document.diagnostics));
   PipelineSpec spec;
   try {
     spec = spec::read(document.root, root / "program", {.parameters = parameters});

@@ -224,6 +224,13 @@ TEST_F(Builder, identity_depends_on_the_declarations_alone) {
   EXPECT_NE(made(1, "1"), made(1, "2"));
 }
 
+TEST_F(Builder, text_that_is_not_utf8_is_refused_at_its_step) {
+  Pipeline pipeline{"wrong"};
+  pipeline.add(step<number>({.arguments = {"value", "text", "flag"}}), 1.0, "a\xff", true);
+  EXPECT_THAT(error_of(pipeline), HasSubstr("error: the text of 'text' is not UTF-8"));
+  EXPECT_THAT(error_of(pipeline), HasSubstr("function_steps_test.cpp:"));
+}
+
 double thrice(double value) { return 3 * value; }
 
 TEST_F(Builder, another_function_as_the_same_step_is_another_step) {
