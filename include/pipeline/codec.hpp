@@ -38,8 +38,8 @@ struct Codec;
 template <class T>
 concept Storable = detail::HasCodec<T>;
 
-/// A file. As a result: a file that the step has written anywhere; it is moved into the store. As
-/// an argument: read-only.
+/// A file. As a result: a file that the step has written where it can also read, such as in
+/// StepContext::scratch(); it is moved into the store. As an argument: read-only.
 struct File {
   std::string path;
 };

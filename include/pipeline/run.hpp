@@ -120,7 +120,7 @@ struct RunOptions {
   bool use_cache = true;
   /// Folder of runs and artifacts. Default: PIPE_HOME, else `.pipe` in the pipeline's root.
   std::string state = {};
-  /// Called on the thread of run(), in order. Must not block.
+  /// Called on the thread of run(), in order. Must not block, and must not throw.
   Function<void(const Event&)> on_event = {};
   /// Stops the run gracefully, from any thread.
   std::stop_token stop = {};
@@ -172,7 +172,8 @@ void enter_steps(std::initializer_list<const Pipeline*> pipelines);
 
 /// Runs the pipeline to its end, on this thread. A failed step does not throw; it is part of the
 /// result. Each function is called in a separate process, for which the program is started again up
-/// to this call. Code before the call must therefore be safe to run more than once.
+/// to this call, without the arguments of this process. Code before the call must therefore be safe
+/// to run more than once, and must declare the same steps each time.
 /// @throws RunError if the run cannot start
 RunResult run(const Pipeline& pipeline, const RunOptions& options = {});
 

@@ -195,6 +195,9 @@ struct ProgramStep {
   std::string function = {};
   /// Set by the user. If not empty, the key contains it instead of the program's content.
   std::string version = {};
+  /// Where the function lies in the program's memory, in hex; a part of the key, because a program
+  /// can declare now one function and now another as the same step. Empty if `version` is set.
+  std::string address = {};
 };
 
 /// Identifies one of the instances that `matrix` makes of a step.

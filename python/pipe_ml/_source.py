@@ -33,6 +33,7 @@ class Statement:
         self.is_package = is_package
         self.binds: Set[str] = set()
         self.uses: Set[str] = set()
+        self.calls_methods_of: Set[str] = set()  # TABLE of TABLE.append(3), also within for, with and if
         self.is_expression = isinstance(node, ast.Expr)
         self._read()
 
@@ -67,6 +68,8 @@ class Statement:
                 root = _root(each)
                 if root:
                     self.binds.add(root)
+            elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) and isinstance(each.value.func, ast.Attribute) and is_top:
+                self.calls_methods_of.add(_root(each.value))
             elif isinstance(each, (ast.Import, ast.ImportFrom)) and is_top:
                 self.binds |= {(alias.asname or alias.name).split(".")[0] for alias in each.names}
             elif isinstance(each, (*_Function, ast.ClassDef)) and is_top:
@@ -198,6 +201,10 @@ class ModuleSource:
         lines = text.splitlines()
         self.pipe_names = _names_of_pipe(self.tree)
         self.statements = [Statement(node, lines, self.pipe_names, module, is_package) for node in self.tree.body]
+        kinds = (*_Function, ast.ClassDef, ast.Import, ast.ImportFrom)
+        assigned = {name for each in self.statements if not isinstance(each.node, kinds) for name in each.binds} - self.pipe_names
+        for statement in self.statements:  # TABLE.append(3) makes the value of TABLE, as an assignment does
+            statement.binds |= statement.calls_methods_of & assigned
         self.by_name: Dict[str, List[int]] = {}
         for i, statement in enumerate(self.statements):
             if not statement.is_main_block:

@@ -147,8 +147,11 @@ void enter_steps(std::initializer_list<const Pipeline*> pipelines) {
   const auto step = dsl::step_to_enter();
   if (!step) return;
   const char* name = std::getenv("PIPE_PIPELINE");
+  const Pipeline* found = nullptr;
   for (const auto* pipeline : pipelines)
-    if (name && pipeline->name() == name) std::exit(dsl::enter_step(*pipeline, *step));
+    if (name && pipeline->name() == name && (!found || !dsl::has_step_to_enter(*found)))
+      found = pipeline;
+  if (found) std::exit(dsl::enter_step(*found, *step));
 }
 
 RunResult run(const Pipeline& pipeline, const RunOptions& options) {

@@ -99,7 +99,8 @@ void finish(StepSpec& spec, const Declaration& step) {
   spec.line = step.where.line();
   if (!step.script_file.empty()) spec.files[step.script_file] = step.script;
   if (!step.entry) return;
-  spec.program = ProgramStep{this_program(), step.signature, step.options.version};
+  spec.program =
+      ProgramStep{this_program(), step.signature, step.options.version, address_of(step)};
   // The only parameters of a function are its arguments.
   std::erase_if(spec.parameters, [&](const auto& parameter) {
     return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
@@ -128,6 +129,9 @@ PipelineSpec build(const Pipeline& pipeline, const std::map<std::string, std::st
                    fs::path root) {
   if (root.empty()) root = root_of(pipeline);
   auto document = document_of(pipeline);
+  if (std::ranges::find(document.diagnostics, not_utf8, &core::Diagnostic::code) !=
+      document.diagnostics.end())
+    fail(pipeline, std::move(document.diagnostics));
   PipelineSpec spec;
   try {
     spec = spec::read(document.root, root / "program", {.parameters = parameters});
@@ -159,7 +163,8 @@ std::string identity_of(const Pipeline& pipeline) {
   const auto document = document_of(pipeline);
   core::Hasher hasher;
   hasher.field(spec::to_yaml(document.root)).field(this_program()->executable.string());
-  for (const auto& step : pipeline.steps()) hasher.field(step.options.version).field(step.script);
+  for (const auto& step : pipeline.steps())
+    hasher.field(step.options.version).field(address_of(step)).field(step.script);
   return hasher.finish().hex();
 }
 

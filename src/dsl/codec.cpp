@@ -32,8 +32,16 @@ Json read_json(const std::string& file) {
 }
 
 void write_json(const Json& value, const std::string& file) {
+  std::string text;
+  try {
+    text = value->dump(-1, ' ', false, json::error_handler_t::strict);
+  } catch (const json::type_error&) {
+    throw CodecError("cannot write " + file +
+                     ": JSON holds text in UTF-8 only, and a text of this value is not; bytes of "
+                     "another kind are a std::vector<unsigned char> or a File");
+  }
   std::ofstream out(file, std::ios::binary);
-  out << value->dump(-1, ' ', false, json::error_handler_t::strict) << '\n';
+  out << text << '\n';
   if (!out.flush()) throw CodecError("cannot write " + file);
 }
 
@@ -94,7 +102,10 @@ void put_file(const std::string& from, const std::string& to, bool folder) {
     else
       fs::copy_file(source, to);
   } catch (const fs::filesystem_error& failed) {
-    throw CodecError("cannot copy " + from + " to " + to + ": " + failed.code().message());
+    throw CodecError("cannot copy " + from + " to " + to + ": " + failed.code().message() +
+                     (failed.code() == std::errc::permission_denied
+                          ? "; StepContext::scratch() is a folder for files that become results"
+                          : ""));
   }
 }
 

@@ -67,6 +67,10 @@ AnyArtifact taken_by_round(std::size_t repetition);
 /// Returns the repetition that a placeholder belongs to; nothing for other artifacts.
 std::optional<std::size_t> repetition_of(std::string_view reference);
 
+/// Returns the place of a step's function in the program, as in ProgramStep::address. Empty for a
+/// command, and for a step with a version.
+std::string address_of(const Declaration& step);
+
 /// Returns the compiler's name of a type in the notation of users.
 std::string tidy_type(std::string_view name);
 

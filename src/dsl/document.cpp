@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/utf8.hpp"
 #include "dsl/declaration.hpp"
 #include "model/value_builder.hpp"
 #include "settings/settings.hpp"
@@ -252,6 +253,18 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   return map;
 }
 
+/// Reports texts that are not UTF-8, which neither a file nor JSON can hold.
+/// @param name of the member that the value belongs to
+void check_texts(const core::Value& value, const std::string& name,
+                 settings::Diagnostics& diagnostics) {
+  if (!core::is_utf8(value.scalar))
+    diagnostics.push_back(
+        {std::string(not_utf8), "the text of '" + name + "' is not UTF-8", value.span, {}, {}});
+  for (const auto& item : value.items) check_texts(item, name, diagnostics);
+  for (const auto& member : value.members)
+    check_texts(member.second, member.first.scalar, diagnostics);
+}
+
 /// Checks the steps one after another, and collects the parameters of the pipeline that they use.
 class StepsCheck {
  public:
@@ -348,6 +361,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
                                step_of(pipeline, step, span, program, names)});
   }
   set(root, "steps", std::move(steps));
+  check_texts(root, pipeline.name(), document.diagnostics);
   return document;
 }
 

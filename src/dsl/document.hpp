@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <pipeline/pipeline.hpp>
@@ -11,6 +12,9 @@
 #include "core/value.hpp"
 
 namespace pipeline::dsl {
+
+/// Code of the error about a text that no document can hold.
+inline constexpr std::string_view not_utf8 = "not-utf8";
 
 struct Document {
   core::Value

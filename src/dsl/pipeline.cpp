@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
+#include "model/running_program.hpp"
+
 namespace pipeline {
 
 std::string_view to_string(Level level) {
@@ -112,6 +116,11 @@ std::optional<std::size_t> repetition_of(std::string_view reference) {
     number = number * 10 + static_cast<std::size_t>(c - '0');
   }
   return number;
+}
+
+std::string address_of(const Declaration& step) {
+  if (!step.function || !step.options.version.empty()) return {};
+  return model::offset_in_program(step.function);
 }
 
 AnyArtifact result_of(const Declaration& step, std::size_t index) {
@@ -265,6 +274,20 @@ AnyArtifact Pipeline::end_rounds(const AnyArtifact& next, const When& until) {
 
 namespace {
 
+/// Reports values of axes that the function cannot take. Other values are checked once the
+/// parameters are known, which may replace them.
+void refuse_values_of_axes(detail::Declaration& function) {
+  for (const auto& argument : function.arguments) {
+    if (!argument.is_axis || !argument.check) continue;
+    for (const auto& value : argument.axis) try {
+        argument.check(*value);
+      } catch (const JsonError& error) {
+        function.problems.push_back("'" + argument.name + "' is of type " + argument.type + ": " +
+                                    error.what());
+      }
+  }
+}
+
 /// Reports options that would have no effect on a function step.
 void refuse_options_of_commands(detail::Declaration& function) {
   const auto& options = function.options;
@@ -299,6 +322,7 @@ const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
       problems.push_back("`arguments` is for functions; a command has `${params.X}` and `inputs`");
   } else {
     refuse_options_of_commands(step);
+    refuse_values_of_axes(step);
     if (!names.empty() && names.size() != number)
       problems.push_back("`arguments` names " + std::to_string(names.size()) +
                          " arguments, but the function takes " + std::to_string(number));

@@ -130,6 +130,11 @@ std::string demangled(const char* name) {
   return type;
 }
 
+std::string type_of_current_exception() {
+  const auto* type = abi::__cxa_current_exception_type();
+  return type ? demangled(type->name()) : "an unknown type";
+}
+
 /// Appends type and message of the exception and of the exceptions nested in it, the outermost
 /// first.
 void unroll(const std::exception_ptr& error, json& list) {
@@ -147,10 +152,12 @@ void unroll(const std::exception_ptr& error, json& list) {
   } catch (const std::string& text) {
     list.push_back({{"type", "std::string"}, {"message", text}});
   } catch (const char* text) {
-    list.push_back({{"type", "const char*"}, {"message", text}});
+    list.push_back({{"type", "const char*"}, {"message", text ? text : ""}});
+  } catch (const std::nested_exception& nested) {
+    list.push_back({{"type", type_of_current_exception()}, {"message", ""}});
+    if (const auto inner = nested.nested_ptr()) unroll(inner, list);
   } catch (...) {
-    const auto* type = abi::__cxa_current_exception_type();
-    list.push_back({{"type", type ? demangled(type->name()) : "an unknown type"}, {"message", ""}});
+    list.push_back({{"type", type_of_current_exception()}, {"message", ""}});
   }
 }
 
@@ -177,9 +184,11 @@ void report_failure(const std::exception_ptr& error, const char* how) {
   for (std::size_t i = 1; i < all.size(); ++i) failure["causes"].push_back(all[i]);
 
   std::string text;
-  for (const auto& each : all)
+  for (const auto& each : all) {
+    const auto message = each["message"].get<std::string>();
     text += (text.empty() ? std::string(how) + " " : "  caused by ") +
-            each["type"].get<std::string>() + ": " + each["message"].get<std::string>() + "\n";
+            each["type"].get<std::string>() + (message.empty() ? "" : ": ") + message + "\n";
+  }
   text += "  " + failure["where"].get<std::string>() + "\n";
   std::fflush(stdout);
   std::fputs(text.c_str(), stderr);
@@ -252,11 +261,35 @@ void stop_on_signal(std::stop_source source) {
   ::sigaction(SIGINT, &action, nullptr);
 }
 
-/// Returns the function step of this name. Throws InputError if there is none.
+/// Returns the value of an option of this process. Also correct if the program was started through
+/// its loader.
+std::optional<std::string> option_of_process(std::string_view name) {
+  const auto line = core::read_file("/proc/self/cmdline");
+  const auto option = '\0' + std::string(name) + '\0';
+  const auto at = line.find(option);
+  if (at == line.npos) return std::nullopt;
+  return line.substr(at + option.size(), line.find('\0', at + option.size()) - at - option.size());
+}
+
+/// Returns false if the run has declared another function for this step than this process.
+bool is_function_of_run(const detail::Declaration& step) {
+  const auto wanted = option_of_process("--pipe-function");
+  const auto declared = detail::address_of(step);
+  return !wanted || declared.empty() || *wanted == declared;
+}
+
+/// Returns the function step of this name. Throws InputError if there is none, or another one.
 const detail::Declaration& find(const Pipeline& pipeline, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps()) {
-    if (step.options.name == name && step.entry) return step;
+    if (step.options.name == name && step.entry) {
+      if (is_function_of_run(step)) return step;
+      throw core::InputError(
+          "step '" + name + "' of pipeline '" + pipeline.name() +
+          "' is another function here than in the run: what a program declares must not depend on "
+          "variables, files or arguments that its steps lack, and pipelines of one program need "
+          "names of their own, or enter_steps() with all of them before the first run()");
+    }
     if (step.entry) names.push_back(step.options.name);
   }
   throw core::InputError("this program has no function step '" + name + "'",
@@ -265,13 +298,13 @@ const detail::Declaration& find(const Pipeline& pipeline, const std::string& nam
 
 }  // namespace
 
-std::optional<std::string> step_to_enter() {
-  // Also correct if the program was started through its loader.
-  const auto line = core::read_file("/proc/self/cmdline");
-  constexpr std::string_view option("\0--pipe-step\0", 13);
-  const auto at = line.find(option);
-  if (at == line.npos) return std::nullopt;
-  return line.substr(at + option.size(), line.find('\0', at + option.size()) - at - option.size());
+std::optional<std::string> step_to_enter() { return option_of_process("--pipe-step"); }
+
+bool has_step_to_enter(const Pipeline& pipeline) {
+  const auto name = step_to_enter();
+  return name && std::ranges::any_of(pipeline.steps(), [&](const detail::Declaration& step) {
+           return step.entry && step.options.name == *name && is_function_of_run(step);
+         });
 }
 
 int enter_step(const Pipeline& pipeline, const std::string& name) {

@@ -14,6 +14,10 @@ namespace pipeline::dsl {
 /// command line.
 std::optional<std::string> step_to_enter();
 
+/// Returns true if the pipeline has the step for which this process was started, as the function
+/// that the run has declared.
+bool has_step_to_enter(const Pipeline& pipeline);
+
 /// Reads the arguments of the step's function from PIPE_INPUT_* and PIPE_PARAM_*, calls it, and
 /// stores its results at PIPE_OUTPUT_*. An exception is written to the log and to
 /// PIPE_FAILURE_FILE. Returns the process's exit code.

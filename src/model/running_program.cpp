@@ -3,6 +3,11 @@
 #include <errno.h>
 #include <link.h>
 
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
 #include "core/error.hpp"
 
 namespace pipeline::model {
@@ -42,6 +47,31 @@ Program running_program() {
     program.executable = std::filesystem::absolute(program_invocation_name);
   }
   return std::move(program);
+}
+
+std::string offset_in_program(void (*function)()) {
+  struct Sought {
+    std::uintptr_t address;
+    std::string offset = {};
+  } sought{reinterpret_cast<std::uintptr_t>(function)};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* data) {
+        auto& [address, offset] = *static_cast<Sought*>(data);
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const auto& header = object->dlpi_phdr[i];
+          const auto begin = object->dlpi_addr + header.p_vaddr;
+          if (header.p_type != PT_LOAD || address < begin || address - begin >= header.p_memsz)
+            continue;
+          std::array<char, 2 * sizeof address> digits;
+          const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
+                                         address - object->dlpi_addr, 16);
+          offset.assign(digits.data(), end.ptr);
+          return 1;
+        }
+        return 0;
+      },
+      &sought);
+  return std::move(sought.offset);
 }
 
 }  // namespace pipeline::model

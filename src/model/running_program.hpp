@@ -10,4 +10,8 @@ namespace pipeline::model {
 /// when this process started. Call it early: libraries loaded later by dlopen would be included.
 Program running_program();
 
+/// Returns the offset of a function in the executable or library that contains it, in hex: the same
+/// in every process of a program. Empty if neither contains it.
+std::string offset_in_program(void (*function)());
+
 }  // namespace pipeline::model

@@ -222,6 +222,10 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
   for (std::size_t i = 0; i < command.arguments.size(); ++i)
     arguments.push_back(
         (are_scripts[i] ? shell_line : filled)(command.arguments[i], attempt, layout));
+  if (const auto& program = attempt.step.program; program && !program->address.empty()) {
+    arguments.push_back("--pipe-function");
+    arguments.push_back(program->address);
+  }
   return arguments;
 }
 

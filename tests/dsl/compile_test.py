@@ -70,6 +70,21 @@ class WhatTheGuideShows(unittest.TestCase):
                         done = compile(file, "-Werror", *UNUSED, compiler=compiler, standard=standard)
                         self.assertEqual(done.returncode, 0, file.read_text() + done.stdout)
 
+    def test_any_json_value_is_argument_and_result_without_the_header_of_nlohmann(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (file := pathlib.Path(folder) / "json.cpp").write_text(
+                "#include <pipeline/pipeline.hpp>\n"
+                "pipeline::Json merge(const pipeline::Json& a, pipeline::Json b);\n"
+                "void declare(pipeline::Pipeline& p) {\n"
+                '  const auto first = p.add(pipeline::step<merge>({.name = "first"}), pipeline::Json{{"a", 1}}, pipeline::param("b", pipeline::Json()));\n'
+                "  p.add(pipeline::step<merge>(), first, first);\n"
+                "}\n"
+            )
+            for compiler in compilers():
+                with self.subTest(compiler=compiler):
+                    done = compile(file, "-Werror", compiler=compiler)
+                    self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_a_program_of_all_kinds_of_steps_compiles_without_a_warning(self):
         for compiler in compilers():
             with self.subTest(compiler=compiler):

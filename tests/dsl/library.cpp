@@ -36,6 +36,8 @@ struct pipeline::Codec<Secret> {
 
 Secret make(int number) { return Secret(number); }
 int reveal(const Secret& secret) { return secret.number(); }
+int one() { return 1; }
+int two() { return 2; }
 int never(pl::StepContext& context) {
   while (!context.stopping()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return 0;
@@ -80,7 +82,10 @@ int main(int argc, char** argv) {
   auto number = pipeline.add(pl::step<reveal>(), secret);
   pl::Pipeline endless{"endless"};
   endless.add(pl::step<never>());
-  pl::enter_steps({&pipeline, &endless});
+  pl::Pipeline first{"variants"}, second{"variants"};
+  const auto choice = first.add(pl::step(one, {.name = "choice"}));
+  second.add(pl::step(two, {.name = "choice"}));
+  pl::enter_steps({&pipeline, &endless, &first, &second});
 
   std::vector<std::string> started;
   int logged = 0;
@@ -121,6 +126,10 @@ int main(int argc, char** argv) {
     check(false, "there is no such step");
   } catch (const std::out_of_range&) {
   }
+
+  check(pl::run(first, {.orchestrator = "local", .state = state}).load(choice) == 1 &&
+            pl::run(second, {.orchestrator = "local", .state = state}).load(choice) == 2,
+        "another function as the same step is not reused, and it is the one that is called");
 
   std::stop_source stop;
   std::jthread stopper;

@@ -152,6 +152,43 @@ class Functions(PythonTest):
         self.assertIn("def other(load: int = data) -> int:", code["load"])
         self.assertEqual(set(self.digits("run").steps().values()), {"succeeded"})
 
+    def test_methods_that_fill_a_name_are_part_of_the_steps_that_use_it(self):
+        self.program("""
+            import pipe_ml as pl
+
+            NAMES = ["a", "b"]
+            NUMBERS = {}
+            LABELS = []
+            for i, name in enumerate(NAMES):
+                LABELS.append(name.upper())
+                NUMBERS.update({name: i})
+
+            def last() -> str:
+                return "z"
+
+            if len(LABELS) == 2:
+                LABELS.append("Y")
+            LABELS.append(last())
+
+            @pl.step
+            def read() -> list:
+                return [LABELS, NUMBERS]
+
+            @pl.step
+            def other() -> int:
+                return 1
+
+            @pl.pipeline
+            def digits():
+                read(), other()
+
+            if __name__ == "__main__":
+                digits.main()
+        """)
+        self.digits("run")
+        self.assertEqual(self.json_of("read.result"), [["A", "B", "Y", "z"], {"a": 0, "b": 1}])
+        self.assertNotIn("LABELS", (self.folder / "__pipe__/digits.other.py").read_text())
+
     def test_values_of_any_content_arrive_unchanged(self):
         values = ["${HOME} \" ' \n \t # : é \U0001f600 $${x} `id` $(id)", "- b", "null", "1e3", "01", "~", "", " x "]
         self.program(f"""

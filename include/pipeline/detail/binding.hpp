@@ -5,7 +5,9 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -62,12 +64,26 @@ concept ArtifactRange = requires {
 template <class V>
 inline constexpr bool is_bool = std::is_same_v<V, bool>;
 
-/// True if a V converts to a T without loss: not from a fraction to a whole number, and not between
-/// a number and a bool.
+/// T; U for a std::optional<U>, whose constructor converts as silently as a cast does.
+template <class T>
+struct OptionalValue {
+  using type = T;
+};
+template <class U>
+struct OptionalValue<std::optional<U>> {
+  using type = U;
+};
+
+/// True if a V becomes a T without loss: not a fraction a whole number, not a number a bool, and
+/// not a text a bool. Whether an integer is within the limits of T is known when the value is.
 template <class V, class T>
-concept Fits =
-    std::is_convertible_v<V, T> && !(std::is_floating_point_v<V> && std::is_integral_v<T>)&&(
-        !std::is_arithmetic_v<V> || !std::is_arithmetic_v<T> || is_bool<V> == is_bool<T>);
+concept FitsValue = !(std::is_floating_point_v<V> && std::is_integral_v<T>)&&(
+    !std::is_arithmetic_v<V> || !std::is_arithmetic_v<T> ||
+    is_bool<V> == is_bool<T>)&&!(std::is_pointer_v<std::decay_t<V>> && is_bool<T>);
+
+/// True if a V converts to a T without loss.
+template <class V, class T>
+concept Fits = std::is_convertible_v<V, T> && FitsValue<V, typename OptionalValue<T>::type>;
 
 /// The type of the value or values given for a parameter.
 template <class G>
@@ -142,11 +158,15 @@ void check_value(const json& value) {
   decode<T>(value);
 }
 
-/// Converts the value to the parameter's type, as JSON.
+/// Converts the value to the parameter's type, as JSON. An integer stays itself: a conversion would
+/// make another number of one that the type cannot hold, which check_value() refuses.
 template <class T, class V>
 Json value_as(const V& value) {
+  using U = typename OptionalValue<T>::type;
   if constexpr (std::is_same_v<T, std::string> && std::is_convertible_v<const V&, std::string_view>)
     return std::string_view(value);
+  else if constexpr (std::is_integral_v<U> && std::is_integral_v<V>)
+    return Json(value);
   else
     return Json(static_cast<T>(value));
 }

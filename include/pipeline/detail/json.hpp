@@ -106,12 +106,13 @@ inline constexpr bool names_file = false;
 
 template <class T>
 constexpr bool json_able() {
-  if constexpr (names_file<T>)
-    return false;
-  else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> ||
-                     std::is_same_v<T, std::string> || std::is_same_v<T, Json> ||
-                     std::is_same_v<T, json>)
+  // First, because names_file<T> needs the complete type, and `json` is incomplete in a program
+  // that does not include nlohmann's header.
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+                std::is_same_v<T, Json> || std::is_same_v<T, json>)
     return true;
+  else if constexpr (names_file<T>)
+    return false;
   else if constexpr (is_a<T, std::optional> || ListLike<T>)
     return json_able<typename T::value_type>();
   else if constexpr (MapLike<T>)

@@ -71,6 +71,10 @@ template <class C, class R, class... A>
 struct Signature<R (C::*)(A...) const noexcept> {
   using type = R(A...);
 };
+template <class C, class R, class... A>
+struct Signature<R (C::*)(A...) noexcept> {
+  using type = R(A...);
+};
 
 template <class F>
 auto signature_of() {

@@ -151,7 +151,7 @@ KeyPart ProgramParts::of(const ProgramStep& step) {
       hasher.field(library.filename().string()).field(stats_.digest(library).hex());
     found = digests_.emplace(step.program.get(), hasher.finish().hex()).first;
   }
-  return {"program", found->second};
+  return {"program", step.address.empty() ? found->second : found->second + "@" + step.address};
 }
 
 StringMap resolve_environment(const StepSpec& step) {

@@ -191,6 +191,17 @@ TEST_F(Codecs, error_of_wrong_json_names_the_place_in_it) {
               HasSubstr(".correct: expected an integer, found nothing"));
 }
 
+TEST_F(Codecs, text_that_json_cannot_hold_is_refused_with_what_to_use) {
+  try {
+    Codec<std::vector<std::string>>::save({"a", "\xff"}, place("bytes"));
+    ADD_FAILURE() << "is not refused";
+  } catch (const CodecError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("JSON holds text in UTF-8 only"));
+    EXPECT_THAT(error.what(), HasSubstr("std::vector<unsigned char>"));
+  }
+  EXPECT_FALSE(fs::exists(place("bytes")));
+}
+
 TEST_F(Codecs, a_vector_of_files_is_a_folder_of_them) {
   using Files = std::vector<File>;
   static_assert(!JsonAble<File> && !JsonAble<std::vector<Folder>>);

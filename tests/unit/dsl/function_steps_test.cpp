@@ -180,6 +180,30 @@ TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
   EXPECT_EQ(dsl::build(pipeline, {{"x", "3"}}).steps[0].parameters.at("x"), 3);
 }
 
+double limited(unsigned count, std::optional<std::int8_t> small) {
+  return count + small.value_or(0);
+}
+
+TEST_F(Builder, integer_that_the_type_of_its_argument_cannot_hold_is_refused) {
+  const auto error_with = [&](auto count, auto small) {
+    Pipeline pipeline{"wrong"};
+    pipeline.add(step<limited>({.arguments = {"count", "small"}}), count, small);
+    return error_of(pipeline);
+  };
+  EXPECT_EQ(error_with(1, 127), "no error");
+  EXPECT_EQ(error_with(1, std::nullopt), "no error");
+  EXPECT_THAT(error_with(-1, 1),
+              HasSubstr("the parameter 'count' of step 'limited' is of type unsigned int: "
+                        "expected an integer that is not negative, found -1"));
+  EXPECT_THAT(error_with(5'000'000'000, 1), HasSubstr("expected a smaller integer"));
+  EXPECT_THAT(error_with(1u, 128), HasSubstr("expected a smaller integer, found 128"));
+
+  Pipeline pipeline{"mapped"};
+  pipeline.map(step<limited>({.arguments = {"count", "small"}}), each({1, -1}), std::nullopt);
+  EXPECT_THAT(error_of(pipeline), HasSubstr("step 'limited': 'count' is of type unsigned int: "
+                                            "expected an integer that is not negative, found -1"));
+}
+
 TEST_F(Builder, parameter_that_all_instances_share_is_refused_once) {
   Pipeline pipeline{"wrong"};
   pipeline.map(step<repeated>({.arguments = {"value", "count"}}), each({0.5, 1.5}),
@@ -198,6 +222,32 @@ TEST_F(Builder, identity_depends_on_the_declarations_alone) {
   EXPECT_EQ(made(1, "1"), made(1, "1"));
   EXPECT_NE(made(1, "1"), made(2, "1"));
   EXPECT_NE(made(1, "1"), made(1, "2"));
+}
+
+TEST_F(Builder, text_that_is_not_utf8_is_refused_at_its_step) {
+  Pipeline pipeline{"wrong"};
+  pipeline.add(step<number>({.arguments = {"value", "text", "flag"}}), 1.0, "a\xff", true);
+  EXPECT_THAT(error_of(pipeline), HasSubstr("error: the text of 'text' is not UTF-8"));
+  EXPECT_THAT(error_of(pipeline), HasSubstr("function_steps_test.cpp:"));
+}
+
+double thrice(double value) { return 3 * value; }
+
+TEST_F(Builder, another_function_as_the_same_step_is_another_step) {
+  const auto with = [](double (*function)(double), std::string version) {
+    Pipeline pipeline{"variants"};
+    pipeline.add(step(function, {.name = "times", .version = std::move(version)}), 1.0);
+    return pipeline;
+  };
+  const auto address = [&](const Pipeline& pipeline) {
+    return dsl::build(pipeline).steps[0].program->address;
+  };
+  EXPECT_FALSE(address(with(twice, "")).empty());
+  EXPECT_EQ(address(with(twice, "")), address(with(twice, "")));
+  EXPECT_NE(address(with(twice, "")), address(with(thrice, "")));
+  EXPECT_NE(dsl::identity_of(with(twice, "")), dsl::identity_of(with(thrice, "")));
+  EXPECT_EQ(address(with(twice, "1")), "") << "the version alone decides";
+  EXPECT_EQ(dsl::identity_of(with(twice, "1")), dsl::identity_of(with(thrice, "1")));
 }
 
 struct Layers {
