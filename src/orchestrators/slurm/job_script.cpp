@@ -28,19 +28,12 @@ std::string words_text(const std::vector<std::string>& words) {
 }
 
 /// Returns the commands that unset the shell's exported variables, except those whose names match
-/// `kept` and not `removed`; both are patterns of `case`.
+/// `kept` and not `removed`; both are patterns of `case`. They are one line: on a login node, ssh
+/// gives them to the user's shell, and csh takes no line end in quotes.
 std::string unset_variables(const std::string& kept, const std::string& removed) {
-  return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
-         "  case $name in\n"
-         "    " +
-         removed +
-         ") unset \"$name\" ;;\n"
-         "    " +
-         kept +
-         ") ;;\n"
-         "    *) unset \"$name\" ;;\n"
-         "  esac\n"
-         "done\n";
+  return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do case $name "
+         "in " +
+         removed + ") unset \"$name\" ;; " + kept + ") ;; *) unset \"$name\" ;; esac; done; ";
 }
 
 /// The first lines of a script that the agent starts (agent/job.hpp). The variable is not exported.
@@ -184,9 +177,16 @@ std::vector<std::string> sbatch_command(const std::vector<std::string>& options)
       unset_variables("SLURM_* | SBATCH_* | SPANK_* | PATH | HOME | USER | LOGNAME | LANG | LC_* | "
                       "TZ | KRB5CCNAME | LD_LIBRARY_PATH",
                       "SLURM_ARRAY_*") +
-          "exec sbatch \"$@\"\n",
+          "exec sbatch \"$@\"",
       "sbatch"};
   command.insert(command.end(), options.begin(), options.end());
+  return command;
+}
+
+std::vector<std::string> queue_command(const std::vector<std::string>& words) {
+  auto command = std::vector<std::string>{
+      "/bin/sh", "-c", unset_variables("*", "SQUEUE_* | SCANCEL_*") + "exec \"$0\" \"$@\""};
+  command.insert(command.end(), words.begin(), words.end());
   return command;
 }
 
