@@ -69,10 +69,13 @@ class Submitter {
   async::Task<std::string> send_until_known(Batch& batch, std::vector<std::string> options,
                                             std::string script);
 
+  bool divide(Batch& batch);
+
   static constexpr unsigned max_sending = 4;
   Client& client_;
   std::filesystem::path folder_, agent_;
-  std::size_t max_tasks_;
+  const std::size_t most_tasks_;  ///< By the cluster's limits.
+  std::size_t max_tasks_;         ///< Less, while the user may not submit so many.
   std::chrono::milliseconds patience_;
   async::Semaphore free_{max_sending};
   /// The batches that still accept jobs, keyed by the jobs' options.
