@@ -50,6 +50,10 @@ SubmittedJob recorded_job(const JobPaths& paths) {
   return {id, name};
 }
 
+std::string option_of_output(const fs::path& file) {
+  return "--output=" + core::replaced(file.string(), "%", "%%");
+}
+
 fs::path slurm_output(const JobPaths& paths) {
   const auto task = task_of(paths);
   return task.array.empty() ? paths.output() : array_paths(paths, task.array).output(task.number);
@@ -173,7 +177,7 @@ async::Task<> Submitter::send(Batch& batch) {
     batch.tasks[&first] = "";
     batch.name = first.paths.name;
     options = {"--job-name=" + batch.name, "--chdir=" + first.paths.folder.string(),
-               "--output=" + first.paths.output().string()};
+               option_of_output(first.paths.output())};
     options.insert(options.end(), first.options.begin(), first.options.end());
     core::write_file_atomically(first.paths.script(), first.script);
     auto script = batch_script(agent_, first.paths);
@@ -197,7 +201,7 @@ async::Task<> Submitter::send(Batch& batch) {
       core::joined(members, "", [](const auto* member) { return member->paths.name + "\n"; });
   core::write_file_atomically(paths.list(), list);
   options = {"--array=0-" + std::to_string(members.size() - 1), "--job-name=" + batch.name,
-             "--chdir=" + folder_.string(), "--output=" + paths.output("%a").string()};
+             "--chdir=" + folder_.string(), option_of_output(paths.output("")) + "%a"};
   options.insert(options.end(), first.options.begin(), first.options.end());
   auto script = batch_script(agent_, first.paths, paths.list());
   batch.id = co_await send_until_known(batch, std::move(options), std::move(script));

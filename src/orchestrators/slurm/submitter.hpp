@@ -43,6 +43,10 @@ async::Task<std::vector<QueuedJob>> jobs_of(Client& client, JobPaths paths);
 /// Returns the number of the job that was submitted for these files; empty if there is none.
 async::Task<std::string> find_submitted(Client& client, JobPaths paths);
 
+/// Returns sbatch's option for the file of a job's own output, in whose name Slurm does not replace
+/// `%j` and the like.
+std::string option_of_output(const std::filesystem::path& file);
+
 /// Returns the file with Slurm's own output of the job.
 std::filesystem::path slurm_output(const JobPaths& paths);
 

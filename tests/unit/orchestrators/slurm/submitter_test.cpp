@@ -58,6 +58,10 @@ TEST_F(SubmissionTold, a_short_silence_is_not_reported) {
   EXPECT_THAT(told, testing::IsEmpty());
 }
 
+TEST(Submitter, a_percent_sign_in_a_path_is_not_a_pattern_of_slurms) {
+  EXPECT_EQ(option_of_output("/lab%j/slurm.out"), "--output=/lab%%j/slurm.out");
+}
+
 /// A controller that is down.
 class Silent : public Client {
  public:
