@@ -91,7 +91,11 @@ bool is_lost_answer(std::string_view errors) {
                                                "Zero Bytes were transmitted",
                                                "Connection refused",
                                                "Connection reset",
-                                               "communication",
+                                               "ommunication",  // Munge's, and Slurm's own.
+                                               "Unexpected missing socket",
+                                               "Message send failure",
+                                               "Message receive failure",
+                                               "Protocol authentication error",
                                                "temporarily unable",
                                                "Transport endpoint",
                                                "in standby mode"};

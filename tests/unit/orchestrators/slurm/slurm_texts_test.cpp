@@ -72,7 +72,12 @@ TEST(SlurmTexts, lost_answers_differ_from_refusals) {
   EXPECT_TRUE(
       is_lost_answer("sbatch: error: Batch job submission failed: Socket timed out on "
                      "send/recv operation"));
-  EXPECT_TRUE(is_lost_answer("Unable to contact slurm controller (connect failure)"));
+  for (const auto* lost :
+       {"Unable to contact slurm controller (connect failure)", "Unexpected missing socket error",
+        "Communication connection failure", "Communication shutdown failure",
+        "Message send failure", "Message receive failure", "Munged communication error",
+        "Protocol authentication error"})
+    EXPECT_TRUE(is_lost_answer(lost)) << lost;
   EXPECT_FALSE(is_lost_answer("Invalid partition name specified"));
   EXPECT_FALSE(is_lost_answer("Requested node configuration is not available"));
 }
