@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr std::size_t max_frame = 1 << 16, read_size = 1 << 16;
+constexpr std::size_t max_frame = 1 << 16;
 constexpr std::uint64_t max_code = 255, max_signal = 64, max_errno = 4095;
 
 std::optional<int> small_number(const json& object, const char* name, std::uint64_t max) {
@@ -54,17 +54,14 @@ bool JobLog::read() {
   // Opened anew each time: a network file system looks for news when a file is opened.
   const auto file = core::open_untrusted_file(file_);
   if (!file) return false;
-  const auto before = offset_;
-  std::string bytes(read_size, '\0');
-  while (offset_ - before < max_read) {
-    const auto count = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_));
-    if (count <= 0) break;
-    offset_ += static_cast<std::uint64_t>(count);
-    lines_.feed(std::string_view(bytes).substr(0, static_cast<std::size_t>(count)),
-                [this](std::string_view line) { take_line(line); });
-  }
-  has_more_ = offset_ - before >= max_read;
-  return offset_ != before;
+  std::string bytes(max_read, '\0');
+  const auto count = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_));
+  has_more_ = count == static_cast<ssize_t>(bytes.size());
+  if (count <= 0) return false;
+  bytes.resize(static_cast<std::size_t>(count));
+  offset_ += bytes.size();
+  lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
+  return true;
 }
 
 async::Task<> JobLog::read_rest(bool has_end, core::CancelSource& cancel) {

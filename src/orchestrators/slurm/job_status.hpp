@@ -41,7 +41,7 @@ class JobLog {
       : file_(std::move(file)), on_bytes_(std::move(on_bytes)) {}
   /// The most bytes that one read() takes from the file: a step may write faster than its output
   /// can be passed on, and must not keep the event loop from all else.
-  static constexpr std::size_t max_read = 256 << 10;
+  static constexpr std::size_t max_read = 64 << 10;
   /// Passes on output that was added to the file since the last call. Returns true if there was
   /// any.
   bool read();
