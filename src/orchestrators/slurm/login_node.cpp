@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "async/sleep.hpp"
+#include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 
