@@ -40,11 +40,9 @@ TEST(SlurmTexts, an_answer_follows_the_lines_of_a_login_shell) {
   EXPECT_EQ(last_line(""), "");
 }
 
-/// Returns the output of the command that queue_command() makes of `sh -c SCRIPT`.
-std::string output_of_queue_command(const std::string& script) {
+std::string output_of(const std::vector<std::string>& command) {
   std::string line;
-  for (const auto& word : queue_command({"sh", "-c", script}))
-    line += core::shell_quote(word) + " ";
+  for (const auto& word : command) line += core::shell_quote(word) + " ";
   FILE* pipe = popen(line.c_str(), "r");
   std::array<char, 256> text{};
   const auto size = fread(text.data(), 1, text.size(), pipe);
@@ -56,11 +54,26 @@ TEST(SlurmTexts, squeue_and_scancel_get_none_of_the_users_filters) {
   setenv("SQUEUE_PARTITION", "a", 1);
   setenv("SCANCEL_INTERACTIVE", "true", 1);
   setenv("SLURM_CLUSTERS", "c", 1);
-  EXPECT_EQ(output_of_queue_command(
-                "echo ${SQUEUE_PARTITION-none} ${SCANCEL_INTERACTIVE-none} $SLURM_CLUSTERS"),
-            "none none c\n");
+  const auto* script = "echo ${SQUEUE_PARTITION-none} ${SCANCEL_INTERACTIVE-none} $SLURM_CLUSTERS";
+  EXPECT_EQ(output_of(queue_command({"sh", "-c", script})), "none none c\n");
   for (const auto* name : {"SQUEUE_PARTITION", "SCANCEL_INTERACTIVE", "SLURM_CLUSTERS"})
     unsetenv(name);
+}
+
+TEST(SlurmTexts, sbatch_gets_no_variables_of_an_allocation_and_no_secrets) {
+  const core::TemporaryFolder folder;
+  const auto sbatch = folder.path() / "sbatch";
+  std::ofstream(sbatch) << "#!/bin/sh\n"
+                           "echo ${SLURM_MEM_PER_CPU-none} ${TOKEN-none} $SLURM_CONF \"$@\"\n";
+  fs::permissions(sbatch, fs::perms::owner_all);
+  setenv("SLURM_MEM_PER_CPU", "50", 1);
+  setenv("SLURM_CONF", "conf", 1);
+  setenv("TOKEN", "secret", 1);
+  auto command = sbatch_command({"--parsable"});
+  command.insert(command.begin(),
+                 {"env", "PATH=" + folder.path().string() + ":/usr/local/bin:/usr/bin:/bin"});
+  EXPECT_EQ(output_of(command), "none none conf --parsable\n");
+  for (const auto* name : {"SLURM_MEM_PER_CPU", "SLURM_CONF", "TOKEN"}) unsetenv(name);
 }
 
 TEST(SlurmTexts, commands_have_no_line_ends_because_csh_takes_none_in_quotes) {
