@@ -22,6 +22,7 @@
 #include "docker/image_storage.hpp"
 #include "docker/json_text.hpp"
 #include "docker/package_resolver.hpp"
+#include "docker/unreachable.hpp"
 #include "driver/drivers.hpp"
 #include "driver/output_links.hpp"
 #include "driver/recovery.hpp"
@@ -54,6 +55,17 @@ class Cleaner {
     if (!dry_run_) nothing_runs_ = store::StateLock::hold_artifacts(store_->folder());
   }
 
+  /// Runs a part that needs an engine. Where none answers, its things stay; that is an error if
+  /// nothing else was asked for, or found.
+  template <class Part>
+  void on_engine(const char* things, Part part) {
+    try {
+      part();
+    } catch (const docker::UnreachableEngine& error) {
+      if (!wanted_.all && report_.removed.empty() && report_.kept.empty()) throw;
+      kept(std::string(things) + ": " + error.what());
+    }
+  }
   void containers();
   json all_images();
   void image_files();
@@ -490,10 +502,11 @@ CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
   if (!workspace.options().state.empty()) workspace.required_state();
   if (wanted.remote) return clean_remote_store(workspace, wanted, on_kept);
   Cleaner cleaner(workspace, wanted, on_kept);
-  if (wanted.containers || wanted.all) cleaner.containers();
+  if (wanted.containers || wanted.all)
+    cleaner.on_engine("the containers", [&] { cleaner.containers(); });
   if (cleans_runs) cleaner.runs();
   if (wanted.environments || wanted.all) cleaner.environments();
-  if (wanted.images || wanted.all) cleaner.images();
+  if (wanted.images || wanted.all) cleaner.on_engine("the images", [&] { cleaner.images(); });
   return std::move(cleaner).report();
 }
 

@@ -8,7 +8,7 @@ import socketserver
 import threading
 import unittest
 
-from support import PipeTest
+from support import NOWHERE, PipeTest
 
 # Ids of images: one of pipe's, one of pipe's in use, another program's, and another program's from an image of pipe's.
 OURS, USED, FOREIGN, DERIVED = (f"sha256:{digit * 64}" for digit in "abcd")
@@ -217,6 +217,13 @@ class EnginePlayed(PipeTest):
         refused = self.pipe("clean", "--runs", **self.host)
         self.assertEqual(refused.code, 2, refused)
         self.assertIn("--keep 0", refused.err)
+
+    def test_a_machine_without_an_engine_is_cleaned_of_all_else(self):
+        nowhere = {"DOCKER_HOST": NOWHERE, "PIPE_CACHE_DIR": str(self.folder / "cache")}
+        result = self.pipe("clean", "--all", "--dry-run", **nowhere)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("kept: the images: no Docker Engine answers", result.text)
+        self.assertEqual(self.pipe("clean", "--images", **nowhere).code, 3)
 
     def test_clean_without_options_is_wrong_input(self):
         self.assertEqual(self.pipe("clean", **self.host).code, 2)

@@ -16,8 +16,8 @@ class Nodes(OnSlurm):
         self.write("train.py", WRITE)
         self.pipeline({"train": {"nodes": {"count": 2, "processes": "gpus", "visible": "own"}, "code": ["train.py"],
                                  "command": "echo on $SLURMD_NODENAME; echo GPU $RANK=$CUDA_VISIBLE_DEVICES; python train.py",
-                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 2}}}})
-        self.run_pipe()
+                                 "outputs": ["model", {"name": "shards", "from": "all"}], "settings": {"resources": {"gpu_count": 2, "memory": "500MiB"}}}})
+        self.run_pipe(SLURM_MEM_PER_CPU="50")  # as in an allocation: srun refuses it beside a job's --mem
         self.assertEqual(self.artifact("train.model"), "6 of 0\n")
         self.pipe("artifacts", "latest", "train.shards", "--copy", "shards")
         shards = self.folder / "shards"

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import unittest
@@ -235,12 +236,26 @@ class ByAnotherMachine(OnSlurm):
         self.profile(partition="main")
         self.pipeline({"one": {"command": "echo it\\'s; echo a > ${outputs.x}", "outputs": ["x"]},
                        "two": {"matrix": {"i": [1, 2]}, "command": "cat ${inputs.x}; echo $SLURM_JOB_PARTITION", "inputs": {"x": "one.x"}}})
-        result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", "--output", "json")
+        temporary = self.folder / "with a blank"
+        temporary.mkdir()
+        result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", "--output", "json", TMPDIR=str(temporary))
         self.assertEqual(result.code, 0, result)
         self.assertEqual(self.pipe("logs", "latest", "two.i-2").out, "a\nmain\n")
         shell = self.pipe("shell", "latest", "one", "--", "sh", "-c", "echo \"it's $SLURM_JOB_PARTITION\"; exit 7")
         self.assertEqual((shell.code, shell.out), (7, "it's main\n"), shell)
         self.assert_nothing_left()
+
+    def test_a_login_shell_may_print_lines_and_be_csh(self):
+        """`banner` stands for a .bashrc that prints; tcsh, where it is installed, for a user's shell."""
+        self.profile()
+        self.pipeline({"step": {"command": "true"}})
+        shells = ["echo Welcome; eval", *["tcsh -c"] * bool(shutil.which("tcsh"))]
+        for shell in shells:
+            ssh = self.write("bin/ssh", f"#!/bin/bash\nlast=${{!#}}\ncase \" $* \" in *' -M '*) exec {self.login['SSH_PATH']}/ssh \"$@\" ;; esac\n"
+                                        f"exec {self.login['SSH_PATH']}/ssh \"${{@:1:$#-1}}\" \"{shell} $(printf %q \"$last\")\"\n")
+            ssh.chmod(0o755)
+            result = self.pipe("run", "pipeline.yaml", "--profile", "cluster", "--no-cache", PATH=f"{ssh.parent}:{os.environ['PATH']}")
+            self.assertEqual(result.code, 0, result)
 
     def test_doctor_checks_the_login_node(self):
         self.profile()
@@ -281,6 +296,14 @@ class Stops(OnSlurm):
         result = self.finish(process)
         self.assertEqual(result.code, 130, result)
         self.assertIn("tidied", self.pipe("logs", "latest", "slow").out)
+        self.assertEqual(self.jobs(), [])
+
+    def test_the_users_filters_of_squeue_and_scancel_have_no_effect(self):
+        self.pipeline({"slow": {"command": f"echo x >> {self.folder}/effects; sleep 1000"}})
+        process = self.start("run", "pipeline.yaml", "-o", "slurm", "--output", "json", SQUEUE_PARTITION="brief", SCANCEL_INTERACTIVE="true", SCANCEL_PARTITION="brief")
+        self.wait_for_effect()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
         self.assertEqual(self.jobs(), [])
 
     def test_a_timeout_is_the_steps_own(self):

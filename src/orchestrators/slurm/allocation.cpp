@@ -83,7 +83,7 @@ AllocationClient::AllocationClient() : Client(""), job_(core::variable("SLURM_JO
 
 async::Task<std::string> AllocationClient::submit(std::vector<std::string> options,
                                                   std::string script) {
-  const auto output = value_of(options, output_option);
+  const auto output = core::replaced(value_of(options, output_option), "%%", "%");
   // srun has a session of its own, so that the step survives this process. The agent in the step
   // writes the number into its file.
   // A step with nodes calls srun itself, in the same process (gang_script()).

@@ -23,10 +23,9 @@ async::Task<std::vector<std::string>> command_beside(Client& client, fs::path ag
   std::vector<std::string> question{"squeue", "--noheader", "--states=RUNNING", "--jobs=" + job.id,
                                     "--format=%A"};
   const auto answer = co_await client.output_of(std::move(question));
-  const auto id = core::trimmed(answer);
+  const auto id = last_line(answer);
   if (id.empty()) co_return command;
-  command = {"srun",          "--overlap", "--jobid=" + std::string(id),
-             "--export=TERM", "--nodes=1", "--ntasks=1"};
+  command = {"srun", "--overlap", "--jobid=" + id, "--export=TERM", "--nodes=1", "--ntasks=1"};
   if (shell.has_terminal) command.emplace_back("--pty");
   if (process.rank) {
     const auto begun = core::words_of(core::read_if_file(paths.begun()));

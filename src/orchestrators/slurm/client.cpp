@@ -35,6 +35,11 @@ std::string parse_job_id(std::string_view output) {
   return {};
 }
 
+std::string last_line(std::string_view output) {
+  const auto text = core::trimmed(output);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
 std::optional<std::chrono::sys_seconds> parse_expected_start(std::string_view output) {
   constexpr std::string_view words = " to start at ";
   const auto at = output.find(words);
@@ -63,7 +68,14 @@ ArrayLimits parse_limits(std::string_view output) {
 
 bool SlurmError::is_full() const {
   const std::string_view text = what();
-  return text.find("temporarily unable") != text.npos || text.find("queue full") != text.npos;
+  return text.find("temporarily unable") != text.npos || text.find("queue full") != text.npos ||
+         exceeds_submit_limit();
+}
+
+bool SlurmError::exceeds_submit_limit() const {
+  // AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, AssocGrpSubmitJobsLimit, ...
+  const std::string_view text = what();
+  return text.find("SubmitJob") != text.npos;
 }
 
 struct Client::Cancellation {
@@ -79,7 +91,11 @@ bool is_lost_answer(std::string_view errors) {
                                                "Zero Bytes were transmitted",
                                                "Connection refused",
                                                "Connection reset",
-                                               "communication",
+                                               "ommunication",  // Munge's, and Slurm's own.
+                                               "Unexpected missing socket",
+                                               "Message send failure",
+                                               "Message receive failure",
+                                               "Protocol authentication error",
                                                "temporarily unable",
                                                "Transport endpoint",
                                                "in standby mode"};
@@ -100,6 +116,7 @@ async::Task<std::string> Client::call(std::vector<std::string> command, std::str
   const auto name = command.front();
   // Slurm gives sbatch's variables to the job, and keeps them in the controller's folder.
   if (name == "sbatch") command = sbatch_command({command.begin() + 1, command.end()});
+  if (name == "squeue" || name == "scancel") command = queue_command(command);
   co_await free_.acquire(0);
   const async::Permit permit(free_);
   ++calls_;
@@ -175,7 +192,7 @@ async::Task<std::string> Client::own_user() {
   if (user_.empty() && login_.is_remote()) {
     std::vector<std::string> command{"id", "-u"};
     const auto output = co_await call(std::move(command));
-    user_ = "--user=" + std::string(core::trimmed(output));
+    user_ = "--user=" + last_line(output);
   }
   if (user_.empty()) user_ = "--user=" + std::to_string(geteuid());
   co_return user_;

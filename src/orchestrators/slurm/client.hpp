@@ -27,6 +27,8 @@ class SlurmError : public core::EnvironmentError {
   bool may_have_worked() const { return may_have_worked_; }
   /// Returns true if Slurm has no room for the job now.
   bool is_full() const;
+  /// Returns true if the user or the account may not have so many jobs at a time.
+  bool exceeds_submit_limit() const;
 
  private:
   bool may_have_worked_;
@@ -35,6 +37,9 @@ class SlurmError : public core::EnvironmentError {
 /// Returns the job's number in the output of `sbatch --parsable` (`4711` or `4711;CLUSTER`), where
 /// a site's wrapper may print lines before it; empty if there is none.
 std::string parse_job_id(std::string_view output);
+/// Returns the last line of a command's output. On a login node, the files of the user's shell may
+/// print lines before it.
+std::string last_line(std::string_view output);
 /// The cluster's limits of arrays.
 struct ArrayLimits {
   unsigned max_array_size = 0;  ///< Numbers of tasks are below this; 0: there are no arrays.

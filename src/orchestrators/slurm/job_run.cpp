@@ -304,7 +304,7 @@ async::Task<> JobRun::watch() {
                       : std::min<std::chrono::milliseconds>(
                             look * 3 / 2, has_begun_ || is_stopping ? max_look_pause
                                                                     : max_look_pause_before_begin);
-    co_await changed_.wait(Clock::now() + look);
+    co_await changed_.wait(Clock::now() + (log_.has_more() ? 0ms : look));
   }
 }
 
@@ -416,11 +416,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (const auto text = core::read_untrusted_file(paths_.ended(), largest_status))
     status_ = parse_status(*text);
   ended_ = Clock::now();
-  for (int looks = 0; status_ && !log_.ended() && looks < 100; ++looks) {
-    if (log_.read()) continue;
-    co_await async::sleep(20ms);
-  }
-  if (!log_.ended()) log_.read();
+  co_await log_.read_rest(status_.has_value(), attempt_.io.cancel);
   if (status_) {
     if (status_->not_executed == 0) {
       result.ended = ended_;

@@ -27,20 +27,13 @@ std::string words_text(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Returns the commands that unset the shell's exported variables, except those whose names match
-/// `kept` and not `removed`; both are patterns of `case`.
-std::string unset_variables(const std::string& kept, const std::string& removed) {
-  return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
-         "  case $name in\n"
-         "    " +
-         removed +
-         ") unset \"$name\" ;;\n"
-         "    " +
-         kept +
-         ") ;;\n"
-         "    *) unset \"$name\" ;;\n"
-         "  esac\n"
-         "done\n";
+/// Returns the commands that do what these branches of a `case` say with the name of each exported
+/// variable. They are one line: on a login node, ssh gives them to the user's shell, and csh takes
+/// no line end in quotes.
+std::string for_each_variable(const std::string& branches) {
+  return "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do case $name "
+         "in " +
+         branches + " esac; done; ";
 }
 
 /// The first lines of a script that the agent starts (agent/job.hpp). The variable is not exported.
@@ -181,12 +174,22 @@ std::string variables_text(const StringMap& variables) {
 std::vector<std::string> sbatch_command(const std::vector<std::string>& options) {
   auto command = std::vector<std::string>{
       "/bin/sh", "-c",
-      unset_variables("SLURM_* | SBATCH_* | SPANK_* | PATH | HOME | USER | LOGNAME | LANG | LC_* | "
-                      "TZ | KRB5CCNAME | LD_LIBRARY_PATH",
-                      "SLURM_ARRAY_*") +
-          "exec sbatch \"$@\"\n",
+      // Of an allocation that `pipe` is in, the job would have wrong variables: srun refuses
+      // SLURM_MEM_PER_CPU beside SLURM_MEM_PER_NODE.
+      for_each_variable("SLURM_CONF* | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_* | "
+                        "SPANK_* | PATH | HOME | USER | LOGNAME | LANG | LC_* | TZ | KRB5CCNAME | "
+                        "LD_LIBRARY_PATH) ;; *) unset \"$name\" ;;") +
+          "exec sbatch \"$@\"",
       "sbatch"};
   command.insert(command.end(), options.begin(), options.end());
+  return command;
+}
+
+std::vector<std::string> queue_command(const std::vector<std::string>& words) {
+  auto command = std::vector<std::string>{
+      "/bin/sh", "-c",
+      for_each_variable("SQUEUE_* | SCANCEL_*) unset \"$name\" ;;") + "exec \"$0\" \"$@\""};
+  command.insert(command.end(), words.begin(), words.end());
   return command;
 }
 

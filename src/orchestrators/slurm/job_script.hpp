@@ -81,6 +81,10 @@ std::vector<std::string> resource_options(const AttemptSpec& attempt, const Stri
 /// so that no secret of the user reaches the job or the controller's folder.
 std::vector<std::string> sbatch_command(const std::vector<std::string>& options);
 
+/// Returns the command that runs squeue or scancel without the user's defaults for it, by which it
+/// would see fewer jobs (SQUEUE_PARTITION) or ask questions (SCANCEL_INTERACTIVE).
+std::vector<std::string> queue_command(const std::vector<std::string>& words);
+
 /// Returns the options of sbatch, except the job's name and files. Jobs with equal options can be
 /// submitted as one array.
 /// @param gres_types the types of GPUs that the cluster has

@@ -7,6 +7,7 @@
 
 #include "agent/frames.hpp"
 #include "agent/reported_usage.hpp"
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/regular_file.hpp"
 
@@ -14,8 +15,9 @@ namespace pipeline::orchestrators::slurm {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 
-constexpr std::size_t max_frame = 1 << 16, read_size = 1 << 16;
+constexpr std::size_t max_frame = 1 << 16;
 constexpr std::uint64_t max_code = 255, max_signal = 64, max_errno = 4095;
 
 std::optional<int> small_number(const json& object, const char* name, std::uint64_t max) {
@@ -52,15 +54,26 @@ bool JobLog::read() {
   // Opened anew each time: a network file system looks for news when a file is opened.
   const auto file = core::open_untrusted_file(file_);
   if (!file) return false;
-  bool has_news = false;
-  std::string bytes(read_size, '\0');
-  for (;;) {
-    const auto count = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_));
-    if (count <= 0) return has_news;
-    offset_ += static_cast<std::uint64_t>(count);
-    has_news = true;
-    lines_.feed(std::string_view(bytes).substr(0, static_cast<std::size_t>(count)),
-                [this](std::string_view line) { take_line(line); });
+  std::string bytes(max_read, '\0');
+  const auto count = ::pread(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_));
+  has_more_ = count == static_cast<ssize_t>(bytes.size());
+  if (count <= 0) return false;
+  bytes.resize(static_cast<std::size_t>(count));
+  offset_ += bytes.size();
+  lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
+  return true;
+}
+
+async::Task<> JobLog::read_rest(bool has_end, core::CancelSource& cancel) {
+  constexpr int max_silent_looks = 100;
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file_, error);  // A lost node may write on.
+  for (int silent = 0; !ended_ && silent < max_silent_looks;) {
+    const bool has_news = read();
+    if (!has_end && (!has_news || offset_ >= size)) break;
+    if (cancel.level() == core::StopLevel::immediate) break;
+    silent = has_news ? 0 : silent + 1;
+    co_await async::sleep(has_news ? 0ms : 20ms);
   }
 }
 

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "async/task.hpp"
+#include "core/cancel.hpp"
 #include "core/lines.hpp"
 #include "core/usage.hpp"
 #include "orchestrators/agent_reports.hpp"
@@ -37,9 +39,17 @@ class JobLog {
   using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
   JobLog(std::filesystem::path file, OnBytes on_bytes)
       : file_(std::move(file)), on_bytes_(std::move(on_bytes)) {}
-  /// Passes on the output that was added to the file since the last call. Returns true if something
-  /// was added.
+  /// The most bytes that one read() takes from the file: a step may write faster than its output
+  /// can be passed on, and must not keep the event loop from all else.
+  static constexpr std::size_t max_read = 64 << 10;
+  /// Passes on output that was added to the file since the last call. Returns true if there was
+  /// any.
   bool read();
+  /// Returns true if the last read() has left output in the file.
+  bool has_more() const { return has_more_; }
+  /// Reads what is left once the job has ended; stops before if `cancel` is stopped at once.
+  /// @param has_end the agent has ended the log, but the end may not be visible yet
+  async::Task<> read_rest(bool has_end, core::CancelSource& cancel);
   /// Returns true if the agent has marked the end of the output.
   bool ended() const { return ended_; }
   /// Returns the agent's report. AgentReport::waits is cleared by output and by progress.
@@ -52,7 +62,7 @@ class JobLog {
   OnBytes on_bytes_;
   std::uint64_t offset_ = 0;
   core::Lines lines_;
-  bool ended_ = false, is_broken_ = false;
+  bool ended_ = false, is_broken_ = false, has_more_ = false;
   AgentReport report_;
 };
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "async/sleep.hpp"
+#include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 
@@ -68,7 +69,7 @@ async::Task<> LoginNode::connect() {
   if (!is_remote() || (connection_ && connection_->is_running())) co_return;
   if (tried_ != Clock::time_point{} && Clock::now() - tried_ < pause_between_tries) co_return;
   tried_ = Clock::now();
-  folder_.emplace();
+  folder_.emplace("/tmp");  // TMPDIR may be too long for a socket, or have blanks, for ssh.
   const core::Descriptor nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!nothing) co_return;
   const auto executor = co_await asio::this_coro::executor;

@@ -191,7 +191,7 @@ class SlurmOrchestrator : public Orchestrator {
     std::vector<std::string> command{"sbatch", "--version"};
     const auto version = co_await client_.output_of(std::move(command));
     const auto where = client_.login().is_remote() ? " on " + client_.login().host() : "";
-    co_return std::string(core::trimmed(version)) + where + ", partitions: " +
+    co_return last_line(version) + where + ", partitions: " +
         core::joined(partitions_, ", ", [](const Partition& one) { return one.name; });
   }
 
@@ -341,7 +341,7 @@ class SlurmOrchestrator : public Orchestrator {
       const auto user = co_await client_.output_of(std::move(id));
       std::vector<std::string> command{"sacctmgr", "--noheader", "--parsable2", "show",
                                        "associations"};
-      command.push_back("user=" + std::string(core::trimmed(user)));
+      command.push_back("user=" + last_line(user));
       command.emplace_back("format=account,qos");
       const auto output = co_await client_.output_of(std::move(command));
       found = parse_associations(output);
@@ -364,7 +364,7 @@ class SlurmOrchestrator : public Orchestrator {
       if (error.may_have_worked()) throw;
     }
     core::remove_tree(file);
-    if (seen != owner())
+    if (last_line(seen) != owner())
       throw core::EnvironmentError(
           client_.login().host() + " does not see the state folder " +
               fs::absolute(options_.state).string() + " of this machine",

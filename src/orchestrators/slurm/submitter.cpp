@@ -50,6 +50,10 @@ SubmittedJob recorded_job(const JobPaths& paths) {
   return {id, name};
 }
 
+std::string option_of_output(const fs::path& file) {
+  return "--output=" + core::replaced(file.string(), "%", "%%");
+}
+
 fs::path slurm_output(const JobPaths& paths) {
   const auto task = task_of(paths);
   return task.array.empty() ? paths.output() : array_paths(paths, task.array).output(task.number);
@@ -102,6 +106,7 @@ struct Submitter::Batch {
   std::map<const Submission*, std::string> tasks;
   async::Gate done;
   std::exception_ptr error;
+  bool is_divided = false;  ///< Its jobs are to be submitted again, in smaller batches.
 };
 
 Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const ArrayLimits& limits,
@@ -109,26 +114,35 @@ Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const Arra
     : client_(client),
       folder_(std::move(folder)),
       agent_(std::move(agent)),
-      max_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
+      most_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
+      max_tasks_(most_tasks_),
       patience_(patience) {}
 
 async::Task<SubmittedJob> Submitter::submit(Submission submission) {
-  auto& open = open_[submission.options];
-  const bool is_first = !open;
-  if (is_first) open = std::make_shared<Batch>(co_await asio::this_coro::executor);
-  const auto batch = open;
-  batch->members.push_back(&submission);
-  if (batch->members.size() >= max_tasks_) open_.erase(submission.options);
-  if (is_first) {
-    try {
-      co_await gather(*batch);
-      co_await send(*batch);
-    } catch (...) {
-      batch->error = std::current_exception();
+  std::shared_ptr<Batch> batch;
+  const auto executor = co_await asio::this_coro::executor;
+  do {
+    auto& open = open_[submission.options];
+    const bool is_first = !open;
+    if (is_first) open = std::make_shared<Batch>(executor);
+    batch = open;
+    batch->members.push_back(&submission);
+    if (batch->members.size() >= max_tasks_) open_.erase(submission.options);
+    if (is_first) {
+      try {
+        co_await gather(*batch);
+        co_await send(*batch);
+        max_tasks_ = std::min(max_tasks_ * 2, most_tasks_);
+      } catch (const SlurmError& error) {
+        batch->is_divided = error.exceeds_submit_limit() && divide(*batch);
+        batch->error = std::current_exception();
+      } catch (...) {
+        batch->error = std::current_exception();
+      }
+      batch->done.open();
     }
-    batch->done.open();
-  }
-  co_await batch->done.wait();
+    co_await batch->done.wait();
+  } while (batch->is_divided);
   if (batch->error) std::rethrow_exception(batch->error);
   if (batch->id.empty()) co_return SubmittedJob{};
   const auto task = batch->tasks.find(&submission);
@@ -163,7 +177,7 @@ async::Task<> Submitter::send(Batch& batch) {
     batch.tasks[&first] = "";
     batch.name = first.paths.name;
     options = {"--job-name=" + batch.name, "--chdir=" + first.paths.folder.string(),
-               "--output=" + first.paths.output().string()};
+               option_of_output(first.paths.output())};
     options.insert(options.end(), first.options.begin(), first.options.end());
     core::write_file_atomically(first.paths.script(), first.script);
     auto script = batch_script(agent_, first.paths);
@@ -187,12 +201,21 @@ async::Task<> Submitter::send(Batch& batch) {
       core::joined(members, "", [](const auto* member) { return member->paths.name + "\n"; });
   core::write_file_atomically(paths.list(), list);
   options = {"--array=0-" + std::to_string(members.size() - 1), "--job-name=" + batch.name,
-             "--chdir=" + folder_.string(), "--output=" + paths.output("%a").string()};
+             "--chdir=" + folder_.string(), option_of_output(paths.output("")) + "%a"};
   options.insert(options.end(), first.options.begin(), first.options.end());
   auto script = batch_script(agent_, first.paths, paths.list());
   batch.id = co_await send_until_known(batch, std::move(options), std::move(script));
   if (!batch.id.empty())
     core::write_file_atomically(paths.id(), batch.id + "\n", core::Durability::power);
+}
+
+/// Lets the jobs of a refused array be submitted again, in smaller arrays. Returns false if the
+/// batch is a single job.
+bool Submitter::divide(Batch& batch) {
+  if (batch.tasks.size() < 2) return false;
+  max_tasks_ = std::min(max_tasks_, batch.tasks.size() / 2);
+  for (const auto* member : batch.members) core::remove_tree(member->paths.array());
+  return true;
 }
 
 /// Returns the number that Slurm has given; empty if all jobs were stopped before.
@@ -213,13 +236,18 @@ async::Task<std::string> Submitter::send_until_known(Batch& batch, std::vector<s
       id = co_await client_.submit(options, script);
       break;
     } catch (const SlurmError& error) {
-      trouble = error.what();
-      if (!error.may_have_worked() || Clock::now() >= deadline) throw;
+      const bool has_looked = !std::exchange(trouble, error.what()).empty();
+      // If the job is in the queue, it ends when it begins, because its folder is removed.
+      if (batch.is_stopped() && has_looked) break;
+      const bool may_work_later = error.may_have_worked() || error.is_full();
+      if (!may_work_later || Clock::now() >= deadline) throw;
+      if (error.exceeds_submit_limit() && batch.tasks.size() > 1) throw;
       if (error.is_full()) deadline = Clock::now() + submission_timeout;
       if (Clock::now() - began >= patience_)
         for (const auto& [member, task] : batch.tasks) member->on_delay(trouble);
     }
-    co_await async::sleep(pause);
+    for (const auto end = Clock::now() + pause; Clock::now() < end && !batch.is_stopped();)
+      co_await async::sleep(200ms);
   }
   co_return id;
 }

@@ -43,6 +43,10 @@ async::Task<std::vector<QueuedJob>> jobs_of(Client& client, JobPaths paths);
 /// Returns the number of the job that was submitted for these files; empty if there is none.
 async::Task<std::string> find_submitted(Client& client, JobPaths paths);
 
+/// Returns sbatch's option for the file of a job's own output, in whose name Slurm does not replace
+/// `%j` and the like.
+std::string option_of_output(const std::filesystem::path& file);
+
 /// Returns the file with Slurm's own output of the job.
 std::filesystem::path slurm_output(const JobPaths& paths);
 
@@ -69,10 +73,13 @@ class Submitter {
   async::Task<std::string> send_until_known(Batch& batch, std::vector<std::string> options,
                                             std::string script);
 
+  bool divide(Batch& batch);
+
   static constexpr unsigned max_sending = 4;
   Client& client_;
   std::filesystem::path folder_, agent_;
-  std::size_t max_tasks_;
+  const std::size_t most_tasks_;  ///< By the cluster's limits.
+  std::size_t max_tasks_;         ///< Less, while the user may not submit so many.
   std::chrono::milliseconds patience_;
   async::Semaphore free_{max_sending};
   /// The batches that still accept jobs, keyed by the jobs' options.

@@ -1,11 +1,15 @@
 // The texts that Slurm's commands read and print, and the files of the agent.
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
+#include "core/identifier.hpp"
 #include "orchestrators/nodes.hpp"
 #include "orchestrators/slurm/client.hpp"
 #include "orchestrators/slurm/gang_job.hpp"
@@ -13,6 +17,7 @@
 #include "orchestrators/slurm/job_status.hpp"
 #include "orchestrators/slurm/preflight.hpp"
 #include "support/attempt_builder.hpp"
+#include "support/run_task.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
@@ -29,11 +34,63 @@ TEST(SlurmTexts, job_number_is_found_in_output_of_sbatch_and_wrappers) {
   EXPECT_EQ(parse_job_id("Submitted batch job 12\n"), "");
 }
 
+TEST(SlurmTexts, an_answer_follows_the_lines_of_a_login_shell) {
+  EXPECT_EQ(last_line("*** Welcome ***\n\n1000\n"), "1000");
+  EXPECT_EQ(last_line("1000"), "1000");
+  EXPECT_EQ(last_line(""), "");
+}
+
+std::string output_of(const std::vector<std::string>& command) {
+  std::string line;
+  for (const auto& word : command) line += core::shell_quote(word) + " ";
+  FILE* pipe = popen(line.c_str(), "r");
+  std::array<char, 256> text{};
+  const auto size = fread(text.data(), 1, text.size(), pipe);
+  pclose(pipe);
+  return {text.data(), size};
+}
+
+TEST(SlurmTexts, squeue_and_scancel_get_none_of_the_users_filters) {
+  setenv("SQUEUE_PARTITION", "a", 1);
+  setenv("SCANCEL_INTERACTIVE", "true", 1);
+  setenv("SLURM_CLUSTERS", "c", 1);
+  const auto* script = "echo ${SQUEUE_PARTITION-none} ${SCANCEL_INTERACTIVE-none} $SLURM_CLUSTERS";
+  EXPECT_EQ(output_of(queue_command({"sh", "-c", script})), "none none c\n");
+  for (const auto* name : {"SQUEUE_PARTITION", "SCANCEL_INTERACTIVE", "SLURM_CLUSTERS"})
+    unsetenv(name);
+}
+
+TEST(SlurmTexts, sbatch_gets_no_variables_of_an_allocation_and_no_secrets) {
+  const core::TemporaryFolder folder;
+  const auto sbatch = folder.path() / "sbatch";
+  std::ofstream(sbatch) << "#!/bin/sh\n"
+                           "echo ${SLURM_MEM_PER_CPU-none} ${TOKEN-none} $SLURM_CONF \"$@\"\n";
+  fs::permissions(sbatch, fs::perms::owner_all);
+  setenv("SLURM_MEM_PER_CPU", "50", 1);
+  setenv("SLURM_CONF", "conf", 1);
+  setenv("TOKEN", "secret", 1);
+  auto command = sbatch_command({"--parsable"});
+  command.insert(command.begin(),
+                 {"env", "PATH=" + folder.path().string() + ":/usr/local/bin:/usr/bin:/bin"});
+  EXPECT_EQ(output_of(command), "none none conf --parsable\n");
+  for (const auto* name : {"SLURM_MEM_PER_CPU", "SLURM_CONF", "TOKEN"}) unsetenv(name);
+}
+
+TEST(SlurmTexts, commands_have_no_line_ends_because_csh_takes_none_in_quotes) {
+  for (const auto& command : {sbatch_command({"--parsable"}), queue_command({"squeue"})})
+    for (const auto& word : command) EXPECT_EQ(word.find('\n'), word.npos) << word;
+}
+
 TEST(SlurmTexts, lost_answers_differ_from_refusals) {
   EXPECT_TRUE(
       is_lost_answer("sbatch: error: Batch job submission failed: Socket timed out on "
                      "send/recv operation"));
-  EXPECT_TRUE(is_lost_answer("Unable to contact slurm controller (connect failure)"));
+  for (const auto* lost :
+       {"Unable to contact slurm controller (connect failure)", "Unexpected missing socket error",
+        "Communication connection failure", "Communication shutdown failure",
+        "Message send failure", "Message receive failure", "Munged communication error",
+        "Protocol authentication error"})
+    EXPECT_TRUE(is_lost_answer(lost)) << lost;
   EXPECT_FALSE(is_lost_answer("Invalid partition name specified"));
   EXPECT_FALSE(is_lost_answer("Requested node configuration is not available"));
 }
@@ -203,6 +260,24 @@ TEST(SlurmTexts, a_log_is_read_whole_while_it_grows) {
   EXPECT_TRUE(log.ended());
   EXPECT_EQ(out, "hello\nno end\n");
   EXPECT_EQ(err, "\n");
+}
+
+TEST(SlurmTexts, a_loud_log_is_read_in_parts_and_whole) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  const std::string line(1000, 'x');
+  std::string text, out;
+  for (int i = 0; i < 1000; ++i) text += "o" + std::to_string(text.size()) + " 1000 " + line + "\n";
+  std::ofstream(file) << text << "." << text.size() << "\n";
+  JobLog log(file, [&](bool, std::string_view bytes) { out += bytes; });
+  EXPECT_TRUE(log.read());
+  EXPECT_TRUE(log.has_more());
+  EXPECT_LE(out.size(), JobLog::max_read);
+  asio::io_context loop;
+  core::CancelSource cancel;
+  test::run_task(loop, log.read_rest(true, cancel));
+  EXPECT_TRUE(log.ended());
+  EXPECT_EQ(out.size(), 1001 * 1000u);
 }
 
 TEST(SlurmTexts, a_log_has_the_place_where_a_stalled_step_waits_until_it_continues) {
