@@ -63,7 +63,7 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t>
       places;
   for (const auto& plan : plans) {
-    PlanRow row{&plan, plan.changes};
+    PlanRow row{&plan, *plan.changes};
     if (plan.action == StepPlan::Action::reuse)
       row.reasons = {"of " + driver::origin_of(*plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
@@ -152,7 +152,7 @@ nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& pl
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step},
                          {"action", word_of(plan.action)},
-                         {"changes", plan.changes},
+                         {"changes", *plan.changes},
                          {"environment", *plan.environment}};
     if (!plan.notes.empty()) entry["notes"] = plan.notes;
     if (!plan.reused_from.empty()) entry["reused_from"] = *plan.reused_from;

@@ -27,8 +27,9 @@ struct StepPlan {
   const StepSpec* spec =
       nullptr;           ///< The pipeline's step that it is, or that it is an instance of.
   RareText reused_from;  ///< For `reuse`: the run that made the result.
-  /// `code: train.py changed`, `input data: made again by load`, `never run before`.
-  std::vector<std::string> changes;
+  /// `code: train.py changed`, `input data: made again by load`, `never run before`. The steps of
+  /// a pipeline that never ran share one list.
+  CopyOnWrite<std::vector<std::string>> changes;
   /// Changes at the source of the step's data, which a run does not take by itself.
   RareList<std::string> notes;
   RareList<store::KeyPart> key;

@@ -57,11 +57,15 @@ struct CodeFolder {
 
   /// Returns the files that the command names, and those that they import.
   const CodeSet& found(const Command& command) {
+    // The instances of a step have one command.
+    if (last_found && command == last_command) return *last_found;
     const code::CodeSeeds seeds = discovery.seeds_of(command);
-    return remember(seeds.key(), [&](std::map<std::string, std::string>& files,
-                                     std::set<std::string>& looked_at) {
+    last_found = &remember(seeds.key(), [&](std::map<std::string, std::string>& files,
+                                            std::set<std::string>& looked_at) {
       files = discovery.follow(seeds, looked_at);
     });
+    last_command = command;
+    return *last_found;
   }
 
   /// Returns the set of files for `key`, which `find` fills on the first call.
@@ -152,6 +156,8 @@ struct CodeFolder {
   code::CodeTree tree;
   code::CodeDiscovery discovery;
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
+  Command last_command;                 ///< The command that found() had last.
+  const CodeSet* last_found = nullptr;  ///< Its files; null before the first call.
 };
 
 }  // namespace

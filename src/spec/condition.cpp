@@ -148,9 +148,12 @@ void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string
   ScalarPlaces places(sources);
   for (ReadStep& step : steps) {
     ConditionReader reader(step, places, diagnostics);
-    if (step.when) reader.read("when", *step.when, step.spec.when, step.condition_values);
-    if (step.until && step.spec.repeat)
-      reader.read("until", *step.until, step.spec.repeat->until, step.until_values);
+    if (const auto* when = step.body->find("when"))
+      reader.read("when", *when, step.spec.when, step.condition_values);
+    const auto* repeat = step.body->find("repeat");
+    const auto* until = repeat ? repeat->find("until") : nullptr;
+    if (until && step.spec.repeat)
+      reader.read("until", *until, step.spec.repeat->until, step.until_values);
   }
 }
 

@@ -354,7 +354,7 @@ class Expansion {
              " of it wait for " + core::counted(all ? all->size() : 1, "instance") + " of '" +
              selector.step + "' each: put one step in between"});
     };
-    for (std::size_t i = 0; i < step.input_selectors.size(); ++i)
+    for (std::size_t i = 0; i < step.inputs.size(); ++i)
       if (step.spec.inputs[i].data)
         inputs_.push_back(std::nullopt);
       else
@@ -383,8 +383,7 @@ class Expansion {
                            "`first` and `then` take the output of one step each", then.span, {},
                            "let a step gather them in each round");
     }
-    for (std::size_t i = 0; i < step.after_selectors.size(); ++i)
-      add(after_, step.after_selectors[i], "", step.after_spans[i]);
+    for (const auto& [selector, span] : step.after) add(after_, selector, "", span);
     check_items(step);
   }
 
@@ -392,8 +391,8 @@ class Expansion {
   template <class Add>
   void add_input(const ReadStep& step, std::size_t i, const Add& add) {
     const auto& input = step.spec.inputs[i];
-    const auto span = step.input_spans[i];
-    add(inputs_, step.input_selectors[i], "." + input.sources[0].output, span);
+    const auto& [selector, span] = step.inputs[i];
+    add(inputs_, selector, "." + input.sources[0].output, span);
     if (!input.at_least || !inputs_.back()) return;
     const auto& selection = inputs_.back()->selection;
     const auto* all = selection.find(nullptr);
@@ -444,7 +443,7 @@ class Expansion {
   void connect(const ReadStep& step, const Row* row, StepSpec& spec, std::size_t k) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const auto* sources =
-          picked(step, inputs_[i], row, k, step.input_selectors[i], step.input_spans[i]);
+          picked(step, inputs_[i], row, k, step.inputs[i].selector, step.inputs[i].span);
       if (!sources) continue;
       auto& input = spec.inputs[i];
       const std::string output = input.sources[0].output;
@@ -465,7 +464,7 @@ class Expansion {
     std::vector<std::string> after;
     for (std::size_t i = 0; i < after_.size(); ++i)
       if (const auto* steps =
-              picked(step, after_[i], row, k, step.after_selectors[i], step.after_spans[i]))
+              picked(step, after_[i], row, k, step.after[i].selector, step.after[i].span))
         for (const auto other : *steps) after.push_back(name_of(after_[i]->target, other));
     spec.after = std::move(after);
   }

@@ -54,18 +54,15 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
     } else if (names_parameters(member)) {
       step.filled_inputs.push_back(step.spec.inputs.size());
       step.spec.inputs.push_back({.name = name.scalar, .data = DataSpec{}});
-      step.input_selectors.emplace_back();
-      step.input_spans.push_back(member.span);
+      step.inputs.push_back({{}, member.span});
     } else if (is_data(member)) {
       if (auto data = read_data(name.scalar, member, root_, diagnostics_)) {
         step.spec.inputs.push_back({.name = name.scalar, .data = std::move(*data)});
-        step.input_selectors.emplace_back();
-        step.input_spans.push_back(member.span);
+        step.inputs.push_back({{}, member.span});
       }
     } else if (auto source = read_source("inputs." + name.scalar, member)) {
       step.spec.inputs.push_back({name.scalar, {std::move(source->second)}});
-      step.input_selectors.push_back(std::move(source->first));
-      step.input_spans.push_back(member.span);
+      step.inputs.push_back({std::move(source->first), member.span});
     } else if (name.scalar == "missing" || name.scalar == "at_least") {
       diagnostics_.back().suggestion = "to gather what is there: `NAME: {from: STEP[*].OUTPUT, " +
                                        name.scalar + ": " + member.scalar + "}`";
@@ -114,8 +111,7 @@ void StepReader::read_gathered(const core::Value& name, const core::Value& map, 
   if (!source) return;
   step.spec.inputs.push_back(
       {.name = name.scalar, .sources = {std::move(source->second)}, .at_least = at_least});
-  step.input_selectors.push_back(std::move(source->first));
-  step.input_spans.push_back(from->span);
+  step.inputs.push_back({std::move(source->first), from->span});
 }
 
 /// Reads `{first: start.state, then: fit.state}`.
@@ -139,8 +135,7 @@ void StepReader::read_source_by_round(const core::Value& name, const core::Value
   step.spec.inputs.push_back({.name = name.scalar,
                               .sources = {std::move(first->second)},
                               .then = std::move(then->second)});
-  step.input_selectors.push_back(std::move(first->first));
-  step.input_spans.push_back(first_value->span);
+  step.inputs.push_back({std::move(first->first), first_value->span});
 }
 
 }  // namespace pipeline::spec

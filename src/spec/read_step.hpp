@@ -51,14 +51,17 @@ struct ReadStep {
   const FileScope* scope = nullptr;  ///< Never null.
   StepReader* reader = nullptr;      ///< Never null.
   const core::Value* key = nullptr;
-  core::Value* body = nullptr;
-  const core::Value* command = nullptr;  ///< Null once it is in the spec.
+  core::Value* body = nullptr;  ///< Its members that are not in the spec yet, or that errors show.
   /// Path of the notebook that stands in place of a command.
   Rare<std::string> notebook;
-  /// Positions of the inputs' sources and of the steps in `after`.
-  RareList<core::Span> input_spans, after_spans;
-  /// Selectors of the inputs and of `after`; until matrices are expanded, the spec has names only.
-  RareList<model::Selector> input_selectors, after_selectors;
+  /// The steps that an input or an item of `after` selects; until matrices are expanded, the spec
+  /// has names only.
+  struct Reference {
+    model::Selector selector;
+    core::Span span;
+  };
+  /// As many as the spec has; without a step for an input with data.
+  RareList<Reference> inputs, after;
   /// A repeated step's input from the round before.
   struct ThenSource {
     std::size_t input;  ///< Index of the input.
@@ -66,7 +69,6 @@ struct ReadStep {
     core::Span span;
   };
   RareList<ThenSource> then_sources;
-  const core::Value *when = nullptr, *publish = nullptr, *repeat = nullptr, *until = nullptr;
   /// An output that a condition depends on.
   struct ConditionValue {
     std::string name;  ///< As in Condition::outputs.

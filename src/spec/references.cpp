@@ -80,7 +80,7 @@ std::vector<model::StepIndex> needs_of(const ReadStep& step, const std::vector<R
       diagnostics.back().suggestion = "for the file of that name write `./" + file + "`";
   };
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
-    if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.input_spans[i]);
+    if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.inputs[i].span);
   for (const auto& value : step.condition_values)
     add(step.spec.when->outputs.at(value.name).source, value.span);
   // These steps end a round or begin one; the step itself does not wait for them.
@@ -96,7 +96,7 @@ std::vector<model::StepIndex> needs_of(const ReadStep& step, const std::vector<R
   for (std::size_t i = 0; i < step.spec.after.size(); ++i) {
     const auto found = index.find(step.spec.after[i]);
     if (found == index.end())
-      report_unknown_step(step.spec.after[i], step.after_spans[i], steps, diagnostics);
+      report_unknown_step(step.spec.after[i], step.after[i].span, steps, diagnostics);
     else
       needs.push_back(found->second);
   }
@@ -109,7 +109,7 @@ std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::s
     if (!step.spec.inputs[i].data && step.spec.inputs[i].sources.at(0).step == other)
       return {"'" + step.spec.name + "' takes its input '" + step.spec.inputs[i].name + "' from '" +
                   other + "'",
-              step.input_spans[i]};
+              step.inputs[i].span};
   for (const auto& value : step.condition_values)
     if (step.spec.when->outputs.at(value.name).source.step == other)
       return {"the `when` of '" + step.spec.name + "' depends on '" + other + "'", value.span};
@@ -121,7 +121,7 @@ std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::s
                 step.open->spans[i]};
   for (std::size_t i = 0; i < step.spec.after.size(); ++i)
     if (step.spec.after[i] == other)
-      return {"'" + step.spec.name + "' comes after '" + other + "'", step.after_spans[i]};
+      return {"'" + step.spec.name + "' comes after '" + other + "'", step.after[i].span};
   return {};
 }
 
@@ -195,7 +195,7 @@ class CommandReader {
         names_(names_for_command(step)) {}
 
   void read() {
-    const core::Value& value = *step_.command;
+    const core::Value& value = *step_.body->find("command");
     if (value.kind == core::Value::Kind::list)
       read_list(value);
     else if (value.kind == core::Value::Kind::scalar)
@@ -287,7 +287,6 @@ void find_parameter_variables(std::string_view text, std::set<std::string>& vari
 
 /// Frees the command's text, so that the commands of a large pipeline are not in memory twice.
 void forget_command(ReadStep& step) {
-  step.command = nullptr;
   auto& members = step.body->members;
   if (members.empty()) return;
   std::erase_if(members.vector(),
@@ -355,7 +354,7 @@ void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_v
                    settings::Diagnostics& diagnostics) {
   ScalarPlaces places(sources);
   for (ReadStep& step : steps) {
-    if (step.command)
+    if (step.body->find("command"))
       CommandReader(step, places, diagnostics).read();
     else if (step.notebook)
       add_notebook_command(step);

@@ -27,14 +27,19 @@ Steps by_name(const std::vector<ReadStep>& steps) {
   return found;
 }
 
+/// Returns true if the step says itself how often it is repeated.
+bool has_rounds(const ReadStep& step) {
+  const Value* repeat = step.body->find("repeat");
+  return repeat && repeat->kind == Value::Kind::map;
+}
+
 /// Reads `{until: EXPRESSION, max: ROUNDS}`.
 void read_rounds(ReadStep& step, settings::Diagnostics& diagnostics) {
   static const std::vector<std::string> keys{"until", "max"};
-  const Value& map = *step.repeat;
+  const Value& map = *step.body->find("repeat");
   settings::report_unknown_keys(map, keys, "a repeat", diagnostics);
   auto& repeat = step.spec.repeat.emplace();
   repeat.of = step.spec.name;
-  step.until = map.find("until");
   const Value* max = map.find("max");
   if (!max) {
     if (!has_misspelt(map, "max"))
@@ -46,25 +51,25 @@ void read_rounds(ReadStep& step, settings::Diagnostics& diagnostics) {
 
 /// Reads the name of the step in whose rounds this one runs.
 void follow(ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
-  if (step.repeat->kind != Value::Kind::scalar) {
+  const Value& written = *step.body->find("repeat");
+  if (written.kind != Value::Kind::scalar) {
     settings::report_type(diagnostics, "repeat",
                           "`{until: EXPRESSION, max: ROUNDS}`, or the name of a step that has that",
-                          *step.repeat);
+                          written);
     return;
   }
-  const auto name = step.scope->step_called(step.repeat->scalar);
+  const auto name = step.scope->step_called(written.scalar);
   const auto found = steps.find(name);
-  if (found != steps.end() && found->second->repeat &&
-      found->second->repeat->kind == Value::Kind::map) {
+  if (found != steps.end() && has_rounds(*found->second)) {
     step.spec.repeat = RepeatSpec{.of = name};
     return;
   }
   std::vector<std::string> names;
   for (const auto& [other, each] : steps)
-    if (each->repeat && each->repeat->kind == Value::Kind::map) names.emplace_back(other);
+    if (has_rounds(*each)) names.emplace_back(other);
   settings::report(diagnostics, "bad-repeat",
-                   "step '" + step.repeat->scalar + "' has no `repeat` with `until` and `max`",
-                   step.repeat->span, {}, core::did_you_mean(step.repeat->scalar, names));
+                   "step '" + written.scalar + "' has no `repeat` with `until` and `max`",
+                   written.span, {}, core::did_you_mean(written.scalar, names));
 }
 
 /// Returns true for an expression that refers to nothing. An invalid expression, which has been
@@ -97,19 +102,18 @@ class RepeatCheck {
              "the step that leads the rounds has no matrix: let another one lead them, such as one "
              "that gathers '" +
                  name + "[*]', and write `repeat: THAT_STEP` beside the matrix");
-    if (!leads && step_.when)
+    if (const Value* when = step_.body->find("when"); when && !leads)
       report("contradiction",
              "step '" + name + "' runs in the rounds of '" + step_.spec.repeat->of +
                  "', so it has no 'when' of its own",
-             step_.when->span,
-             "the `when` of '" + step_.spec.repeat->of + "' decides for all of them");
+             when->span, "the `when` of '" + step_.spec.repeat->of + "' decides for all of them");
     if (const Value* run_on = step_.body->find("run_on"))
       report("contradiction", "step '" + name + "' has both a 'repeat' and a 'run_on'",
              run_on->span);
-    if (step_.publish)
+    if (const Value* publish = step_.body->find("publish"))
       report("contradiction",
              "step '" + name + "' is repeated, so an output of each round would get one name",
-             step_.publish->span, "publish from a step that takes its output");
+             publish->span, "publish from a step that takes its output");
     if (const Value* own = step_.body->find("parameters"))
       if (const Value* round = own->find(round_parameter))
         report("contradiction",
@@ -120,7 +124,8 @@ class RepeatCheck {
       report("bad-repeat",
              "`until` names no output of the steps that are repeated, so it is the same after each "
              "round",
-             step_.until->span, "as in `${" + name + ".OUTPUT.MEMBER} < 0.1`");
+             step_.body->find("repeat")->find("until")->span,
+             "as in `${" + name + ".OUTPUT.MEMBER} < 0.1`");
   }
 
  private:
@@ -156,7 +161,7 @@ class RepeatCheck {
         report("bad-repeat",
                "`first` is for the first round, before which '" + input.sources[0].step +
                    "' has made nothing",
-               step_.input_spans[then.input]);
+               step_.inputs[then.input].span);
     }
   }
 
@@ -167,14 +172,13 @@ class RepeatCheck {
 
 /// Reports inputs from instances that differ in each round.
 void check_inputs(const ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
-  for (std::size_t i = 0; i < step.input_selectors.size(); ++i) {
-    const auto found = steps.find(step.input_selectors[i].step);
+  for (const auto& [selector, span] : step.inputs) {
+    const auto found = steps.find(selector.step);
     if (found == steps.end()) continue;
     const ReadStep& target = *found->second;
     if (!target.open || !target.spec.repeat || run_together(step.spec, target.spec)) continue;
     settings::report(diagnostics, "bad-selector",
-                     "step '" + target.spec.name + "' has other instances in each round",
-                     step.input_spans[i], {},
+                     "step '" + target.spec.name + "' has other instances in each round", span, {},
                      "take the output of a step that gathers them in each round");
   }
 }
@@ -237,18 +241,19 @@ bool run_together(const StepSpec& a, const StepSpec& b) {
 }
 
 void read_repeats(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  if (std::ranges::none_of(steps, [](const ReadStep& step) { return step.repeat; })) return;
+  if (std::ranges::none_of(steps, [](const ReadStep& step) { return step.body->find("repeat"); }))
+    return;
   const auto names = by_name(steps);
   for (ReadStep& step : steps)
-    if (step.repeat && step.repeat->kind == Value::Kind::map)
+    if (has_rounds(step))
       read_rounds(step, diagnostics);
-    else if (step.repeat)
+    else if (step.body->find("repeat"))
       follow(step, names, diagnostics);
 }
 
 void check_repeats(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   const auto concerned = [](const ReadStep& step) {
-    return step.repeat || !step.then_sources.empty();
+    return step.body->find("repeat") || !step.then_sources.empty();
   };
   if (std::ranges::none_of(steps, concerned)) return;
   const auto names = by_name(steps);
@@ -260,7 +265,7 @@ void check_repeats(const std::vector<ReadStep>& steps, settings::Diagnostics& di
     check_matrix(step, names, diagnostics);
     if (step.spec.repeat)
       RepeatCheck(step, names, diagnostics).run();
-    else if (!step.then_sources.empty() && !step.repeat)
+    else if (!step.then_sources.empty() && !step.body->find("repeat"))
       settings::report(diagnostics, "bad-repeat",
                        "`first` and `then` are for the inputs of a step with a `repeat`",
                        step.then_sources.front().span);

@@ -68,14 +68,6 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
   docker.volumes.emplace(std::move(volumes));
 }
 
-/// Sets the pointers to the step's members, which forget_members() moves.
-void point_at_members(ReadStep& step) {
-  step.command = step.body->find("command");
-  step.when = step.body->find("when");
-  step.repeat = step.body->find("repeat");
-  step.publish = step.body->find("publish");
-}
-
 /// Frees the members that are in the spec by now.
 void forget_members(core::Value& body, const ReadStep& step) {
   const auto is_read = [&](const core::Value::Member& member) {
@@ -232,8 +224,7 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
       step.filled_keys.push_back(name.scalar);
   Defaults own = read_defaults(body, &pipeline);
   read_members(body, step);
-  point_at_members(step);
-  if (!step.command && !body.find("notebook") && !has_misspelt(body, "command") &&
+  if (!body.find("command") && !body.find("notebook") && !has_misspelt(body, "command") &&
       !has_misspelt(body, "notebook"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
                      key.span, {"a list is executed as it stands, a text by a shell"});
@@ -242,11 +233,12 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
     settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
   add_defaults(step, std::move(own), pipeline);
   if (step.notebook) read_notebook(step, root_, diagnostics_);
-  if (step.publish) spec.publish = read_publish(*step.publish, spec, diagnostics_);
-  if (step.publish && body.find("matrix"))
+  const core::Value* publish = body.find("publish");
+  if (publish) spec.publish = read_publish(*publish, spec, diagnostics_);
+  if (publish && body.find("matrix"))
     settings::report(diagnostics_, "contradiction",
                      "step '" + spec.name + "' has a matrix, so many outputs would get one name",
-                     step.publish->span, {}, "publish from a step that takes the best of them");
+                     publish->span, {}, "publish from a step that takes the best of them");
   gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
   check_variables(step, diagnostics_);
   if (const auto* written = body.find("services")) check_services(spec, *written, diagnostics_);
@@ -259,7 +251,6 @@ ReadStep StepReader::read_step(const core::Value& key, core::Value& body, const 
   if (const auto* written = body.find("nodes"); written && spec.nodes && step.filled_keys.empty())
     check_nodes(spec, *written, diagnostics_);
   forget_members(body, step);
-  point_at_members(step);
   return step;
 }
 
@@ -284,11 +275,11 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
       if (const auto steps = settings::read_texts("after", value, step_reference, diagnostics_);
           steps && steps->size() == value.items.size()) {
         for (const auto& text : *steps) {
-          auto& selector = step.after_selectors.emplace_back(*model::parse_selector(text));
+          auto selector = *model::parse_selector(text);
           selector.step = scope_.step_called(selector.step);
           spec.after.push_back(selector.step);
+          step.after.push_back({std::move(selector), value.items[step.after.size()].span});
         }
-        for (const core::Value& item : value.items) step.after_spans.push_back(item.span);
       }
     } else if (name.scalar == "run_on") {
       spec.run_on = read_run_on(value, diagnostics_);

@@ -198,7 +198,7 @@ std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::S
 RunSteps::InstanceNeeds RunSteps::add(model::StepIndex base, std::vector<StepSpec> instances,
                                       const Growth& growth) {
   const auto first = static_cast<model::StepIndex>(size());
-  states_[base].instances = {first, instances.size()};
+  states_[base].instances = {first, static_cast<model::StepIndex>(instances.size())};
   states_[base].status = StepStatus::running;
   append(std::move(instances));
   for (const auto reader : readers_.at(base)) {
@@ -246,7 +246,8 @@ RunSteps::InstanceNeeds RunSteps::add_round(model::StepIndex head) {
   std::vector<const StepSpec*> specs;
   for (const auto i : repeat.steps) {
     specs.push_back(&spec(i));
-    states_[i].instances = {first, i == head ? repeat.steps.size() : 0};
+    states_[i].instances = {
+        first, static_cast<model::StepIndex>(i == head ? repeat.steps.size() : std::size_t{0})};
     states_[i].status = StepStatus::running;
   }
   append(repeat.rounds.steps_of(rounds(head), specs));

@@ -22,9 +22,9 @@
 namespace pipeline::engine {
 
 struct StepState {
-  StepStatus status = StepStatus::pending;
   std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
+  StepStatus status = StepStatus::pending;
   /// In a plan: a condition over outputs that are not known yet decides whether the step runs.
   bool may_be_skipped = false;
   bool runs_again = false;  ///< It has ended, and is made again for steps that need its outputs.
@@ -32,7 +32,7 @@ struct StepState {
   /// ends with its instances. The instances of a loop's head (the step that has `repeat`) are all
   /// steps of the current round; the other steps of the loop have none, since they end with the
   /// head.
-  std::optional<std::pair<model::StepIndex, std::size_t>> instances = {};
+  std::optional<std::pair<model::StepIndex, model::StepIndex>> instances = {};
 };
 
 /// A step's index counts the selected steps, in the file's order, and then the instances.

@@ -15,6 +15,7 @@ namespace pipeline::engine {
 namespace {
 
 using store::KeyPart;
+using Lines = std::vector<std::string>;
 
 void remove_inputs(std::vector<KeyPart>& parts) {
   std::erase_if(parts, [](const KeyPart& part) { return part.name.starts_with("input "); });
@@ -90,7 +91,7 @@ class Planner final : public DryStarter {
         plan.notes.push_back(std::move(note));
     if (decision.action == Decision::Action::skip) {
       plan.action = StepPlan::Action::skip;
-      plan.changes = {decision.reason};
+      plan.changes = Lines{decision.reason};
       return note(i, std::move(decision));
     }
     if (!step.wait.empty() && decision.action != Decision::Action::reuse)
@@ -136,10 +137,11 @@ class Planner final : public DryStarter {
 
   void fail(model::StepIndex i, Failure failure) override {
     auto& plan = plan_of(i);
-    plan.changes = {"fails: " + failure.message};
+    const auto reason = "fails: " + failure.message;
+    plan.changes = Lines{reason};
     if (!steps_.spec(i).repeat)
       return;  // A step whose matrix has wrong values gets its turn later.
-    if (!steps_.rounds(i)) return leave_open(i, plan.changes.front());
+    if (!steps_.rounds(i)) return leave_open(i, reason);
     plan.action = StepPlan::Action::run;
     scheduler_.succeeded(i);
   }
@@ -152,9 +154,9 @@ class Planner final : public DryStarter {
     const auto left = repeat.max - rounds;
     plan.action = left ? StepPlan::Action::unknown : StepPlan::Action::depends;
     if (left)
-      plan.changes = {(rounds ? "further rounds, " : "rounds, ") + std::to_string(left) +
-                      " at most" + (repeat.until ? ", until " + repeat.until->text : "")};
-    if (!rounds) plan.changes.push_back(reason);
+      plan.changes = Lines{(rounds ? "further rounds, " : "rounds, ") + std::to_string(left) +
+                           " at most" + (repeat.until ? ", until " + repeat.until->text : "")};
+    if (!rounds) plan.changes->push_back(reason);
     scheduler_.succeeded(i);
   }
 
@@ -169,7 +171,7 @@ class Planner final : public DryStarter {
     if (step.repeat && !steps_.is_loop_head(i)) {
       auto& plan = plan_of(i);
       plan.action = plans_[steps_.index_of(step.repeat->of)].action;
-      plan.changes = {"in the rounds of '" + step.repeat->of + "'"};
+      plan.changes = Lines{"in the rounds of '" + step.repeat->of + "'"};
     }
     DryStarter::end_instances(i);
   }
@@ -187,7 +189,7 @@ class Planner final : public DryStarter {
         for (const auto& [step, base] : steps_.steps_of_rounds(i)) add_in_order(step, base, all);
       if (!steps_.is_loop_head(i) || !steps_.rounds(i)) {
         add_in_order(i, i, all);
-      } else if (!plans_[i].changes.empty()) {  // The text about further rounds.
+      } else if (!(*plans_[i].changes).empty()) {  // The text about further rounds.
         plans_[i].spec = &steps_.declared(i);
         all.push_back(std::move(plans_[i]));
       }
@@ -198,7 +200,7 @@ class Planner final : public DryStarter {
  private:
   /// Adds the step's plan, or those of its instances. @param base the pipeline's own step
   void add_in_order(model::StepIndex i, model::StepIndex base, std::vector<StepPlan>& all) {
-    const auto [first, count] = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
+    const auto [first, count] = steps_[i].instances.value_or(std::pair(i, model::StepIndex{1}));
     for (auto k = first; k < first + count; ++k) {
       plans_[k].spec = &steps_.declared(base);
       all.push_back(std::move(plans_[k]));
@@ -224,7 +226,9 @@ class Planner final : public DryStarter {
                                         services_.pipeline.name, step.name, now)
                                   : std::nullopt;
     if (!nearest) {
-      plan.changes = {tries_.why_no_success(step.name)};
+      Lines why{tries_.why_no_success(step.name)};
+      if (*no_success_ != why) no_success_ = std::move(why);
+      plan.changes = no_success_;
       return;
     }
     auto& [run, before] = *nearest;
@@ -233,18 +237,21 @@ class Planner final : public DryStarter {
                                   ? changed_requirements(before, environment.requirements)
                                   : std::string();
     if (environment.id.empty()) remove_image(before);
-    plan.changes = differences(before, now);
-    say_what_changed_in_image(environment, plan.changes);
-    if (!plan.changes.empty()) return;
+    auto changes = differences(before, now);
+    say_what_changed_in_image(environment, changes);
+    if (!changes.empty()) {
+      plan.changes = std::move(changes);
+      return;
+    }
     if (decision.action == Decision::Action::unknown) {
       plan.action = StepPlan::Action::depends;
-      plan.changes = {what_it_waits_for(decision)};
+      plan.changes = Lines{what_it_waits_for(decision)};
     } else if (!requirements.empty()) {
-      plan.changes = {"image changed: " + requirements};
+      plan.changes = Lines{"image changed: " + requirements};
     } else if (environment.id.empty()) {
       plan.action = StepPlan::Action::depends;
-      plan.changes = {"reused if its environment is that of run " + run +
-                      " again: " + environment.reason};
+      plan.changes = Lines{"reused if its environment is that of run " + run +
+                           " again: " + environment.reason};
     }
   }
 
@@ -303,7 +310,7 @@ class Planner final : public DryStarter {
     if (decision.action == Decision::Action::reuse) {
       plan.action = StepPlan::Action::reuse;
       plan.reused_from = decision.entry.run;
-      plan.changes.clear();
+      plan.changes = {};
     } else {
       override_by_options(steps_.spec(i), decision, plan);
     }
@@ -311,7 +318,7 @@ class Planner final : public DryStarter {
     auto condition = decision.error.empty() ? decision.condition : "fails: " + decision.error;
     if (!condition.empty()) {
       plan.action = StepPlan::Action::depends;
-      plan.changes.insert(plan.changes.begin(), std::move(condition));
+      plan.changes->insert(plan.changes->begin(), std::move(condition));
     }
     note(i, std::move(decision));
     need_inputs(i, plans_[i].action);
@@ -330,10 +337,10 @@ class Planner final : public DryStarter {
         if (plan.action != StepPlan::Action::reuse && !(is_certain && is_restored(plan))) continue;
         const bool may_be_remote = options_.shared && steps_.spec(maker).cache;
         plan.action = may_be_remote ? StepPlan::Action::depends : action;
-        plan.changes = {
-            std::string(needed_again) + source.output + "' was removed, and '" +
-            steps_.spec(i).name + (is_certain ? "' needs it" : "' needs it if it runs") +
-            (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
+        plan.changes =
+            Lines{std::string(needed_again) + source.output + "' was removed, and '" +
+                  steps_.spec(i).name + (is_certain ? "' needs it" : "' needs it if it runs") +
+                  (may_be_remote ? ": runs unless " + options_.shared->name() + " has it" : "")};
         need_inputs(maker, plan.action);
       }
   }
@@ -341,21 +348,21 @@ class Planner final : public DryStarter {
   static constexpr std::string_view needed_again = "its temporary output '";
   /// Returns true if need_inputs() has planned that the step may run again.
   static bool is_restored(const StepPlan& plan) {
-    return plan.action == StepPlan::Action::depends && !plan.changes.empty() &&
-           plan.changes.front().starts_with(needed_again);
+    return plan.action == StepPlan::Action::depends && !plan.changes->empty() &&
+           plan.changes->front().starts_with(needed_again);
   }
 
   /// Plans a step whose instances are not known.
   static void leave_unknown(StepPlan& plan, const MatrixSpec& matrix, std::string condition) {
-    if (!plan.changes.empty()) return;  // The matrix has wrong values.
+    if (!(*plan.changes).empty()) return;  // The matrix has wrong values.
     plan.action = StepPlan::Action::unknown;
     std::string items;
     for (const auto& axis : matrix.axes)
       if (axis.items)
         items += (items.empty() ? "" : " and of ") + axis.items->source.step + "." +
                  axis.items->source.output;
-    plan.changes = {"a step for each item of " + items};
-    if (!condition.empty()) plan.changes.push_back(std::move(condition));
+    plan.changes = Lines{"a step for each item of " + items};
+    if (!condition.empty()) plan.changes->push_back(std::move(condition));
   }
 
   /// Plans that the step runs if options or its own settings forbid reuse, and gives the reason.
@@ -369,9 +376,9 @@ class Planner final : public DryStarter {
       reason = "--no-cache";
     if (!reason.empty())
       plan.action = StepPlan::Action::run;
-    else if (plan.changes.empty())
+    else if ((*plan.changes).empty())
       reason = why_not_reused(step, decision);
-    if (!reason.empty()) plan.changes = {std::move(reason)};
+    if (!reason.empty()) plan.changes = Lines{std::move(reason)};
   }
 
   static std::string why_never_reused(const StepSpec& step) {
@@ -395,6 +402,7 @@ class Planner final : public DryStarter {
   Results& results_;
   LastTries tries_;
   const bool has_successes_;
+  CopyOnWrite<Lines> no_success_;  ///< Why the last step without a success has none.
   std::vector<StepPlan> plans_;
   std::vector<CacheLookup> lookups_;
   /// The steps of lookups_, in order.

@@ -114,8 +114,8 @@ Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const Arra
     : client_(client),
       folder_(std::move(folder)),
       agent_(std::move(agent)),
-      most_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
-      max_tasks_(most_tasks_),
+      max_array_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
+      max_tasks_(max_array_tasks_),
       patience_(patience) {}
 
 async::Task<SubmittedJob> Submitter::submit(Submission submission) {
@@ -132,7 +132,7 @@ async::Task<SubmittedJob> Submitter::submit(Submission submission) {
       try {
         co_await gather(*batch);
         co_await send(*batch);
-        max_tasks_ = std::min(max_tasks_ * 2, most_tasks_);
+        max_tasks_ = std::min(max_tasks_ * 2, max_array_tasks_);
       } catch (const SlurmError& error) {
         batch->is_divided = error.exceeds_submit_limit() && divide(*batch);
         batch->error = std::current_exception();

@@ -78,7 +78,7 @@ class Submitter {
   static constexpr unsigned max_sending = 4;
   Client& client_;
   std::filesystem::path folder_, agent_;
-  const std::size_t most_tasks_;  ///< By the cluster's limits.
+  const std::size_t max_array_tasks_;  ///< By the cluster's limits.
   std::size_t max_tasks_;         ///< Less, while the user may not submit so many.
   std::chrono::milliseconds patience_;
   async::Semaphore free_{max_sending};

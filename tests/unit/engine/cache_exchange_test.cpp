@@ -256,7 +256,7 @@ TEST_F(SharingTest, a_plan_says_what_the_run_then_does) {
   const auto plans = plan("there");
   EXPECT_EQ(plans[1].action, StepPlan::Action::reuse);
   EXPECT_EQ(plans[1].reused_from, "s3://team/pipe, run here-1");
-  EXPECT_THAT(plans[1].changes, IsEmpty());
+  EXPECT_THAT(*plans[1].changes, IsEmpty());
   EXPECT_EQ(plans[2].action, StepPlan::Action::run);
   EXPECT_EQ(shelf.asked, 3);
   EXPECT_EQ(shelf.checks, 0);

@@ -14,6 +14,7 @@ namespace pipeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 TEST_F(RunTest, second_run_reuses_every_step) {
   pipeline.steps = {step("a"), step("b", {"a"}), step("no_outputs", {"a"})};
@@ -315,7 +316,7 @@ TEST_F(PlanTest, plan_says_what_will_be_reused_and_what_changed) {
   pipeline.steps[1].parameters["c"] = 1.0;
   auto plans = plan();
   EXPECT_EQ(plans[0].action, StepPlan::Action::run);
-  EXPECT_THAT(plans[0].changes, ElementsAre("never run before"));
+  EXPECT_THAT(*plans[0].changes, ElementsAre("never run before"));
   run();
   plans = plan();
   for (const auto& one : plans) {
@@ -327,8 +328,17 @@ TEST_F(PlanTest, plan_says_what_will_be_reused_and_what_changed) {
   plans = plan();
   EXPECT_EQ(plans[0].action, StepPlan::Action::reuse);
   EXPECT_EQ(plans[1].action, StepPlan::Action::run);
-  EXPECT_THAT(plans[1].changes, ElementsAre("code train.py changed", "parameter c: 1.0 -> 0.5"));
+  EXPECT_THAT(*plans[1].changes, ElementsAre("code train.py changed", "parameter c: 1.0 -> 0.5"));
   EXPECT_EQ(plans[2].action, StepPlan::Action::depends);
+}
+
+TEST_F(PlanTest, plan_of_rounds_whose_condition_fails_says_why) {
+  auto fit = step("fit");
+  fit.repeat = RepeatSpec{.of = "fit", .until = {}, .max = 3};
+  fit.when = Condition{.text = "${params.n} > 1", .parameters = {{"params.n", "many"}}};
+  pipeline.steps = {fit};
+  EXPECT_THAT(*plan()[0].changes,
+              ElementsAre("rounds, 3 at most", StartsWith("fails: when: ${params.n} > 1: ")));
 }
 
 TEST_F(PlanTest, plan_has_no_side_effect) {
