@@ -114,7 +114,8 @@ Submitter::Submitter(Client& client, fs::path folder, fs::path agent, const Arra
     : client_(client),
       folder_(std::move(folder)),
       agent_(std::move(agent)),
-      max_array_tasks_(std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
+      max_array_tasks_(
+          std::clamp(limits.max_jobs / max_share, 1U, std::max(limits.max_array_size, 1U))),
       max_tasks_(max_array_tasks_),
       patience_(patience) {}
 

@@ -79,7 +79,7 @@ class Submitter {
   Client& client_;
   std::filesystem::path folder_, agent_;
   const std::size_t max_array_tasks_;  ///< By the cluster's limits.
-  std::size_t max_tasks_;         ///< Less, while the user may not submit so many.
+  std::size_t max_tasks_;              ///< Less, while the user may not submit so many.
   std::chrono::milliseconds patience_;
   async::Semaphore free_{max_sending};
   /// The batches that still accept jobs, keyed by the jobs' options.
