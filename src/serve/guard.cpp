@@ -39,7 +39,9 @@ std::string machine_name() {
 }
 
 /// Compares names of hosts, of which browsers send lower case whatever the user wrote.
-bool is_same_name(std::string_view a, std::string_view b) { return core::lower(a) == core::lower(b); }
+bool is_same_name(std::string_view a, std::string_view b) {
+  return core::lower(a) == core::lower(b);
+}
 
 }  // namespace
 
