@@ -12,6 +12,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "lockfile/conflict.hpp"
