@@ -24,7 +24,7 @@ constexpr CommandEntry run_row{
     "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
     "go\n\n"
     "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, "
-    "twice at once.\n"
+    "a second Ctrl-C at once.\n"
     "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no "
     "disk), 4 a build failed, 130 interrupted.",
     add_run_options, run_command};
@@ -94,7 +94,7 @@ constexpr CommandEntry render_row{
 void add_build_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
-  add_step(app, o, "Only this step's");
+  add_step(app, o, "Only the environment of this step");
   add_locked(app, o);
   add_template_dir(app, o);
   add_state(app, o);
@@ -106,6 +106,7 @@ void add_lock_options(CLI::App& app, Options& o) {
   app.add_option_function<std::vector<std::string>>(
          "--upgrade",
          [&o](const std::vector<std::string>& names) {
+           // `--upgrade` without a name arrives as an empty text.
            for (const auto& name : names)
              if (name.empty())
                o.lock.upgrade_all = true;

@@ -10,18 +10,11 @@ namespace {
 
 using nlohmann::json;
 
-std::string environment_of(const lockfile::LockedEnvironment& environment) {
-  return environment.parent == lockfile::local_parent
-             ? "Python " + environment.python + " of this machine"
-             : environment.parent;
-}
-
 json to_json(driver::Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
   json document{{"event", "lock"}, {"file", file}, {"changes", json::array()}};
-  document["written"] = !session.workspace.options().lock.dry_run &&
-                        (session.lock().had_conflict() || !(changes.empty() && data.empty()));
+  document["written"] = session.lock().is_written();
   document["merged"] = session.lock().had_conflict();
   document["data"] = json::array();
   for (const auto& change : data)
@@ -30,31 +23,36 @@ json to_json(driver::Session& session, const std::string& file) {
                                 {"size", change.after.size},
                                 {"line", describe(change)}});
   for (const auto& change : changes)
-    document["changes"].push_back({{"environment", environment_of(change.after)},
+    document["changes"].push_back({{"environment", shown_environment(change.after)},
                                    {"requirements", change.after.requirements},
                                    {"packages", change.after.packages.size()},
                                    {"lines", describe(change)}});
+  document["removed"] = session.lock().unused();
   return document;
 }
 
 std::string to_text(driver::Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
+  const auto& unused = session.lock().unused();
   const bool is_dry = session.workspace.options().lock.dry_run;
   const bool is_merged = session.lock().had_conflict();
   std::string text;
   if (is_merged)
-    text += "git could not merge two versions of " + file +
-            ": both were merged, and ours was taken where they differ\n";
+    text += "git left a conflict in " + file +
+            ": pipe has merged the two versions, and took ours where they differ\n";
   for (const auto& change : changes) {
     const auto lines = describe(change);
-    text += environment_of(change.after) + ": " + counted(change.after.packages.size(), "package") +
+    text += shown_environment(change.after) + ": " +
+            counted(change.after.packages.size(), "package") +
             (lines.empty() ? ", none changes" : "") + "\n";
     for (const auto& line : lines) text += "  " + for_terminal(line, false) + "\n";
   }
   if (!data.empty()) text += "data from elsewhere:\n";
   for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
-  if (changes.empty() && data.empty() && !is_merged)
+  if (!unused.empty()) text += "no step asks for:\n";
+  for (const auto& line : unused) text += "  " + for_terminal(line, false) + "\n";
+  if (changes.empty() && data.empty() && unused.empty() && !is_merged)
     return std::filesystem::exists(session.lock().path())
                ? file + " has everything that the steps need\n"
                : "no step has packages or data to lock\n";

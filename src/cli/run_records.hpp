@@ -46,7 +46,7 @@ remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run);
 
 /// Returns the recorded status. For a run that is recorded as running, returns the state of its
-/// driver: "running", "died" or "unknown".
+/// driver: "running", "died" or "unknown". Reads `run` again if its driver has ended meanwhile.
 std::string status_of(driver::Drivers& drivers, store::RunRecord& run);
 
 }  // namespace pipeline::cli

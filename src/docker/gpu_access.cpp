@@ -85,9 +85,12 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
   const bool runtime = has_runtime(system);
   const bool lists_cdi = !cdi_devices_.empty();
   // An engine before API 1.50 (28.2) does not list CDI devices. It may have some if CDI is enabled.
-  constexpr int lists_devices = 50;
-  const bool may_have_cdi = has_specifications(system) && !speaks_api(engine, lists_devices);
-  const bool cdi_first = lists_cdi && !runtime;  // NVIDIA's hook is installed with its runtime.
+  constexpr int first_api_that_lists_cdi = 50;
+  const bool may_have_cdi =
+      has_specifications(system) && !speaks_api(engine, first_api_that_lists_cdi);
+  // A device request needs NVIDIA's hook, which is installed with its runtime: without the runtime
+  // CDI is likelier to work.
+  const bool cdi_first = lists_cdi && !runtime;
   if (cdi_first) ways_.push_back(GpuWay::cdi);
   ways_.push_back(GpuWay::device_request);
   if (!cdi_first && (lists_cdi || may_have_cdi)) ways_.push_back(GpuWay::cdi);
@@ -122,10 +125,14 @@ std::string GpuAccess::cdi_name(const GpuName& gpu) const {
              : by_uuid;
 }
 
+std::optional<GpuWay> GpuAccess::replaceable_way(const settings::GpuRequest& request) const {
+  if (request.driver == "cdi") return std::nullopt;
+  return ways_.empty() ? GpuWay::device_request : ways_.front();
+}
+
 void GpuAccess::give(json& body, const settings::GpuRequest& request,
                      std::span<const GpuName> gpus) const {
-  auto way = ways_.empty() ? GpuWay::device_request : ways_.front();
-  if (request.driver == "cdi") way = GpuWay::cdi;
+  const auto way = replaceable_way(request).value_or(GpuWay::cdi);
   std::vector<std::string> ids;
   for (const auto& gpu : gpus) ids.push_back(way == GpuWay::cdi ? cdi_name(gpu) : gpu.uuid);
   const auto visible = ids.empty() ? "all" : core::joined(ids, ",");

@@ -4,6 +4,7 @@
 /// the method, the next one is tried.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -49,6 +50,10 @@ class GpuAccess {
   /// the method, and there is another one, makes that the first, and returns true.
   /// @param text the engine's message
   bool try_next(GpuWay refused, std::string_view text);
+
+  /// Returns the method by which give() asks for the GPUs; nothing if the request's driver demands
+  /// CDI, so that no other method can be tried and a refusal concerns this request alone.
+  std::optional<GpuWay> replaceable_way(const settings::GpuRequest& request) const;
 
   /// Adds the GPUs to a body of POST /containers/create; all GPUs of the engine if `gpus` is empty.
   /// The body's `Env` must have been set already.

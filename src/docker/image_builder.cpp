@@ -171,9 +171,11 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
   if (!image.resolves) co_return;
   if (core::only_looks()) {
     const auto unknown = co_await self_->unknown_to_look(step, image);
-    if (!unknown.empty())
+    if (!unknown.empty()) {
       events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
-    if (!unknown.empty()) co_return;
+      if (self_->options.lock) self_->options.lock->leave_unknown();
+      co_return;
+    }
   }
   Implementation::BuildJob job(*self_, step, events, cancel);
   co_await job.resolve(*image.plan);

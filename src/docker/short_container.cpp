@@ -51,6 +51,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     co_await engine.start_container(id, cancel);
     if (on_line) following.emplace(executor, follow(engine, id, std::move(on_line), over));
     output.code = co_await engine.wait_container(id, "not-running", {}, cancel);
+    // The container has ended: this reads all of its output, whatever follow() has seen.
     const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
       output.text += bytes.substr(0, max_printed - std::min(max_printed, output.text.size()));
     };

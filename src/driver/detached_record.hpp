@@ -18,7 +18,7 @@ struct DetachedRecord {
 
 /// Records the data for the run.
 void keep_detached(store::RunStore& store, const std::string& run, const DetachedRecord& detached);
-/// Returns the recorded data; nothing for a run that was not detached.
+/// Returns the recorded data; nothing for a run whose driver is not in a cluster.
 std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run);
 
 }  // namespace pipeline::driver

@@ -78,6 +78,7 @@ void lock_packages(Session& session, RunObserver& observer) {
   observer.end();
   if (is_stopped()) throw Interrupted();
   session.settle_lock();
+  session.lock().refuse_unused();
   if (auto unknown = session.lock().unknown_upgrade())
     throw core::InputError({std::move(*unknown)}, std::string(), std::string());
 }

@@ -12,7 +12,8 @@ constexpr std::size_t shown_digits = 12;  ///< Hexadecimal digits of a digest in
 
 struct NamedArtifact {
   core::Digest digest;
-  /// The step whose output was named, and the run that executed the step; empty for other words.
+  /// The step whose output was named, and the run that executed the step; empty if the user's
+  /// words do not name an output of a step.
   std::string step = {}, run = {};
 };
 

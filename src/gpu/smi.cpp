@@ -69,9 +69,13 @@ void read_slice(std::string_view line, Device& device) {
   slice.uuid = between(line, "(UUID: ", ")");
   slice.index = number<unsigned>(between(line, "Device ", ":"));
   slice.profile = between(line, "MIG ", " ");
-  slice.memory = number(between(slice.profile, ".", "gb")) << 30;
+  // The memory is behind the last dot: of `1c.3g.20gb`, a compute instance, it is 20.
+  const std::string_view profile = slice.profile;
+  slice.memory = number(profile.substr(profile.rfind('.') + 1)) << 30;
   device.slices.push_back(std::move(slice));
-  device.mig = true;  // A GPU with slices cannot be reserved as a whole; its mode was read earlier.
+  // The MIG mode was asked before the slices, and may have changed since: a GPU with slices is
+  // divided.
+  device.mig = true;
 }
 
 }  // namespace

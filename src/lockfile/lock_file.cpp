@@ -12,6 +12,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "lockfile/conflict.hpp"
@@ -113,6 +114,10 @@ std::string shown(const LockedPackage& package) {
 /// Returns a mark for source distributions; repositories and folders need none.
 std::string source_mark(const LockedPackage& package) {
   return is_built_from_source(package) && !package.file.empty() ? " (built from source)" : "";
+}
+
+std::string commit_advice(const std::string& file) {
+  return "run `pipe lock`, look at `git diff`, and commit " + file;
 }
 
 }  // namespace
@@ -244,7 +249,7 @@ void LockFile::refuse(const LockRequest& request) const {
   diagnostic.code = "lock-differs";
   diagnostic.message = std::move(message);
   diagnostic.notes = std::move(notes);
-  diagnostic.suggestion = "run `pipe lock`, look at `git diff`, and commit " + file;
+  diagnostic.suggestion = commit_advice(file);
   throw core::InputError({std::move(diagnostic)}, std::string(), std::string());
 }
 
@@ -356,12 +361,11 @@ std::string LockFile::write() {
 }
 
 void LockFile::remove_unused() {
-  if (options_.dry_run || options_.frozen || path_.empty()) return;
-  if (asked_.empty() && !used_data_) return;
+  if (path_.empty() || (asked_.empty() && !used_data_)) return;
   read();
   const auto is_used = [&](const LockedEnvironment& environment) {
     // Steps on an orchestrator that locks nothing make no requests: the file belongs to other runs.
-    if (asked_.empty()) return true;
+    if (asked_.empty() || has_unknown_) return true;
     bool has_images = false, is_asked = false, has_parent = false;
     for (const auto& request : asked_) {
       has_images |= request.parent != local_parent;
@@ -373,8 +377,15 @@ void LockFile::remove_unused() {
   const auto is_unused_data = [&](const auto& each) {
     return used_data_ && !used_data_->contains(each.first);
   };
-  const bool loses_data = std::erase_if(data_, is_unused_data) > 0;
-  if (!loses_data && !had_conflict_ && std::ranges::all_of(environments_, is_used)) return;
+  unused_.clear();
+  for (const auto& each : environments_)
+    if (!is_used(each))
+      unused_.push_back("- " + shown_environment(each) + ": " +
+                        core::joined(each.requirements, ", "));
+  for (const auto& each : data_)
+    if (is_unused_data(each)) unused_.push_back("- " + each.first);
+  if (options_.dry_run || options_.frozen || (unused_.empty() && !had_conflict_)) return;
+  std::erase_if(data_, is_unused_data);
   std::erase_if(environments_, [&](const auto& each) { return !is_used(each); });
   try {
     text_ = environments_.empty() && data_.empty() ? std::string() : text();
@@ -385,6 +396,17 @@ void LockFile::remove_unused() {
     is_written_ = true;
   } catch (const std::exception&) {  // put() has reported a read-only folder.
   }
+}
+
+void LockFile::refuse_unused() const {
+  if (!options_.frozen || unused_.empty()) return;
+  const auto file = path_.filename().string();
+  core::Diagnostic diagnostic;
+  diagnostic.code = "lock-differs";
+  diagnostic.message = file + " has entries that no step of the pipeline asks for";
+  diagnostic.notes = unused_;
+  diagnostic.suggestion = commit_advice(file);
+  throw core::InputError({std::move(diagnostic)}, std::string(), std::string());
 }
 
 std::optional<core::Diagnostic> LockFile::unknown_upgrade() const {
@@ -412,6 +434,11 @@ bool LockFile::is_current() {
 fs::path lock_beside(const fs::path& pipeline_file) {
   auto path = pipeline_file;
   return path.replace_extension(".lock");
+}
+
+std::string shown_environment(const LockedEnvironment& environment) {
+  return environment.parent == local_parent ? "Python " + environment.python + " of this machine"
+                                            : environment.parent;
 }
 
 std::vector<std::string> describe(const LockChange& change) {

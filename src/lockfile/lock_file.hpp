@@ -88,8 +88,16 @@ class LockFile {
   std::string put_data(std::vector<LockedData> data);
 
   /// Removes environments and data that were not asked for, and writes the file if any were
-  /// removed. Call it once all steps of the pipeline have been looked up.
+  /// removed. With LockOptions::dry_run or LockOptions::frozen, it only finds them. Call it once
+  /// all steps of the pipeline have been looked up.
   void remove_unused();
+  /// Says that the packages of a step are not known: it may use any environment, so that
+  /// remove_unused() keeps them all.
+  void leave_unknown() { has_unknown_ = true; }
+  /// Returns a line for each entry that remove_unused() has found: `- python:3.11: idna, six`.
+  const std::vector<std::string>& unused() const { return unused_; }
+  /// Throws InputError if LockOptions::frozen is set and remove_unused() has found any.
+  void refuse_unused() const;
 
   /// Returns an error for a name to be upgraded that no package of the file, old or new, and no
   /// data has. Call it once all requests were resolved.
@@ -121,7 +129,8 @@ class LockFile {
 
   const std::filesystem::path path_;
   LockOptions options_;
-  bool is_read_ = false, merges_ = false, had_conflict_ = false, is_written_ = false;
+  bool is_read_ = false, merges_ = false, had_conflict_ = false, is_written_ = false,
+       has_unknown_ = false;
   std::string text_;  ///< Text of the file when it was last read or written.
   std::vector<LockedEnvironment> environments_;
   std::vector<LockedEnvironment> ours_, theirs_;  ///< The versions of a file in conflict.
@@ -134,11 +143,14 @@ class LockFile {
   std::set<std::string> fetched_;        ///< Addresses of put_data().
   std::set<std::string> names_;          ///< Names of packages that the file has or had.
   std::vector<DataChange> data_changes_;
+  std::vector<std::string> unused_;  ///< See unused().
 };
 
 /// Returns the file beside a pipeline file: `pipeline.lock` for `pipeline.yaml`.
 std::filesystem::path lock_beside(const std::filesystem::path& pipeline_file);
 
+/// Returns `python:3.11`, or `Python 3.11.2 of this machine`.
+std::string shown_environment(const LockedEnvironment& environment);
 /// Returns a line for each changed package: `+ idna 3.7`, `- six 1.16.0`, `~ numpy 1.26 -> 2.0`.
 std::vector<std::string> describe(const LockChange& change);
 /// Returns a line for changed data: `+ https://HOST/data.csv, 1.2 MiB`, `~ s3://BUCKET/KEY, 1 B ->

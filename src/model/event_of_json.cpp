@@ -142,14 +142,14 @@ std::optional<Event> event_of(const json& object) {
       {"build_progress", build_progress},
       {"build_finished", build_finished},
       {"step_started", step_started},
-      {"step_log", model::step_log},
-      {"step_progress", model::step_progress},
-      {"step_retried", model::step_retried},
-      {"step_waits", model::step_waits},
-      {"step_finished", model::step_finished},
-      {"notice", model::notice},
-      {"step_expanded", model::step_expanded},
-      {"run_finished", model::run_finished}};
+      {"step_log", step_log},
+      {"step_progress", step_progress},
+      {"step_retried", step_retried},
+      {"step_waits", step_waits},
+      {"step_finished", step_finished},
+      {"notice", notice},
+      {"step_expanded", step_expanded},
+      {"run_finished", run_finished}};
   try {
     const auto reader = readers.find(object.at("event").get_ref<const std::string&>());
     return reader == readers.end() ? std::nullopt : std::optional(reader->second(object));

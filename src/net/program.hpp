@@ -27,8 +27,8 @@ struct ProgramAnswer {
   bool late = false;   ///< The program was killed after the timeout.
 };
 
-/// Throws EnvironmentError if the program cannot be started, with the end of a sentence about it as
-/// the message: `it is not on the PATH`.
+/// Throws EnvironmentError if the program cannot be started. The message is only the reason, to be
+/// put behind the program's name and a colon: `it is not on the PATH`.
 async::Task<ProgramAnswer> run_program(ProgramCall call);
 
 }  // namespace pipeline::net

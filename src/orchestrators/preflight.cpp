@@ -16,6 +16,8 @@ constexpr std::size_t full_report_size = 64 * 1024;
 /// $1: the UUIDs that must be visible; the other arguments are the command. The check runs in
 /// a subshell, so that its variables do not conflict with the command's. nvidia-smi lists the
 /// slices of a GPU divided by MIG after that GPU, which then does not count itself.
+/// `seen` counts the GPUs and slices that are listed, and `own` those of them that must be visible;
+/// `whole` is 1 while the last one listed is a GPU, which its first slice takes out of both counts.
 /// Some machines have the driver's programs in /usr/local/nvidia/bin; few images have it on PATH.
 constexpr std::string_view gate = R"sh((
   PATH=$PATH:/usr/local/nvidia/bin

@@ -35,7 +35,12 @@ std::string_view without_port(std::string_view host) {
 
 std::string machine_name() {
   char name[HOST_NAME_MAX + 1] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : std::string();
+  return ::gethostname(name, sizeof name) == 0 ? name : std::string();
+}
+
+/// Compares names of hosts, of which browsers send lower case whatever the user wrote.
+bool is_same_name(std::string_view a, std::string_view b) {
+  return core::lower(a) == core::lower(b);
 }
 
 }  // namespace
@@ -77,7 +82,7 @@ bool Guard::is_own_name(std::string_view host) const {
   if (name.empty()) return false;
   if (is_loopback(name)) return true;
   if (is_loopback(host_)) return false;
-  return is_ip_address(name) || name == host_ || name == machine_name();
+  return is_ip_address(name) || is_same_name(name, host_) || is_same_name(name, machine_name());
 }
 
 bool Guard::has_token(const RequestOrigin& origin) const {

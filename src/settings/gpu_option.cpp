@@ -151,6 +151,7 @@ class Option {
   void read_bare(const CsvField& field) {
     const auto device = parse_gpu_device(field.text);
     const bool is_id = device && (!device->index || device->mig);
+    // A bare number is a count, unless it continues the list of an unquoted `device=0,1`.
     if (device && (list_open_ || is_id)) return read_device(field.text);
     read_count(field.text);
   }
@@ -233,6 +234,7 @@ class Option {
   void read_capability(const std::string& text) {
     static const std::vector<std::string> known{"gpu",      "nvidia",  "compute", "compat32",
                                                 "graphics", "utility", "video",   "display"};
+    // The driver may come behind the capabilities: it is looked for in the whole text.
     const bool is_nvidia = text_.find("driver=") == std::string_view::npos ||
                            text_.find("driver=nvidia") != std::string_view::npos;
     if (text.empty() || (is_nvidia && std::find(known.begin(), known.end(), text) == known.end()))

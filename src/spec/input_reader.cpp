@@ -18,22 +18,25 @@ namespace {
 using Strings = std::vector<std::string>;
 
 /// Returns the output's offset in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos for another form.
-std::size_t output_in(std::string_view text) {
+std::size_t output_offset(std::string_view text) {
   const auto bracket = text.find('[');
-  const auto dot = bracket == std::string_view::npos ? text.find('.') : text.rfind("].");
-  if (dot == std::string_view::npos || dot == 0) return std::string_view::npos;
-  const auto output = dot + (bracket == std::string_view::npos ? 1 : 2);
-  const bool is_plain = output < text.size() &&
-                        text.find_first_of(".[]", output) == std::string_view::npos &&
-                        text.substr(0, bracket).find('.') >= dot;
+  const bool has_selector = bracket != std::string_view::npos;
+  const std::string_view separator = has_selector ? "]." : ".";
+  const auto end = has_selector ? text.rfind(separator) : text.find(separator);
+  if (end == std::string_view::npos || end == 0) return std::string_view::npos;
+  const auto output = end + separator.size();
+  const bool has_dot_in_step = text.substr(0, bracket).find('.') < end;
+  const bool is_plain = output < text.size() && !has_dot_in_step &&
+                        text.find_first_of(".[]", output) == std::string_view::npos;
   return is_plain && model::parse_selector(text.substr(0, output - 1)) ? output
                                                                        : std::string_view::npos;
 }
+
 constexpr settings::Format reference_text{
     "`STEP.OUTPUT`, or of a step with a matrix `STEP[*].OUTPUT`, `STEP[AXIS=VALUE].OUTPUT` or "
     "`STEP[=].OUTPUT`",
     [](std::string_view text) {
-      return settings::formats::word.accepts(text) && output_in(text) != std::string_view::npos;
+      return settings::formats::word.accepts(text) && output_offset(text) != std::string_view::npos;
     }};
 
 }  // namespace
@@ -52,6 +55,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
     } else if (member.find("from") || member.find("missing") || member.find("at_least")) {
       read_gathered(name, member, step);
     } else if (names_parameters(member)) {
+      // The data is read when the parameters have values: this keeps its place among the inputs.
       step.filled_inputs.push_back(step.spec.inputs.size());
       step.spec.inputs.push_back({.name = name.scalar, .data = DataSpec{}});
       step.inputs.push_back({{}, member.span});
@@ -64,6 +68,7 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       step.spec.inputs.push_back({name.scalar, {std::move(source->second)}});
       step.inputs.push_back({std::move(source->first), member.span});
     } else if (name.scalar == "missing" || name.scalar == "at_least") {
+      // read_source() has reported the member: the user took the option for a key of `inputs`.
       diagnostics_.back().suggestion = "to gather what is there: `NAME: {from: STEP[*].OUTPUT, " +
                                        name.scalar + ": " + member.scalar + "}`";
     }
@@ -81,7 +86,7 @@ std::optional<std::pair<model::Selector, SourceSpec>> StepReader::read_source(
           "for the file or folder of that name write `./" + value.scalar + "`";
     return std::nullopt;
   }
-  const auto output = output_in(*reference);
+  const auto output = output_offset(*reference);
   auto selector = *model::parse_selector(std::string_view(*reference).substr(0, output - 1));
   selector.step = scope_.step_called(selector.step);
   SourceSpec source{selector.step, reference->substr(output)};

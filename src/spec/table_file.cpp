@@ -18,6 +18,15 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
+/// Takes an empty line from the text, and returns true if the text begins with one. A field `""`
+/// is not an empty line, but a row with an empty cell.
+bool skip_empty_line(std::string_view& text) {
+  const auto line = text.substr(0, text.find('\n'));
+  if (!line.empty() && line != "\r") return false;
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return true;
+}
+
 /// Takes the fields of the next line from the text; a field in quotes may have line ends. Returns
 /// none if a quote is not closed.
 Fields next_row(std::string_view& text, char separator) {
@@ -43,6 +52,8 @@ Fields next_row(std::string_view& text, char separator) {
   return fields;
 }
 
+/// A cell is a number only if JSON would write it with the same characters: `007` and `1e3` remain
+/// texts.
 core::Value cell(const std::string& text, core::Span span) {
   const auto number = settings::plain_to_json(text);
   return number && number->is_number() && number->dump() == text ? model::plain_value(text, span)
@@ -76,17 +87,18 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
   if (!core::is_utf8(text))
     return refuse("the table '" + place.scalar + "' is not valid UTF-8", "save the file as UTF-8");
   const char separator = file.extension() == ".tsv" ? '\t' : ',';
-  const auto count = [&](char c) {
+  const auto pieces_between = [&](char c) {
     return static_cast<std::size_t>(std::ranges::count(text, c)) + 1;
   };
-  const auto lines = count('\n');
+  const auto lines = pieces_between('\n');
   const std::string maker = "the table '" + place.scalar + "'";
   // Each cell becomes a member of a map, with the name of its column.
-  if (!budget.take(lines + count(separator), sizeof(core::Value::Member), maker, place.span))
+  if (!budget.take(lines + pieces_between(separator), sizeof(core::Value::Member), maker,
+                   place.span))
     return rows;
   const auto columns = next_row(text, separator);
   if (columns.empty()) return refuse_quote(1);
-  std::size_t names = 0;
+  std::size_t name_bytes = 0;
   if (columns.size() == 1 && columns[0].find_first_of(";\t") != std::string::npos) {
     settings::report(diagnostics, "bad-matrix",
                      "the table '" + place.scalar + "' has one column, '" + columns[0] + "'",
@@ -96,17 +108,17 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
   }
   std::set<std::string_view> seen;
   for (const auto& column : columns) {
-    names += column.size();
+    name_bytes += column.size();
     if (seen.insert(column).second) continue;
     return refuse("two columns of '" + place.scalar + "' have the name '" + column + "'");
   }
-  if (!budget.take(lines, names, maker, place.span)) return rows;
-  for (std::size_t line = 2; !text.empty(); ++line) {
+  if (!budget.take(lines, name_bytes, maker, place.span)) return rows;
+  for (std::size_t row_number = 2; !text.empty(); ++row_number) {
+    if (skip_empty_line(text)) continue;
     const auto fields = next_row(text, separator);
-    if (fields.empty()) return refuse_quote(line);
-    if (fields == Fields{""}) continue;
+    if (fields.empty()) return refuse_quote(row_number);
     if (fields.size() != columns.size())
-      return refuse("row " + std::to_string(line) + " of '" + place.scalar + "' has " +
+      return refuse("row " + std::to_string(row_number) + " of '" + place.scalar + "' has " +
                     std::to_string(fields.size()) + " fields, and its first row " +
                     std::to_string(columns.size()));
     auto row = model::empty_value(core::Value::Kind::map, place.span);

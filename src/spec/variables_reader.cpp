@@ -19,14 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-void take_parameter(const core::Value& name, Defaults& defaults, const Defaults& pipeline,
+void take_parameter(const core::Value& name, Defaults& into, const Defaults& pipeline_defaults,
                     settings::Diagnostics& diagnostics) {
-  if (pipeline.parameters.contains(name.scalar)) {
-    defaults.taken_parameters.insert(name.scalar);
+  if (pipeline_defaults.parameters.contains(name.scalar)) {
+    into.taken_parameters.insert(name.scalar);
     return;
   }
   Strings known;
-  for (const auto& [each, value] : pipeline.parameters) known.push_back(each);
+  for (const auto& [each, value] : pipeline_defaults.parameters) known.push_back(each);
   settings::report(
       diagnostics, "unknown-parameter",
       "the pipeline has no parameter '" + core::printable(name.scalar.substr(0, 60)) + "'",
@@ -36,25 +36,26 @@ void take_parameter(const core::Value& name, Defaults& defaults, const Defaults&
 
 }  // namespace
 
-void read_parameters(const core::Value& value, Defaults& defaults, const Defaults* pipeline,
+void read_parameters(const core::Value& value, Defaults& into, const Defaults* pipeline_defaults,
                      settings::Diagnostics& diagnostics) {
-  if (pipeline && value.kind == core::Value::Kind::list) {
+  if (pipeline_defaults && value.kind == core::Value::Kind::list) {
     for (const core::Value& item : value.items)
-      take_parameter(item, defaults, *pipeline, diagnostics);
+      take_parameter(item, into, *pipeline_defaults, diagnostics);
     return;
   }
-  if (pipeline && value.kind == core::Value::Kind::scalar && value.scalar == "all") {
-    for (const auto& [name, each] : pipeline->parameters) defaults.taken_parameters.insert(name);
+  if (pipeline_defaults && value.kind == core::Value::Kind::scalar && value.scalar == "all") {
+    for (const auto& [name, each] : pipeline_defaults->parameters)
+      into.taken_parameters.insert(name);
     return;
   }
-  if (pipeline && value.kind != core::Value::Kind::map)
+  if (pipeline_defaults && value.kind != core::Value::Kind::map)
     return settings::report_type(
         diagnostics, "parameters",
         "a map of names to values, a list of names of the pipeline's parameters, or `all`", value);
   if (!settings::expect_map("parameters", value, diagnostics)) return;
   for (const auto& [name, member] : value.members) {
-    if (pipeline && member.kind == core::Value::Kind::null) {
-      take_parameter(name, defaults, *pipeline, diagnostics);
+    if (pipeline_defaults && member.kind == core::Value::Kind::null) {
+      take_parameter(name, into, *pipeline_defaults, diagnostics);
     } else if (!slot_name.accepts(name.scalar)) {
       settings::report(diagnostics, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
@@ -62,12 +63,12 @@ void read_parameters(const core::Value& value, Defaults& defaults, const Default
     } else {
       // A wrong parameter is declared all the same, so that references to it are no further errors.
       auto json = read_parameter(name.scalar, member, diagnostics);
-      defaults.parameters.emplace(name.scalar, json ? std::move(*json) : Json(""));
+      into.parameters.emplace(name.scalar, json ? std::move(*json) : Json(""));
     }
   }
 }
 
-void read_environment(const core::Value& value, Defaults& defaults,
+void read_environment(const core::Value& value, Defaults& into,
                       settings::Diagnostics& diagnostics) {
   const auto add = [&](const core::Value& name, std::optional<std::string> content) {
     if (!settings::formats::variable.accepts(name.scalar))
@@ -78,7 +79,7 @@ void read_environment(const core::Value& value, Defaults& defaults,
       settings::report(diagnostics, "reserved-name", "'" + name.scalar + "' is set by pipe itself",
                        name.span);
     else
-      defaults.environment.emplace(name.scalar, std::move(content));
+      into.environment.emplace(name.scalar, std::move(content));
   };
   if (value.kind == core::Value::Kind::list) {
     if (const auto names =
@@ -101,7 +102,7 @@ void read_environment(const core::Value& value, Defaults& defaults,
   }
 }
 
-void read_secrets(const core::Value& value, Defaults& defaults, const fs::path& root,
+void read_secrets(const core::Value& value, Defaults& into, const fs::path& root,
                   settings::Diagnostics& diagnostics) {
   static const Strings keys{"name", "file"};
   if (value.kind != core::Value::Kind::list)
@@ -128,13 +129,13 @@ void read_secrets(const core::Value& value, Defaults& defaults, const fs::path& 
     else if (settings::is_reserved_variable(name->scalar))
       settings::report(diagnostics, "reserved-name", "'" + name->scalar + "' is set by pipe itself",
                        name->span);
-    else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(),
+    else if (std::any_of(into.secrets.begin(), into.secrets.end(),
                          [&](const SecretSpec& other) { return other.name == name->scalar; }))
       settings::report(diagnostics, "duplicate-key",
                        "the secret '" + name->scalar + "' is listed twice", name->span);
     else {
       secret.name = name->scalar;
-      defaults.secrets.push_back(std::move(secret));
+      into.secrets.push_back(std::move(secret));
     }
   }
 }

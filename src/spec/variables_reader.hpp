@@ -9,15 +9,15 @@
 namespace pipeline::spec {
 
 /// Reads `parameters`, and reports errors.
-/// @param pipeline the pipeline's defaults, for a step; null if `value` is the pipeline's
-void read_parameters(const core::Value& value, Defaults& defaults, const Defaults* pipeline,
+/// @param pipeline_defaults for a step; null if `value` is the pipeline's
+void read_parameters(const core::Value& value, Defaults& into, const Defaults* pipeline_defaults,
                      settings::Diagnostics& diagnostics);
-void read_environment(const core::Value& value, Defaults& defaults,
-                      settings::Diagnostics& diagnostics);
+void read_environment(const core::Value& value, Defaults& into, settings::Diagnostics& diagnostics);
 /// @param root the folder that relative paths of secrets' files are resolved against
-void read_secrets(const core::Value& value, Defaults& defaults, const std::filesystem::path& root,
+void read_secrets(const core::Value& value, Defaults& into, const std::filesystem::path& root,
                   settings::Diagnostics& diagnostics);
-/// Reports names of a step that become the same variable.
+/// Reports names of a step's inputs, outputs or parameters that become the same variable, and names
+/// that are both under `environment` and under `secrets`.
 void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

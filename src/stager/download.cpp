@@ -17,12 +17,16 @@ Transfer::Range range_at(const blobs::FileRanges& ranges, std::size_t i) {
   return {span.begin, span.end};
 }
 
+/// The value of TransferError::is_transient() for errors after which another try can succeed.
+constexpr bool can_be_tried_again = true;
+
 void check_total(const std::string& what, std::uint64_t total, std::uint64_t expected) {
-  if (total != expected) throw TransferError(what + " changes while it is downloaded", true);
+  if (total != expected)
+    throw TransferError(what + " changes while it is downloaded", can_be_tried_again);
 }
 
 [[noreturn]] void stopped(const std::string& what) {
-  throw TransferError("the download of " + what + " was stopped", true);
+  throw TransferError("the download of " + what + " was stopped", can_be_tried_again);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
   std::error_code error;
   const auto real = std::filesystem::canonical(file, error);
   if (error) throw core::system_error("cannot read " + file.string(), error.value());
+  // Holes take no space on the disk, but as long to read as data: a sparse file could take hours.
   file_tree::check_holes(file, file_tree::holes_in(real, status));
   entry.digest = core::sha256_file(file);
   // A file that changed while it was read, or so shortly before that a further change could have
@@ -67,6 +68,8 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
                       nanoseconds(after.st_mtim) == stamp.mtime_ns &&
                       nanoseconds(after.st_ctim) == stamp.ctime_ns;
   const auto age = before - std::max(stamp.mtime_ns, stamp.ctime_ns);
+  // `kept` says whether save() writes the entry. A stamp of a fine clock is valid sooner, but only
+  // for this process.
   const bool has_fine_clock = stamp.mtime_ns % 1'000'000 != 0;
   entry.kept = steady && age > coarse_unit;
   entry.stamp = steady && (entry.kept || (has_fine_clock && age > fine_unit)) ? stamp : Stamp{};

@@ -60,7 +60,7 @@ class Branches(LocalLockTest):
 
         merged = self.lock_command()
         self.assertEqual(merged.code, 0, merged)
-        self.assertIn("both were merged", merged.out)
+        self.assertIn("has merged the two versions", merged.out)
         self.assertIn("+ beta 1.0", merged.out)
         self.assertEqual(self.locked(), {"alpha": "1.0", "beta": "1.0", "gamma": "1.0", "other": "1.0", "zeta": "1.0"},
                          "the merged file has the versions of the branches, not the newest ones")

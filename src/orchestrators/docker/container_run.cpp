@@ -181,7 +181,7 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
       result.failure = was_stopped();
       co_return result;
     }
-    const auto way = options.gpu_way();
+    const auto way = replaceable_gpu_way(attempt, options);
     auto outcome = co_await try_container(engine, attempt, options, image, removals);
     if (!way || !outcome.refusal || !options.gpu_access->try_next(*way, *outcome.refusal))
       co_return outcome.result;

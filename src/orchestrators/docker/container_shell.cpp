@@ -201,7 +201,7 @@ async::Task<std::vector<std::string>> words_beside(docker::EngineApi& engine,
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
                                      ContainerOptions& options, std::string image) {
   for (;;) {
-    const auto way = options.gpu_way();
+    const auto way = replaceable_gpu_way(attempt, options);
     std::string refusal;
     auto result = co_await try_shell(engine, attempt, options, image, refusal);
     if (!way || refusal.empty() || !options.gpu_access->try_next(*way, refusal)) co_return result;

@@ -175,6 +175,13 @@ json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& option
   return all;
 }
 
+std::optional<docker::GpuWay> replaceable_gpu_way(const AttemptSpec& attempt,
+                                                  const ContainerOptions& options) {
+  if (!options.gpu_access) return std::nullopt;
+  return options.gpu_access->replaceable_way(
+      settings::gpu_request(attempt.step.settings->resources));
+}
+
 void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& options) {
   std::vector<docker::GpuName> names;
   for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});

@@ -35,12 +35,12 @@ struct ContainerOptions {
   std::string address = {};  ///< Address in `network`; empty: the engine chooses.
   docker::GpuAccess* gpu_access = nullptr;  ///< Set for an attempt that holds GPUs.
   bool gate = false;  ///< The preflight's gate must find the GPUs before the command starts.
-
-  /// Returns the method by which the engine is asked for the attempt's GPUs.
-  std::optional<docker::GpuWay> gpu_way() const {
-    return gpu_access ? std::optional(gpu_access->ways().front()) : std::nullopt;
-  }
 };
+
+/// Returns the method by which the engine is asked for the attempt's GPUs; nothing if the attempt
+/// holds none, or its step demands the method.
+std::optional<docker::GpuWay> replaceable_gpu_way(const AttemptSpec& attempt,
+                                                  const ContainerOptions& options);
 
 /// Label with the rank of a process of a step with nodes.
 inline constexpr const char* rank_label = "pipe.rank";

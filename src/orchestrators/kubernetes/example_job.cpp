@@ -26,20 +26,23 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& option
                             .scratch = work / "scratch",
                             .environment = std::move(environment),
                             .secrets = std::move(secrets)};
-  JobOptions cluster;
-  cluster.image = options.image;
-  cluster.claim = options.claim;
-  cluster.pull = options.pull;
-  cluster.user = options.user.empty() ? core::user_and_group() : options.user;
-  cluster.owner = "STATE";
-  cluster.agent_image = options.agent_image;
-  cluster.has_stager = options.has_stager;
-  cluster.node_cache = options.node_cache;
-  if (options.has_stager && options.agent_image.empty()) cluster.agent_image = "pipe:agent-DIGEST";
-  if (cluster.agent_image.empty()) cluster.agent = options.state / "kubernetes" / "agent-DIGEST";
-  if (step.program) cluster.program = {"/PROGRAM"};
-  cluster.gpu_models = options.gpu_models;
-  return job_manifest(attempt, cluster);
+  JobOptions job;
+  job.image = options.image;
+  job.claim = options.claim;
+  job.pull = options.pull;
+  job.user = options.user.empty() ? core::user_and_group() : options.user;
+  job.owner = "STATE";
+  job.has_stager = options.has_stager;
+  job.node_cache = options.node_cache;
+  if (!options.agent_image.empty())
+    job.agent_image = options.agent_image;
+  else if (options.has_stager)
+    job.agent_image = "pipe:agent-DIGEST";
+  else
+    job.agent = options.state / "kubernetes" / "agent-DIGEST";
+  if (step.program) job.program = {"/PROGRAM"};
+  job.gpu_models = options.gpu_models;
+  return job_manifest(attempt, job);
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

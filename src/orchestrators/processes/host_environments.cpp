@@ -213,8 +213,10 @@ async::Task<> HostEnvironments::lock(const StepSpec& step, EventSink& events,
   auto& found = host(step);
   if (!found.plan) co_return;
   const auto unknown = core::only_looks() ? unknown_to_look(found.plan->asked) : std::string();
-  if (!unknown.empty())
+  if (!unknown.empty()) {
     events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
+    if (lock_) lock_->leave_unknown();
+  }
   if (found.plan->is_resolved() || !unknown.empty()) co_return;
   co_await environments_.resolve(*found.plan, step.name, events, cancel);
   describe(found);

@@ -56,6 +56,10 @@ class ImagePackages {
   async::Task<> install(const PackagePlan& plan, StringMap variables, std::filesystem::path file,
                         std::filesystem::path folder, std::function<void(std::string)> on_line,
                         core::CancelSource& cancel);
+  /// See lockfile::LockFile::leave_unknown().
+  void leave_unknown() {
+    if (options_.lock) options_.lock->leave_unknown();
+  }
 
  private:
   struct Work;

@@ -129,6 +129,15 @@ TEST(GpuAccess, a_way_that_failed_is_not_tried_again) {
       << "there is no other";
 }
 
+TEST(GpuAccess, a_refused_request_for_cdi_says_nothing_of_the_way_of_other_steps) {
+  const auto by = access(system(true));
+  settings::GpuRequest request;
+  EXPECT_EQ(by.replaceable_way(request), GpuWay::device_request);
+  request.driver = "cdi";
+  EXPECT_EQ(by.replaceable_way(request), std::nullopt);
+  EXPECT_EQ(given(by, request)["HostConfig"]["DeviceRequests"][0]["Driver"], "cdi");
+}
+
 TEST(GpuAccess, the_runtime_gets_its_variables) {
   auto by = access(system(true));
   by.try_next(GpuWay::device_request, "could not select device driver");

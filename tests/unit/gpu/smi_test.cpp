@@ -62,6 +62,17 @@ TEST(Smi, a_slice_belongs_to_its_gpu_whatever_was_read_between_them) {
   EXPECT_EQ(inventory.devices[0].slices[0].uuid, "MIG-1");
 }
 
+TEST(Smi, the_memory_of_a_compute_instance_is_behind_the_last_dot) {
+  const auto inventory = read_smi(
+      "0, GPU-a, NVIDIA A100, 00000000:07:00.0, 40960, 0, 550.54.15, Default, Enabled, 8.0\n"
+      "GPU 0: NVIDIA A100 (UUID: GPU-a)\n"
+      "  MIG 1c.3g.20gb  Device  0: (UUID: MIG-1)\n");
+  ASSERT_EQ(inventory.devices.size(), 1U);
+  ASSERT_EQ(inventory.devices[0].slices.size(), 1U);
+  EXPECT_EQ(inventory.devices[0].slices[0].profile, "1c.3g.20gb");
+  EXPECT_EQ(inventory.devices[0].slices[0].memory >> 30, 20U);
+}
+
 TEST(Smi, an_old_driver_has_no_compute_capability) {
   const auto inventory = read_smi(
       "Field \"compute_cap\" is not a valid field to query.\n"

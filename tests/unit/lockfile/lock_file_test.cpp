@@ -249,6 +249,45 @@ TEST_F(Locks, unused_environments_are_removed_and_those_of_other_machines_stay) 
   EXPECT_TRUE(third.find(of_machine({"six"}, "manylinux_2_36_x86_64")));
 }
 
+TEST_F(Locks, what_is_unused_is_shown_by_a_dry_run_and_refused_by_a_frozen_file) {
+  LockFile first(file);
+  first.put(of_image({"six"}), environment_of({package("six", "1")}));
+  first.put(of_image({"idna", "six"}), environment_of({package("idna", "2")}));
+  const auto before = text();
+  for (const auto& options : {LockOptions{.dry_run = true}, LockOptions{.frozen = true}}) {
+    LockFile second(file, options);
+    second.find(of_image({"six"}));
+    second.remove_unused();
+    EXPECT_EQ(second.unused(), std::vector<std::string>{"- python:3.11: idna, six"});
+    EXPECT_FALSE(second.is_written());
+    EXPECT_TRUE(second.is_current());
+    if (options.frozen)
+      EXPECT_THROW(second.refuse_unused(), core::InputError);
+    else
+      EXPECT_NO_THROW(second.refuse_unused());
+  }
+  EXPECT_EQ(text(), before);
+}
+
+TEST_F(Locks, nothing_is_unused_while_the_packages_of_a_step_are_not_known) {
+  LockFile first(file);
+  first.put(of_image({"six"}), environment_of({package("six", "1")}));
+  first.put(of_image({"idna"}), environment_of({package("idna", "2")}));
+  LockFile second(file, {.frozen = true});
+  second.find(of_image({"six"}));
+  second.leave_unknown();
+  second.remove_unused();
+  EXPECT_TRUE(second.unused().empty());
+}
+
+TEST_F(Locks, an_upgrade_to_equal_versions_writes_nothing) {
+  LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile upgrade(file, {.upgrade_all = true});
+  upgrade.put(of_image({"six"}), environment_of({package("six", "1")}));
+  EXPECT_EQ(upgrade.changes().size(), 1u);
+  EXPECT_FALSE(upgrade.is_written());
+}
+
 TEST_F(Locks, images_that_differ_by_their_system_have_an_environment_each) {
   const auto plain = of_image({"six"}, "aa"), with_git = of_image({"six"}, "bb");
   LockFile first(file);

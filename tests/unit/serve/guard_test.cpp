@@ -58,6 +58,12 @@ TEST(Guard, accepts_only_host_names_that_no_other_site_can_have) {
     EXPECT_EQ(open.judge({.host = host, .token = token}), Verdict::wrong_host) << host;
 }
 
+TEST(Guard, accepts_its_own_name_in_lower_case_as_browsers_send_it) {
+  const Guard guard(token, "Workstation.Example");
+  EXPECT_EQ(guard.judge({.host = "workstation.example:7473", .token = token}), Verdict::allowed);
+  EXPECT_EQ(guard.judge({.host = "other.example:7473", .token = token}), Verdict::wrong_host);
+}
+
 TEST(Guard, allows_other_sites_links_and_no_more) {
   const Guard guard(token, "127.0.0.1");
   const auto judge = [&](std::string_view site, std::string_view mode) {

@@ -8,6 +8,7 @@
 
 #include "core/quantity.hpp"
 #include "settings/decode.hpp"
+#include "settings/reserved_variables.hpp"
 
 namespace pipeline::settings {
 namespace {
@@ -462,6 +463,14 @@ TEST(Scalars, plain_scalars_have_their_meaning_in_yaml_1_2) {
   for (const char* text :
        {"18446744073709551616", "-9223372036854775809", "1e999", ".inf", "-.INF", ".nan"})
     EXPECT_FALSE(plain_to_json(text)) << text;
+}
+
+TEST(ReservedVariables, are_those_that_pipe_sets_for_nodes_and_limits_too) {
+  for (const auto* name : {"PIPE_RUN_ID", "PIPE_INPUT_DATA", "PIPE_NODE_RANK", "PIPE_NODE_COUNT",
+                           "PIPE_NODE_ADDRESSES", "PIPE_RENDEZVOUS_ID", "PIPE_CPUS", "PIPE_MEMORY"})
+    EXPECT_TRUE(is_reserved_variable(name)) << name;
+  for (const auto* name : {"PIPE_MINE", "NODE_RANK", "MEMORY"})
+    EXPECT_FALSE(is_reserved_variable(name)) << name;
 }
 
 }  // namespace

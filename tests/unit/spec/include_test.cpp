@@ -258,6 +258,14 @@ TEST_F(Include, refuses_a_table_of_few_bytes_and_many_cells_before_memory_is_gon
   }
 }
 
+TEST_F(Include, takes_a_quoted_empty_cell_of_a_table_of_one_column_for_a_row) {
+  write("pipeline.yaml", "name: x\nsteps: {s: {command: x, matrix: {include: t.csv}}}\n");
+  write("t.csv", "sample\n\n\r\n");
+  EXPECT_THAT(error_of(), HasSubstr("has no rows"));
+  write("t.csv", "sample\n\"\"\n");
+  EXPECT_THAT(error_of(), testing::Not(HasSubstr("has no rows")));
+}
+
 TEST_F(Include, refuses_two_steps_of_the_same_name) {
   write("pipeline.yaml", "name: x\ninclude: [a.yaml]\nsteps: {one: {command: x}}\n");
   write("a.yaml", "steps: {one: {command: x}}\n");
