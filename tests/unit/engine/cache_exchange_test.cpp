@@ -90,7 +90,7 @@ class Shelf final : public RemoteCache {
   int open_ = 0;
 };
 
-StepSpec step(std::string name, std::vector<std::string> from = {}) {
+StepSpec written_step(std::string name, std::vector<std::string> from = {}) {
   StepSpec spec;
   spec.name = name;
   spec.command.arguments = {Template{{std::string("do-" + name)}}};
@@ -102,7 +102,8 @@ StepSpec step(std::string name, std::vector<std::string> from = {}) {
 class SharingTest : public ::testing::Test {
  protected:
   SharingTest() {
-    pipeline.steps = {step("load"), step("train", {"load"}), step("plot", {"train"})};
+    pipeline.steps = {written_step("load"), written_step("train", {"load"}),
+                      written_step("plot", {"train"})};
   }
 
   /// All that the machine knows is in its folder.
@@ -186,7 +187,7 @@ TEST_F(SharingTest, a_result_that_cannot_be_sent_keeps_no_other_back) {
 }
 
 TEST_F(SharingTest, outputs_left_outside_stay_until_they_are_shared_and_recorded) {
-  pipeline.steps = {step("load")};
+  pipeline.steps = {written_step("load")};
   std::vector<std::string> told;
   for (const bool fails : {false, true}) {
     orchestrator.steps["load"] = [&](const orchestrators::Attempt& attempt) {
@@ -239,7 +240,7 @@ TEST_F(SharingTest, only_changed_steps_run_and_the_rest_comes_from_others) {
 
 TEST_F(SharingTest, all_results_are_asked_for_side_by_side) {
   pipeline.steps.clear();
-  for (int i = 0; i < 40; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
+  for (int i = 0; i < 40; ++i) pipeline.steps.push_back(written_step("s" + std::to_string(i)));
   run("here");
   EXPECT_GT(shelf.max_at_once, 4);
   EXPECT_LE(shelf.max_at_once, 16);

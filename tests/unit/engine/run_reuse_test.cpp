@@ -305,9 +305,9 @@ TEST_F(PlanTest, plan_knows_the_last_try_of_a_step_that_the_newest_run_left_out)
   pipeline.steps.push_back(step("new"));
   const auto plans = plan();
   EXPECT_EQ(plans[0].action, StepPlan::Action::reuse);
-  EXPECT_THAT(plans[1].changes, ElementsAre("failed in run run-1"));
+  EXPECT_THAT(*plans[1].changes, ElementsAre("failed in run run-1"));
   EXPECT_EQ(plans[2].action, StepPlan::Action::reuse);
-  EXPECT_THAT(plans[3].changes, ElementsAre("never run before"));
+  EXPECT_THAT(*plans[3].changes, ElementsAre("never run before"));
 }
 
 TEST_F(PlanTest, plan_says_what_will_be_reused_and_what_changed) {
