@@ -61,7 +61,7 @@ unpacked_image() {
   mount --bind "$unpacked" "$folder"
 }
 if ! mounted_image && ! unpacked_image; then
-  cat "$own/said" 2>/dev/null >&2
+  cat "$own/said" >&2 2>/dev/null
   echo "Podman has no files of the image: neither squashfuse nor unsquashfs gives them" >&2
   exit 1
 fi
