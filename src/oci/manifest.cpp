@@ -96,7 +96,7 @@ Manifest read_manifest(const json& document) {
   manifest.config = read_blob(*config);
   for (const auto& layer : *layers) {
     manifest.layers.push_back(read_blob(layer));
-    packing_of(manifest.layers.back());
+    packing_of(manifest.layers.back());  // Throws for a layer that cannot be unpacked.
   }
   return manifest;
 }
