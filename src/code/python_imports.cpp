@@ -80,6 +80,7 @@ class PythonLexer {
       const char c = peek();
       // Also in raw literals, a quote after a backslash does not close the literal.
       if (c == '\\') {
+        if (peek(1) == '\r' && peek(2) == '\n') ++at_;
         if (peek(1) == '\n') ++line_;
         ++at_;
       } else if (c == '\n') {
@@ -121,8 +122,6 @@ class ImportReader {
       begins_statement =
           token.kind == PythonToken::Kind::line_end ||
           (token.kind == PythonToken::Kind::symbol && (token.text == ";" || token.text == ":"));
-      if (at_ > 0 && at_ < tokens_.size() && tokens_[at_].kind == PythonToken::Kind::line_end)
-        begins_statement = true;
     }
     return std::move(imports_);
   }
@@ -169,7 +168,7 @@ class ImportReader {
     PythonImport import{0, {}, {}, tokens_[at_++].line};
     while (accept(".")) ++import.level;
     import.module = read_dotted();
-    if (!is_name("import")) return;  // `raise X from error` or `yield from x`.
+    if (!is_name("import")) return;  // Not complete, as in a text that is not Python.
     ++at_;
     if (accept("*")) {
       import.names.push_back("*");
@@ -182,6 +181,19 @@ class ImportReader {
       }
     }
     if (import.level > 0 || !import.module.empty()) imports_.push_back(std::move(import));
+  }
+
+  /// Returns the absolute name of a relative one, as `a.c` for `..c` in the package `a.b`; empty if
+  /// it leads out of the packages.
+  static std::string resolved(std::string_view relative, std::string package) {
+    const auto level = std::min(relative.find_first_not_of('.'), relative.size());
+    for (std::size_t i = 1; i < level; ++i) {
+      const auto dot = package.rfind('.');
+      if (dot == std::string::npos) return {};
+      package.resize(dot);
+    }
+    const auto name = relative.substr(level);
+    return name.empty() ? package : package + "." + std::string(name);
   }
 
   /// Reads `import_module("a.b")`, `import_module(".c", package="a")` and
@@ -199,9 +211,9 @@ class ImportReader {
         imports_.push_back({static_cast<unsigned>(level), module.substr(level), {}, line});
         return;
       }
-      module = tokens_[at_++].text + module;
+      module = resolved(module, tokens_[at_++].text);
     }
-    imports_.push_back({0, std::move(module), {}, line});
+    if (!module.empty()) imports_.push_back({0, std::move(module), {}, line});
   }
 
   std::vector<PythonToken> tokens_;

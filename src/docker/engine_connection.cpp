@@ -306,7 +306,12 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   constexpr ApiVersion first_with_store{23, 0}, first_with_contexts{27, 5};
   if (const auto engine_version = parse_version(info.version);
       info.buildkit && first_with_store <= engine_version && engine_version < first_with_contexts)
-    info.buildkit = !has_containerd_store(core::parse_json((co_await ask("/info")).body));
+    try {
+      const auto details = co_await ask("/info");
+      info.buildkit = !has_containerd_store(core::parse_json(details.body));
+    } catch (const net::TransportError& error) {
+      throw unreachable(endpoint_, error.what());
+    }
   co_return info;
 }
 

@@ -112,12 +112,12 @@ std::vector<core::Diagnostic> check_gpus_on(const orchestrators::Capabilities& o
 }  // namespace
 
 std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
-  std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> by_orchestrator;
+  std::map<std::string, std::vector<const StepSpec*>> by_orchestrator;
   for (const auto* step : session.source.selected_steps()) {
     const ResourceSettings& resources = step->settings->resources;
     if (resources.instance_type || !resources.placement_constraints.items().empty() ||
         settings::gpu_request(resources).wanted())
-      by_orchestrator[&session.routes().capabilities_of(*step)].push_back(step);
+      by_orchestrator[session.routes().capabilities_of(*step).name].push_back(step);
   }
   std::vector<PlacedStep> placed;
   std::vector<const StepSpec*> in_containers;  // On this machine.
@@ -134,8 +134,9 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
   std::ranges::move(check_files(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
   std::ranges::move(check_sizes(session.source.selected_steps()), std::back_inserter(found));
-  for (const auto& [orchestrator, steps] : by_orchestrator)
-    for (auto& diagnostic : check_gpus_on(*orchestrator, session, steps))
+  for (const auto& [name, steps] : by_orchestrator)
+    for (auto& diagnostic :
+         check_gpus_on(session.routes().capabilities_of(*steps.front()), session, steps))
       found.push_back(std::move(diagnostic));
   return report_warnings(session.pipeline(), std::move(found), say);
 }
@@ -151,7 +152,7 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
     const auto request = settings::gpu_request(step->settings->resources);
     if (!request.wanted() || !has_gpus_here) continue;
     const auto inventory = session.machine().read();
-    if (inventory.unavailable) continue;  // The orchestrator may find GPUs; a plan starts nothing.
+    if (inventory.unavailable) continue;  // Docker may see GPUs, but asking it starts a container.
     const auto demand = gpu::demand_of(request, inventory);
     const auto* shortage = std::get_if<gpu::Shortage>(&demand);
     if (!shortage) continue;

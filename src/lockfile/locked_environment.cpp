@@ -31,10 +31,10 @@ std::vector<std::string> install_lines(const LockedEnvironment& environment) {
 
 std::string address_lines(const LockedEnvironment& environment) {
   std::string text;
-  for (const auto& [name, version, file, size, origin, sha256, url, required_by] :
-       environment.packages)
-    if (!sha256.empty())
-      text += sha256 + " " + std::to_string(size) + " " + file + " " + url + "\n";
+  for (const auto& package : environment.packages)
+    if (!package.sha256.empty())
+      text += package.sha256 + " " + std::to_string(package.size) + " " + package.file + " " +
+              package.url + "\n";
   return text;
 }
 
@@ -87,7 +87,8 @@ std::vector<PackageFault> faults_of(const LockedPackage& package) {
           "the file's name has control characters");
   require("sha256", package.sha256, is_digest, "a SHA-256 has 64 digits, 0 to 9 and a to f");
   require("url", package.url, is_address(package.url),
-          "the address has blanks or control characters");
+          package.url.starts_with('-') ? "the address begins with `-`, as an option does"
+                                       : "the address has blanks or control characters");
   return faults;
 }
 

@@ -96,7 +96,7 @@ Manifest read_manifest(const json& document) {
   manifest.config = read_blob(*config);
   for (const auto& layer : *layers) {
     manifest.layers.push_back(read_blob(layer));
-    packing_of(manifest.layers.back());
+    packing_of(manifest.layers.back());  // Throws for a layer that cannot be unpacked.
   }
   return manifest;
 }
@@ -113,7 +113,8 @@ Packing packing_of(const Blob& layer) {
 
 json describe(const json& config, const Manifest& manifest) {
   if (!config.is_object()) reject("its configuration is not an object of JSON");
-  const auto layers = config.value(json::json_pointer("/rootfs/diff_ids"), json());
+  const auto root = config.value("rootfs", json());
+  const auto layers = root.is_object() ? root.value("diff_ids", json()) : json();
   if (!layers.is_array() || layers.size() != manifest.layers.size())
     reject("its configuration has not as many layers as its manifest");
   for (const auto& layer : layers)

@@ -47,10 +47,11 @@ void sync_contents(const std::filesystem::path& root, const std::vector<TreeNode
     } catch (const core::EnvironmentError& error) {  // Some network file systems cannot.
       core::log::info(error.what());
     }
-  // Begins to write all files before it waits for the first one: then the disk is asked to empty
-  // its cache for each, but the contents are written at once.
+  // All files begin to be written before the first is waited for. Their contents are thus written
+  // together, and each wait only has the disk empty its cache.
   for (const auto& node : nodes)
     if (node.kind == TreeNode::Kind::file) begin_writing(root / node.path);
+  // From the end: a folder after what lies in it.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
     if (node->kind != TreeNode::Kind::link) core::sync_to_disk(root / node->path);
   core::sync_to_disk(root);

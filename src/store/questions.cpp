@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -27,6 +28,20 @@ json questions_json(RunStore& store, const std::string& run) {
 
 WallTime time_of(const json& value) {
   return WallTime(std::chrono::milliseconds(value.get<std::int64_t>()));
+}
+
+/// Returns nothing for a row that is no question: the others of the run are read without it.
+std::optional<Question> read_question(const json& row) try {
+  constexpr std::size_t key_place = 6;  // Records of earlier versions end before it.
+  return Question{row.at(0),
+                  time_of(row.at(1)),
+                  row.at(2),
+                  row.at(3),
+                  time_of(row.at(4)),
+                  row.at(5),
+                  row.size() > key_place ? row.at(key_place).get<std::string>() : ""};
+} catch (const json::exception&) {
+  return std::nullopt;
 }
 
 [[noreturn]] void refuse_unknown(const std::string& run, const std::string& step,
@@ -54,21 +69,12 @@ void change_question(RunStore& store, const std::string& run, const std::string&
 
 }  // namespace
 
-std::map<std::string, Question> questions_of(RunStore& store, const std::string& run) try {
+std::map<std::string, Question> questions_of(RunStore& store, const std::string& run) {
   std::map<std::string, Question> questions;
   const auto all = questions_json(store, run);
-  constexpr std::size_t key_place = 6;  // Records of earlier versions end before it.
   for (const auto& [step, row] : all.items())
-    questions[step] = {row.at(0),
-                       time_of(row.at(1)),
-                       row.at(2),
-                       row.at(3),
-                       time_of(row.at(4)),
-                       row.at(5),
-                       row.size() > key_place ? row.at(key_place).get<std::string>() : ""};
+    if (auto question = read_question(row)) questions[step] = std::move(*question);
   return questions;
-} catch (const json::exception&) {
-  return {};
 }
 
 Question open_question(RunStore& store, const RunRecord& run, const std::string& step) {

@@ -84,21 +84,23 @@ std::optional<double> number_of(std::string_view text) {
 void read_table(std::string_view text, char separator, const TakeMetric& take) {
   std::vector<std::string> names;
   std::size_t step_column = std::string::npos;
-  for (std::int64_t row = -1; !text.empty();) {
+  bool has_heading = false;
+  for (std::int64_t row = 0; !text.empty();) {
     auto line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     const auto fields = fields_of(line, separator);
-    if (row++ < 0) {
-      names = fields;
+    if (!has_heading) {
+      has_heading = true;
+      for (const auto& field : fields) names.emplace_back(core::trimmed(field, " "));
       for (const std::string name : {"step", "epoch", "iteration"})
         if (const auto at = std::ranges::find(names, name);
             at != names.end() && step_column == std::string::npos)
           step_column = static_cast<std::size_t>(at - names.begin());
       continue;
     }
-    std::optional<std::int64_t> step = row - 1;
+    std::optional<std::int64_t> step = row++;
     constexpr double max_step = 9e15;  // Nearly 2^53: doubles are exact integers up to there.
     if (step_column < fields.size())
       if (const auto number = number_of(fields[step_column]);
@@ -134,7 +136,7 @@ void read_metric_file(const std::filesystem::path& file, const std::filesystem::
   } else {
     auto value = core::parse_json(*text);
     ReadNumber read_number = plain_number;
-    if (value.is_discarded()) {
+    if (value.is_discarded()) {  // Python writes NaN and Infinity, which JSON does not have.
       value = core::parse_json(model::with_quoted_numbers(*text));
       read_number = model::metric_value;
     }

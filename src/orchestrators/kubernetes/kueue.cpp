@@ -64,7 +64,8 @@ async::Task<json> Kueue::workload_of(std::string job_uid) {
     const auto& items = kubernetes_api::list_at(list, "/items");
     if (!items.empty()) found = items.front();
   } catch (const kubernetes_api::ApiError& error) {
-    may_read_ = false;
+    const auto status = error.status();
+    if (status == 401 || status == 403 || status == 404) may_read_ = false;
     core::log::info(error.what());
   }
   co_return found;

@@ -24,7 +24,7 @@ echo $$ >"$own/process"
 is_mounted() {
   [ "$(stat -c %d "$folder")" != "$(stat -c %d "$folder/..")" ]
 }
-mounted_image() {
+mount_image() {
   command -v squashfuse >/dev/null || return 1
   squashfuse -f "$image" "$folder" 2>"$own/said" &
   echo $! >"$own/fuse"
@@ -35,7 +35,7 @@ mounted_image() {
   rm -f "$own/fuse"
   return 1
 }
-unpacked_image() {
+unpack_image() {
   unpacked=$images/${image##*/}-$(($(date +%s) / 1209600))
   mkdir -m 700 "$images" 2>/dev/null
   if [ -L "$images" ] || [ ! -O "$images" ]; then
@@ -60,8 +60,8 @@ unpacked_image() {
   done
   mount --bind "$unpacked" "$folder"
 }
-if ! mounted_image && ! unpacked_image; then
-  cat "$own/said" 2>/dev/null >&2
+if ! mount_image && ! unpack_image; then
+  cat "$own/said" >&2 2>/dev/null
   echo "Podman has no files of the image: neither squashfuse nor unsquashfs gives them" >&2
   exit 1
 fi

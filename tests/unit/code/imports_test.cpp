@@ -49,6 +49,7 @@ TEST(PythonImports, strings_and_comments_are_not_taken_for_code) {
                       "f\"\"\"\nfrom e import f\n\"\"\"\nimport real\n"),
               ElementsAre("real @10"));
   EXPECT_THAT(imports("x = 'never closed\nimport a\n"), ElementsAre("a @2"));
+  EXPECT_THAT(imports("x = 'continued\\\r\nimport a'\r\nimport b\r\n"), ElementsAre("b @3"));
   EXPECT_THAT(imports("yield from x\nraise A from b\nimportant = 1\nobj.import_ = 2\nfrom_x = 3\n"),
               IsEmpty());
 }
@@ -58,6 +59,9 @@ TEST(PythonImports, import_calls_with_a_literal_name_are_found) {
                       "\nimport_module('.x', "
                       "package='p.q')\nimport_module('..y', __package__)\n"),
               ElementsAre("a.b @1", "c @2", "p.q.x @4", "..y @5"));
+  EXPECT_THAT(imports("import_module('..c', package='a.b')\nimport_module('..', 'a.b')\n"
+                      "import_module('...c', 'a.b')\n"),
+              ElementsAre("a.c @1", "a @2"));
 }
 
 std::vector<std::string> words(std::string_view script) {

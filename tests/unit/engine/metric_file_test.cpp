@@ -87,6 +87,14 @@ TEST_F(MetricFile, columns_of_csv_are_series) {
   EXPECT_EQ(found[1].second.step, 20);
 }
 
+TEST_F(MetricFile, names_of_columns_may_have_blanks_around_them) {
+  const auto found = read("m.csv", "loss, step\n0.5, 10\n");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].first, "loss");
+  EXPECT_EQ(found[0].second.step, 10);
+  EXPECT_EQ(read("m.csv", "epoch, loss\n1, 0.5\n").at(0).first, "loss");
+}
+
 TEST_F(MetricFile, long_names_at_many_levels_take_little_memory) {
   constexpr std::size_t levels = 400, bytes = 32 << 10;
   std::string text;
