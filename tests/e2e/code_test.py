@@ -56,7 +56,7 @@ class Code(PipeTest):
         ran = self.pipe("run", "repo/pipeline.yaml", "-o", "local")
         self.assertEqual(ran.code, 0, ran)
         self.assertIn("x = 1", ran.text)
-        self.assertIn("'weights' is not the file that it stands for", ran.text)
+        self.assertIn("'weights' is a pointer of Git LFS or git-annex", ran.text)
         git(repo, "add", "-A")
         git(repo, "commit", "-qm", "first")
         (repo / "external/models/net.py").write_text("x = 2\n")

@@ -141,7 +141,7 @@ TEST_F(Registry, refusals_say_what_is_missing) {
   EXPECT_THAT(failure(reference(), "linux/amd64"),
               testing::HasSubstr("it is not made for linux/amd64, only for linux/arm64/v8"));
   index_ = R"({"schemaVersion": 1, "fsLayers": []})";
-  EXPECT_THAT(failure(reference()), testing::HasSubstr("of the first schema"));
+  EXPECT_THAT(failure(reference()), testing::HasSubstr("of the outdated first schema"));
   index_ = "not JSON";
   EXPECT_THAT(failure(reference()), testing::HasSubstr("its manifest is not an object"));
   busy_ = 100;

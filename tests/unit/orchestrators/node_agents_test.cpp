@@ -170,8 +170,8 @@ TEST_F(NodeAgents, begin_anew_once_all_nodes_have_been_given_back) {
   });
   EXPECT_FALSE(run(runner).failure);
   EXPECT_EQ(runner.tries, 2u);
-  EXPECT_NE(builder.log.err.find("[2] [nodes] rank 2 of 4, on node 1, has no node: all is given "
-                                 "back, and tried again in "),
+  EXPECT_NE(builder.log.err.find("[2] [nodes] rank 2 of 4, on node 1, has no node: the step "
+                                 "releases all nodes, and tries again in "),
             std::string::npos)
       << builder.log.err;
 }
