@@ -49,7 +49,7 @@ TEST_F(ManyReadySteps, are_not_all_in_progress_at_a_time) {
   int most = 0;
   orchestrator.steps["s0"] =
       orchestrator.steps["s700"] = [&](const orchestrators::Attempt& attempt) {
-        most = std::max(most, held_locks(folder.path() / "state" / "locks"));
+        most = std::max(most, held_locks(folder.path() / "state"));
         return writes(attempt, "x");
       };
   const auto summary = run(options);

@@ -217,8 +217,8 @@ TEST_F(Include, refuses_more_than_20_files_that_include_one_another) {
                                                  ": {command: x}}\n");
   write("f30.yaml", "steps: {last: {command: x}}\n");
   write("pipeline.yaml", "name: x\ninclude: [f0.yaml]\n");
-  EXPECT_THAT(error_of(), HasSubstr("ROOT/f18.yaml:1:11: error: more than 20 files include one "
-                                    "another, each the next"));
+  EXPECT_THAT(error_of(), HasSubstr("ROOT/f18.yaml:1:11: error: more than 20 files form a "
+                                    "chain in which each includes the next"));
   write("pipeline.yaml", "name: x\ninclude: [f12.yaml]\n");
   EXPECT_EQ(load_main().steps.size(), 19u);
 }
