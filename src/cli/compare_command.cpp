@@ -71,7 +71,8 @@ core::ExitCode compare_command(Context& context) {
   const auto shown = options.compare.all ? rows : report::without_instances(rows);
   context.print(table_of(records, shown, options.compare.all).render(context.paint()));
   if (equal > 0 && !options.compare.all)
-    context.note(counted(equal, "more value") + " equal in all: `--all` shows them");
+    context.note(counted(equal, "value") + (equal == 1 ? " is" : " are") +
+                 " equal in all runs: `--all` shows " + (equal == 1 ? "it" : "them"));
   return core::ExitCode::ok;
 }
 

@@ -42,7 +42,8 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   if (given.cache_from.has_value())
     add("cachefrom", nlohmann::json(given.cache_from.items()).dump());
   if (given.shm_size) add("shmsize", std::to_string(*given.shm_size));
-  if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
+  const bool is_for_one_run = !plan.run_id.empty();  // The setting prevent_build_reuse.
+  if (given.no_cache.value_or(false) || is_for_one_run) add("nocache", "1");
   if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
   if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
   // Makes Podman's builder keep no images of the stages: if such an image is removed while another

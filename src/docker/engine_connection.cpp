@@ -301,7 +301,7 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
         {"update this program", "or set `min-api-version` lower in the engine's daemon.json"});
   info.api_version = to_text(used);
   info.buildkit = has_buildkit(info, ping.header("builder-version"));
-  // BuildKit on containerd's store cannot read a context that is sent with the request before 27.5
+  // Before 27.5, BuildKit on containerd's store cannot read a context that is sent with the request
   // ("no such host" of build-context). No engine before 23 has this store.
   constexpr ApiVersion first_with_store{23, 0}, first_with_contexts{27, 5};
   if (const auto engine_version = parse_version(info.version);

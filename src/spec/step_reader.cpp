@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
 constexpr settings::Format step_reference{
-    "the name of a step, or of some of its matrix, as `STEP[AXIS=VALUE]`",
+    "the name of a step, or of some instances of its matrix, as `STEP[AXIS=VALUE]`",
     [](std::string_view text) {
       return settings::formats::word.accepts(text) && model::parse_selector(text).has_value();
     }};
@@ -102,7 +102,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
   Defaults defaults;
   const core::Value* retry = nullptr;
   for (const auto& [key, value] : map.members) {
-    if (is_filled_key(key.scalar) && names_parameters(value)) continue;  // See fill().
+    if (is_filled_key(key.scalar) && names_parameters(value)) continue;  // fill() reads it.
     if (key.scalar == "parameters")
       read_parameters(value, defaults, pipeline, diagnostics_);
     else if (key.scalar == "shell")

@@ -8,7 +8,8 @@ namespace {
 /// Returns the kind with this name; exit_code for the empty name of records that an earlier version
 /// of this program made.
 FailureKind kind_named(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(FailureKind::infrastructure); ++i)
+  constexpr int last = static_cast<int>(FailureKind::infrastructure);
+  for (int i = 0; i <= last; ++i)
     if (to_string(static_cast<FailureKind>(i)) == name) return static_cast<FailureKind>(i);
   return FailureKind::exit_code;
 }

@@ -255,6 +255,8 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   parts.insert(parts.end(), code.begin(), code.end());
   parts.push_back({"image", environment_id});
   for (const auto& [name, value] : step.parameters) {
+    // A number is in the key as the user wrote it (3.10), because a command gets that text. The
+    // path of the value itself is empty.
     const bool is_written = value.written && value.written->contains("");
     parts.push_back(
         {"parameter " + name, short_text(is_written ? value.written->at("") : value->dump())});

@@ -12,8 +12,9 @@
 
 namespace pipeline::engine {
 
-/// Returns the requests of the steps that run on the engine's machine, where GPUs are reserved
-/// here; elsewhere a scheduler reserves them. Throws InputError for requests that the orchestrators
+/// Returns the requests whose GPUs this process reserves: those of steps on orchestrators that run
+/// attempts by themselves. A cluster's scheduler reserves the others. The GPUs can still be another
+/// machine's, that of a remote Docker Engine. Throws InputError for requests that the orchestrators
 /// do not support.
 std::vector<GpuReserver::Request> GpuReserver::requests_of(
     const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline) const {
@@ -54,7 +55,8 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
   return requests;
 }
 
-/// Returns the GPUs of the step's machine; nothing if its orchestrator chooses them.
+/// Returns the GPUs of the step's machine; nothing if its orchestrator chooses them. Leaves
+/// machine_ null if NVML does not read the GPUs here.
 async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const StepSpec& step) {
   const bool is_this_machine = routes_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;
@@ -156,7 +158,7 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
   refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))
-    folder_.emplace();
+    folder_.emplace();  // A step will reserve GPUs.
 }
 
 /// Reports containers of an ECS task that together need more GPUs than there are. Unlike steps of a

@@ -25,7 +25,7 @@ struct JobView {
   bool shell_left = false;    ///< A shell ended some time ago, but its pod has not ended.
   Room room = Room::not_looked;
   std::string refused;      ///< Message of the Job's last event `FailedCreate`.
-  std::string queued = {};  ///< See wait_in_queue().
+  std::string queued = {};  ///< See why_queued().
   /// The step's command has begun, so that its services were ready, although the pod's status may
   /// not say so yet.
   bool has_begun = false;

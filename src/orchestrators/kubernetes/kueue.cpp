@@ -37,7 +37,7 @@ void add_topology(json& metadata, const StepSpec& step) {
       topology.required ? *topology.required : *topology.preferred;
 }
 
-std::string wait_in_queue(const json& workload) {
+std::string why_queued(const json& workload) {
   if (auto said = said_by(workload, "QuotaReserved", "False"); !said.empty()) return said;
   return said_by(workload, "Admitted", "False");
 }

@@ -16,7 +16,7 @@ namespace pipeline::orchestrators::kubernetes {
 void add_topology(nlohmann::json& metadata, const StepSpec& step);
 
 /// Returns why Kueue does not let a Workload run; empty if it does, or gives no reason.
-std::string wait_in_queue(const nlohmann::json& workload);
+std::string why_queued(const nlohmann::json& workload);
 /// The reason why Kueue has ended a Workload that ran.
 struct Eviction {
   std::string why = {};        ///< Empty: Kueue has not ended it, or gives no reason.

@@ -42,7 +42,7 @@ PodState pod_state_of(const nlohmann::json& pod,
                       Room room = Room::not_looked);
 /// Returns the state of a Job that has no pod yet, in which it waits like a pod.
 /// @param refused message of the Job's last event `FailedCreate`; empty: none
-/// @param queued wait_in_queue() of a suspended Job
+/// @param queued why_queued() of a suspended Job
 PodState job_status_of(const nlohmann::json& job,
                        std::chrono::seconds startup = std::chrono::minutes(10),
                        const std::string& refused = {}, const std::string& queued = {});

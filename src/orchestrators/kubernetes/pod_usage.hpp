@@ -12,9 +12,9 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Reads the agent's frame of the step's usage and GPUs, and sets the values in it.
+/// Reads the agent's frame of the step's usage and GPUs into `result`.
 /// @param text JSON, untrusted: a step can write to its agent's log
-/// @return how long the step's process ran
+/// @return how long the step's process ran; nothing if the frame does not say so
 std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
                                                         AttemptResult& result);
 

@@ -45,7 +45,7 @@ async::Task<> WaitReasons::look_at_job(const JobInformer::Entry& entry) {
   if (is_suspended(entry)) {
     const auto workload =
         co_await kueue_.workload_of(kubernetes_api::text_at(entry.job, "/metadata/uid"));
-    queued = wait_in_queue(workload);
+    queued = why_queued(workload);
     co_return;
   }
   // The cluster forgets events after an hour, and reports few of them.

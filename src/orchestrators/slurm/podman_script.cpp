@@ -4,10 +4,14 @@ namespace pipeline::orchestrators::slurm {
 
 /// Podman's state is in the job's folder: a home folder may be on a file system that Podman cannot
 /// use, and no state must stay. Storage is `vfs` because no image is stored. `podman unshare` makes
-/// the namespace in which a user may mount; it stays until its process (pause.pid) ends. The
-/// overlay above the files (`:O` of podman-run(1)) has the mount points that an image lacks.
+/// the namespace in which a user may mount; it stays until its process (pause.pid) ends. The words
+/// from container_runtime.cpp mount the files with `:O`, an overlay that has the mount points which
+/// an image lacks, and have Podman write the numbers of its processes to $own/agent and
+/// $own/conmon.
 /// An image is unpacked again every two weeks (1,209,600 s), because machines remove old files from
-/// /var/tmp. Earlier copies are removed unless a job uses them.
+/// /var/tmp. The lock of an unpacked image is held until the container's end, because `exec` keeps
+/// descriptor 9: no other job removes the files meanwhile. Code 2 of unsquashfs says that some
+/// attributes could not be set, as without root.
 const char* const podman_function = R"sh(pass_on() {
   kill "-$1" "$(cat "$own/agent" 2>/dev/null || cat "$own/process")" 2>/dev/null
 }

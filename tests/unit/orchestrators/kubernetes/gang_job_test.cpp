@@ -213,10 +213,10 @@ TEST(KueueWorkload, has_the_reasons_of_its_wait_and_its_end) {
            {{{"type", type}, {"status", status}, {"reason", "R"}, {"message", message}}}}}}};
   };
   const char* full = "couldn't assign flavors to pod set main: insufficient quota for cpu";
-  EXPECT_EQ(wait_in_queue(with("QuotaReserved", "False", full)), full);
-  EXPECT_EQ(wait_in_queue(with("QuotaReserved", "True", "Quota reserved")), "");
-  EXPECT_EQ(wait_in_queue(with("Admitted", "False", "")), "R");
-  EXPECT_EQ(wait_in_queue(nullptr), "");
+  EXPECT_EQ(why_queued(with("QuotaReserved", "False", full)), full);
+  EXPECT_EQ(why_queued(with("QuotaReserved", "True", "Quota reserved")), "");
+  EXPECT_EQ(why_queued(with("Admitted", "False", "")), "R");
+  EXPECT_EQ(why_queued(nullptr), "");
   const auto evicted = eviction_from_queue(with("Evicted", "True", "The pods were not ready"));
   EXPECT_EQ(evicted.why, "The pods were not ready");
   EXPECT_FALSE(evicted.is_preemption);
