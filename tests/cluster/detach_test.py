@@ -305,7 +305,7 @@ class StopsTest(StopsAnywhere, DetachedTest):
         event = self.detached()
         second = self.start("__drive", event["run"], "--state", self.state)
         told = second.stderr.readline()
-        self.assertIn(f"the run's Lease {event['driver']['job']} is held by {event['driver']['holder']}; waiting", told)
+        self.assertIn(f"waiting for the run's Lease {event['driver']['job']}, which {event['driver']['holder']} holds", told)
         self.release_step("s0")
         self.wait_for("succeeded")
         self.assertEqual(self.finish(second).code, 0, "it finds that the run has ended")
