@@ -88,7 +88,7 @@ class AsProcesses(OnDocker):
             self.assertIn(f"({alike} instances) failed: ended with exit code 3", result.out)
             self.assertIn("fit.n-9 failed: ended with exit code 4", result.out)
             self.assertEqual(result.out.count("ended with exit code 3"), 2, result)  # once as it happened, once at the end
-            self.assertEqual(result.out.count(": as fit.n-"), lines, result)
+            self.assertEqual(result.out.count(": the same failure as that of fit.n-"), lines, result)
             self.assertEqual(result.out.count("| No module named x"), 1, result)
 
     def test_a_plan_does_not_promise_what_a_step_that_never_ran_gives(self):

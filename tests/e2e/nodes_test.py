@@ -224,7 +224,7 @@ if os.environ["PIPE_ATTEMPT"] == "1":
                       {"requirements": ["py-spy==0.4.1"]})
         failure = self.run_pipe(code=1).failure("train")
         self.assertRegex(self.log("train"), r"(?m)pipe: py-spy: Process \d+: python3 train.py$")
-        self.assertIn("py-spy:     waits_for_its_peer (train.py:3)", failure["details"])
+        self.assertIn("pipe: py-spy:     waits_for_its_peer (train.py:3)", failure["details"])
         self.assertNotIn("Fatal Python error", self.log("train"), "py-spy has told where it is")
 
     def test_the_success_of_rank_0_may_be_enough(self):

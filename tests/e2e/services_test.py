@@ -106,7 +106,7 @@ http.server.HTTPServer(('', 8000), Handler).serve_forever()
         self.assert_nothing_left()
 
     def test_no_failure_of_a_service_shows_a_secret(self):
-        talks = {"environment": {"TOKEN": None}, "ready": {"command": ["python3", "-c", "import os; exit('not ready: ' + os.environ['TOKEN'])"], "timeout": "4s"}}
+        talks = {"environment": {"TOKEN": None}, "ready": {"command": ["python3", "-c", "import os; print('not ready:', os.environ['TOKEN']); exit(1)"], "timeout": "4s"}}
         self.pipeline({"ask": {"command": "true", "secrets": ["TOKEN"],
                                "services": {"db": {**script("import os, time; print('with', os.environ['TOKEN'], flush=True); time.sleep(600)"), **talks}}}})
         result = self.run_pipe(code=1, TOKEN="hush-hush-4711")
