@@ -221,7 +221,8 @@ void Progress::show_once(const Event& event) {
   if (is_new) return show(event);
   if (model_.group_of(finished->step)) return;  // Instances of a group are counted.
   auto again = *finished;
-  again.failure = Failure{finished->failure->kind, "the same failure as that of " + first->second, {}, {}};
+  again.failure =
+      Failure{finished->failure->kind, "the same failure as that of " + first->second, {}, {}};
   show(again);
 }
 
