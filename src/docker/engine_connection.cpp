@@ -248,32 +248,26 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
 
 /// Over ssh, a question without an answer in a third of the time is asked again by a new
 /// connection: a login or the program behind it may hang while the engine responds to others.
+/// Throws the error of unreachable() if no answer comes.
 async::Task<net::Response> EngineConnection::ask(std::string path) {
   const auto limit = std::min<std::chrono::milliseconds>(limits_.answer, std::chrono::seconds(30));
   EngineCall call("ask the engine who it is", "GET", std::move(path));
   call.cancel = run_;
   auto prepared = request(call.path);
-  if (ssh_) {
-    prepared.timeout = limit / 3;
+  for (int tries = ssh_ ? 2 : 1;; --tries) {
+    prepared.timeout = tries > 1 ? limit / 3 : limit;
     try {
       co_return co_await exchange(prepared, call);
     } catch (const net::TransportError& error) {
-      if (error.curl_code() != CURLE_OPERATION_TIMEDOUT || is_stopped(run_)) throw;
+      const bool hangs = error.curl_code() == CURLE_OPERATION_TIMEDOUT && !is_stopped(run_);
+      if (tries == 1 || !hangs) throw unreachable(endpoint_, error.what());
       core::log::info(std::string("engine: ") + error.what() + "; asked once more");
     }
   }
-  prepared.timeout = limit;
-  co_return co_await exchange(std::move(prepared), call);
 }
 
 async::Task<EngineInfo> EngineConnection::negotiate() {
-  net::Response ping, answer;
-  try {
-    ping = co_await ask("/_ping");
-    answer = co_await ask("/version");
-  } catch (const net::TransportError& error) {
-    throw unreachable(endpoint_, error.what());
-  }
+  const auto ping = co_await ask("/_ping"), answer = co_await ask("/version");
   const auto version = core::parse_json(answer.body);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
     throw unreachable(endpoint_, "this is not a Docker Engine: GET /version returned status " +
@@ -306,12 +300,7 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   constexpr ApiVersion first_with_store{23, 0}, first_with_contexts{27, 5};
   if (const auto engine_version = parse_version(info.version);
       info.buildkit && first_with_store <= engine_version && engine_version < first_with_contexts)
-    try {
-      const auto details = co_await ask("/info");
-      info.buildkit = !has_containerd_store(core::parse_json(details.body));
-    } catch (const net::TransportError& error) {
-      throw unreachable(endpoint_, error.what());
-    }
+    info.buildkit = !has_containerd_store(core::parse_json((co_await ask("/info")).body));
   co_return info;
 }
 

@@ -23,6 +23,7 @@
 #include "docker/json_text.hpp"
 #include "docker/package_resolver.hpp"
 #include "docker/unreachable.hpp"
+#include "driver/clean_up_parts.hpp"
 #include "driver/drivers.hpp"
 #include "driver/output_links.hpp"
 #include "driver/recovery.hpp"
@@ -106,6 +107,10 @@ class Cleaner {
   OldRuns choose_old_runs();
   void remove_shared_folders();
   void list_removable(const std::vector<store::RunRecord>& old);
+  bool has_used_output(const store::StepRecord& step) const {
+    return std::ranges::any_of(step.outputs,
+                               [&](const auto& output) { return used_.contains(output.digest); });
+  }
   bool keeps_result(const OldRuns& old, const std::string& run, const store::StepRecord& step);
   Bytes size_of_removable(const OldRuns& old);
   Bytes collect_artifacts();
@@ -319,12 +324,9 @@ bool Cleaner::make_room(const std::string& failure) {
 /// results stay if one of them is reused.
 void Cleaner::forget_unused(const store::RunRecord& run) {
   if (wanted_.keep_storage.empty()) return;
-  for (const auto& step : store_->runs().steps(run.id)) {
-    const auto is_used = [&](const auto& output) { return used_.contains(output.digest); };
-    if (step.status == StepStatus::succeeded && !step.outputs.empty() &&
-        std::ranges::none_of(step.outputs, is_used))
+  for (const auto& step : store_->runs().steps(run.id))
+    if (step.status == StepStatus::succeeded && !step.outputs.empty() && !has_used_output(step))
       store_->cache().remove(step.key);
-  }
 }
 
 /// Removes folders whose removal failed before: folders of attempts whose runs have ended, and
@@ -402,8 +404,7 @@ void Cleaner::remove_shared_folders() {
 bool Cleaner::keeps_result(const OldRuns& old, const std::string& run,
                            const store::StepRecord& step) {
   if (!old.reused.contains(run) || step.status != StepStatus::succeeded) return false;
-  const auto is_used = [&](const auto& output) { return used_.contains(output.digest); };
-  if (!wanted_.keep_storage.empty() && std::ranges::none_of(step.outputs, is_used)) return false;
+  if (!wanted_.keep_storage.empty() && !has_used_output(step)) return false;
   const auto entry = store_->cache().find(step.key);
   return entry && entry->run == run;
 }
@@ -470,41 +471,17 @@ void Cleaner::runs() {
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 
-/// Throws InputError if nothing is named, or if options contradict one another.
-void check(const CleanUp& wanted, bool cleans_runs) {
-  if (!wanted.older_than.empty() && !wanted.remote)
-    throw core::InputError("--older-than is an age of results in a remote store", "add --remote");
-  if (!cleans_runs && !wanted.containers && !wanted.images && !wanted.environments &&
-      !wanted.remote)
-    throw core::InputError("nothing to remove was named",
-                           "name --containers, --images, --environments, --runs, --keep-storage, "
-                           "--remote or --all; with --dry-run nothing is "
-                           "removed yet");
-  if (wanted.remote && (cleans_runs || wanted.images))
-    throw core::InputError("--remote cleans the profile's remote store alone",
-                           "call `pipe clean` a second time for what is on this machine");
-  if (wanted.keep_storage.empty()) return;
-  if (wanted.all)
-    throw core::InputError("--keep-storage is a size of artifacts, or with --images of images",
-                           "leave out --all");
-  if (!core::parse_bytes(wanted.keep_storage))
-    throw core::InputError("--keep-storage '" + wanted.keep_storage + "' is not a size",
-                           "write a number and a unit: 20GB, 500MiB");
-}
-
 }  // namespace
 
 CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
                        const std::function<void(const std::string&)>& on_kept) {
-  const bool cleans_runs = wanted.runs || wanted.keep || wanted.all ||
-                           (!wanted.keep_storage.empty() && !wanted.images && !wanted.remote);
-  check(wanted, cleans_runs);
+  check_parts(wanted);
   if (!workspace.options().state.empty()) workspace.required_state();
   if (wanted.remote) return clean_remote_store(workspace, wanted, on_kept);
   Cleaner cleaner(workspace, wanted, on_kept);
   if (wanted.containers || wanted.all)
     cleaner.on_engine("the containers", [&] { cleaner.containers(); });
-  if (cleans_runs) cleaner.runs();
+  if (cleans_runs(wanted)) cleaner.runs();
   if (wanted.environments || wanted.all) cleaner.environments();
   if (wanted.images || wanted.all) cleaner.on_engine("the images", [&] { cleaner.images(); });
   return std::move(cleaner).report();

@@ -31,8 +31,8 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
     if (const auto version = store.version(); std::exchange(seen, version) != version)
       question = store::questions_of(store, run)[step.name];
   }
-  // Whoever sees a message with the question may write both: a carriage return would overwrite the
-  // words before it.
+  // Each reader of a message with the question may write both: a carriage return would overwrite
+  // the words before it.
   const auto by = " by " + core::printable(question.who) + " at " +
                   core::format_time(question.answered) +
                   (question.note.empty() ? "" : ": " + core::printable(question.note));
