@@ -50,12 +50,13 @@ template <class T>
 class RareValue {
  public:
   RareValue() = default;
-  template <class U>
-  requires(!std::same_as<std::remove_cvref_t<U>, RareValue> && std::convertible_to<U, T>)
-      RareValue(U&& value) {
-    T given(std::forward<U>(value));
-    if (!given.empty()) value_.emplace(std::move(given));
+  RareValue(T value) {
+    if (!value.empty()) value_.emplace(std::move(value));
   }
+  template <class U>
+  requires(!std::same_as<U, T> && !std::same_as<U, RareValue> && std::convertible_to<const U&, T>)
+      RareValue(const U& value)
+      : RareValue(T(value)) {}
 
   const T& operator*() const {
     static const T none;

@@ -125,7 +125,7 @@ Template parse_template(std::string_view text, const TemplateNames& names,
       TemplateProblem problem{i, end + 1, "unknown-reference", {}, {}, {}};
       flush();
       if (auto reference = resolve(rest.substr(2, end - 2), names, problem))
-        result.parts.emplace_back(std::move(*reference));
+        result.parts.emplace_back(*reference);
       else
         problems.push_back(std::move(problem));
       i += end + 1;
