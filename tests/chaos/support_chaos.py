@@ -17,6 +17,8 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from support import NOWHERE, PIPE, PipeTest, Result, docker, wait_until  # noqa: E402, F401
@@ -106,6 +108,19 @@ class ChaosTest(PipeTest):
         super().setUp()
         ChaosTest.current = self
         print(f"{self.id()}: {REPEAT}", flush=True)  # Printed here, because a failing test may end before it prints its figures.
+
+    @contextlib.contextmanager
+    def subTest(self, *arguments, **parameters):
+        """Prints a round's failure at once, because the end of all rounds may be an hour away."""
+        with super().subTest(*arguments, **parameters):
+            try:
+                yield
+            except unittest.SkipTest:
+                raise
+            except Exception:
+                print(f"{self.id()}: failed: {parameters}", flush=True)
+                traceback.print_exc()
+                raise
 
     def fresh_state(self) -> pathlib.Path:
         """Removes the state folder, and returns the path of the next one."""
