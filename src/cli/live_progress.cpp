@@ -94,8 +94,9 @@ class LiveProgress final : public Progress {
     if (!step.row.empty()) return step.row;
     const std::string attempt =
         step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
-    if (step.values.empty()) return attempt;
-    return (step.attempts > 1 ? attempt + ", " : "") + step.values.text();
+    const auto values = step.values_text();
+    if (values.empty()) return attempt;
+    return (step.attempts > 1 ? attempt + ", " : "") + values;
   }
 
   std::string heading(driver::SteadyTime now, unsigned columns) const {

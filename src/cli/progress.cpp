@@ -152,11 +152,12 @@ class PlainProgress final : public Progress {
   /// Shows the values that a step reports, at most once in `pause`.
   void show_values(const driver::StepView& step) {
     constexpr std::chrono::seconds pause{30};
-    if (step.values.empty() ||
+    const auto values = step.values_text();
+    if (values.empty() ||
         io_.now() - shown_at_.try_emplace(step.name, step.since).first->second < pause)
       return;
     shown_at_[step.name] = io_.now();
-    io_.write(tag(io_.paint, step.name) + for_terminal(step.values.text(), false) + "\n");
+    io_.write(tag(io_.paint, step.name) + for_terminal(values, false) + "\n");
   }
   /// Shows a line at each tenth of the instances.
   void show_group(const driver::GroupView& group) override {
@@ -195,7 +196,7 @@ std::string event_lines(const Event& event, const Paint& paint, const LineDetail
 
 std::string Progress::values_of(const Event& event) {
   const auto* finished = std::get_if<event::StepFinished>(&event);
-  return finished ? model_.step(finished->step).values.text() : "";
+  return finished ? model_.step(finished->step).values_text() : "";
 }
 
 void Progress::emit(const Event& event, driver::SteadyTime at) {

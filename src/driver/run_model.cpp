@@ -38,18 +38,17 @@ std::string GroupView::text() const {
 }
 
 StepView& RunModel::step(const std::string& name) {
-  const auto [found, is_new] = index_.try_emplace(name, steps.size());
-  if (is_new) {
-    auto& view = steps.emplace_back();
-    view.name = name;
-    ++counts_[static_cast<std::size_t>(StepStatus::pending)];
-    if (const auto group = group_index_.find(std::string(model::base_name(name)));
-        group != group_index_.end()) {
-      view.group = group->second;
-      ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
-    }
+  if (const auto known = index_.find(name); known != index_.end()) return *known->second;
+  auto& view = steps.emplace_back();
+  view.name = name;
+  index_.emplace(view.name, &view);
+  ++counts_[static_cast<std::size_t>(StepStatus::pending)];
+  if (const auto group = group_index_.find(std::string(model::base_name(name)));
+      group != group_index_.end()) {
+    view.group = group->second;
+    ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
   }
-  return steps[found->second];
+  return view;
 }
 
 GroupView* RunModel::group_of(const std::string& name) {
@@ -117,21 +116,22 @@ void RunModel::apply(const Event& event, SteadyTime now) {
             set_status(view, StepStatus::running, now);
             view.attempts = e.attempt;
             view.since = now;
-            view.waits_for.clear();
-            view.row.clear();
-            view.values = {};
+            view.waits_for = {};
+            view.row = {};
+            view.values.reset();
           },
           [&](const event::StepLog& e) {
             auto& view = step(e.step);
-            view.row.clear();
-            view.values.take(e.line);
+            view.row = {};
+            if (!view.values) view.values.emplace();
+            view.values->take(e.line);
           },
           [&](const event::StepProgress& e) { step(e.step).row = e.row; },
           [&](const event::StepRetried& e) {
             auto& view = step(e.step);
             set_status(view, StepStatus::pending, now);
             view.attempts = e.attempt;
-            view.failure = e.failure;
+            view.failure.emplace(e.failure);
           },
           [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
           [&](const event::StepFinished& e) {
@@ -139,10 +139,10 @@ void RunModel::apply(const Event& event, SteadyTime now) {
             set_status(view, e.status, now);
             view.attempts = e.attempts;
             view.took = e.took;
-            view.failure = e.failure;
+            view.failure = e.failure ? Rare<Failure>(*e.failure) : Rare<Failure>();
             view.reused_from = e.reused_from;
             view.reason = e.reason;
-            view.waits_for.clear();
+            view.waits_for = {};
           },
           [](const event::Notice&) {},
           [&](const event::StepExpanded& e) {

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include <pipeline/events.hpp>
+#include <pipeline/rare.hpp>
 
 #include "model/last_values.hpp"
 
@@ -35,19 +38,22 @@ struct GroupView {
   std::string text() const;
 };
 
+/// A run may have 100,000 of them, so what few steps have takes a pointer.
 struct StepView {
   std::string name;
   std::optional<std::size_t> group;  ///< Index into RunModel::groups.
   StepStatus status = StepStatus::pending;
   unsigned attempts = 0;
   std::chrono::milliseconds took{};
-  SteadyTime since{};        ///< Start of the running attempt.
-  std::string waits_for;     ///< Why the step has not started.
-  std::string row;           ///< Line that the running attempt rewrites, such as a progress bar.
-  model::LastValues values;  ///< The metrics that the last attempt has reported.
+  SteadyTime since{};  ///< Start of the running attempt.
+  RareText waits_for;  ///< Why the step has not started.
+  RareText row;        ///< Line that the running attempt rewrites, such as a progress bar.
+  Rare<model::LastValues> values;  ///< The metrics in the lines of the last attempt.
   std::string reused_from;
-  std::optional<Failure> failure;
-  std::string reason;  ///< Why the step was not started.
+  Rare<Failure> failure;
+  RareText reason;  ///< Why the step was not started.
+  /// Returns the text of `values`; empty if there are none.
+  std::string values_text() const { return values ? values->text() : ""; }
 };
 
 struct BuildView {
@@ -58,12 +64,16 @@ struct BuildView {
 
 class RunModel {
  public:
+  RunModel() = default;
+  RunModel(const RunModel&) = delete;
+  RunModel& operator=(const RunModel&) = delete;
+
   /// @param now the time of the event
   void apply(const Event& event, SteadyTime now);
 
   std::string run, pipeline, orchestrator;
-  std::size_t total = 0;        ///< Number of steps of the run.
-  std::vector<StepView> steps;  ///< In the order of their first events.
+  std::size_t total = 0;       ///< Number of steps of the run.
+  std::deque<StepView> steps;  ///< In the order of their first events.
   std::vector<GroupView> groups;
   std::vector<BuildView> builds;  ///< Builds in progress.
   std::vector<std::pair<std::string, Failure>> failed_builds;
@@ -81,7 +91,8 @@ class RunModel {
   /// Shows the step's instances together if they are many.
   void add_group(const std::string& step, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
-  std::unordered_map<std::string, std::size_t> index_, group_index_;
+  std::unordered_map<std::string_view, StepView*> index_;  ///< Keyed by the names in `steps`.
+  std::unordered_map<std::string, std::size_t> group_index_;
   std::unordered_map<std::string, std::size_t>
       instances_;               ///< Number of instances of each step, over all rounds.
   std::size_t counts_[7] = {};  ///< Indexed by StepStatus.

@@ -2,6 +2,7 @@
 /// The part of the port that describes the environments that steps run in, and makes them.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Environment {
   std::vector<std::string> requirements = {};
   std::vector<std::string> notices;  ///< Notices for the user, such as settings that this
                                      ///< orchestrator does not support; each is shown once a run.
+  auto operator<=>(const Environment&) const = default;
 };
 
 /// Used only from the loop's thread.

@@ -1,6 +1,5 @@
 #include "engine/run/environments.hpp"
 
-#include <tuple>
 #include <utility>
 
 #include "core/joined.hpp"
@@ -26,8 +25,7 @@ async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
     auto environment = co_await orchestrator.prepare(step, context_.events, stop);
     if (context_.options.shared)
       environment = co_await shared_environment(orchestrator, step, std::move(environment));
-    note_requirements(environment);
-    state.environment = std::move(environment);
+    keep(i, std::move(environment));
   } catch (...) {
     state.error = std::current_exception();
     state.was_stopped = stop.level() != core::StopLevel::none;
@@ -41,25 +39,27 @@ void Environments::stop_all(core::StopLevel level) {
   final_stop_.stop(level);
 }
 
-void Environments::note_requirements(const orchestrators::Environment& environment) {
-  const auto& [id, requirements] = std::tie(environment.id, environment.requirements);
-  if (requirements.empty() || !noted_.insert(id).second) return;
+void Environments::keep(model::StepIndex i, orchestrators::Environment environment) {
+  const auto [kept, is_new] = distinct_.insert(std::move(environment));
+  states_[i].environment = &*kept;
+  if (!is_new || kept->requirements.empty()) return;
   auto& values = context_.services.store.key_values();
-  const auto text = core::joined(requirements, "\n");
-  if (values.find(store::requirements_kind, id) != text)
-    values.put(store::requirements_kind, id, text);
+  const auto text = core::joined(kept->requirements, "\n");
+  if (values.find(store::requirements_kind, kept->id) != text)
+    values.put(store::requirements_kind, kept->id, text);
 }
 
 void Environments::set(model::StepIndex i, orchestrators::Environment environment) {
-  note_requirements(environment);
-  states_[i].environment = std::move(environment);
-  if (states_[i].prepared) return;
-  states_[i].prepared = std::make_unique<async::Gate>(context_.executor);
-  states_[i].prepared->open();
+  keep(i, std::move(environment));
+}
+
+const orchestrators::Environment& Environments::of(model::StepIndex i) const {
+  static const orchestrators::Environment none;
+  return states_[i].environment ? *states_[i].environment : none;
 }
 
 async::Task<> Environments::prepared(model::StepIndex i) {
-  co_await states_[i].prepared->wait();
+  if (states_[i].prepared) co_await states_[i].prepared->wait();
   rethrow(i);
 }
 

@@ -26,7 +26,7 @@ class Environments {
   Environments(const RunContext& context, std::size_t steps,
                std::function<void(model::StepIndex)> on_failure);
 
-  bool is_begun(model::StepIndex i) const { return states_[i].prepared != nullptr; }
+  bool is_begun(model::StepIndex i) const { return states_[i].prepared || states_[i].environment; }
   /// Begins to prepare the step's environment. Called at most once for each step, except after
   /// set() or rearm().
   void begin(model::StepIndex i, const StepSpec& step);
@@ -35,7 +35,7 @@ class Environments {
   /// Waits until the step's environment is ready. Throws the exception of its preparation.
   async::Task<> prepared(model::StepIndex i);
   /// Returns the environment of a step that has one, else an empty one.
-  const orchestrators::Environment& of(model::StepIndex i) const { return states_[i].environment; }
+  const orchestrators::Environment& of(model::StepIndex i) const;
   /// Makes room for more steps. @param steps number of all steps
   void grow(std::size_t steps) { states_.resize(steps); }
   /// Stops preparations in progress, except those of steps with a `run_on`.
@@ -53,20 +53,20 @@ class Environments {
 
  private:
   struct State {
-    std::unique_ptr<async::Gate> prepared;  ///< Created when preparation begins.
-    orchestrators::Environment environment;
+    std::unique_ptr<async::Gate> prepared;                    ///< Created when preparation begins.
+    const orchestrators::Environment* environment = nullptr;  ///< In `distinct_`, once it is ready.
     std::exception_ptr error;
     bool was_stopped = false;  ///< The error was caused by stop().
   };
   async::Task<> prepare(model::StepIndex i, const StepSpec& step);
-  /// Records what the environment was made from, for a later plan().
-  void note_requirements(const orchestrators::Environment& environment);
+  /// Keeps a ready environment, and records what it was made from, for a later plan().
+  void keep(model::StepIndex i, orchestrators::Environment environment);
 
   const RunContext& context_;
   std::function<void(model::StepIndex)> on_failure_;
-  core::CancelSource stop_, final_stop_;  ///< The second one is for steps with a `run_on`.
-  std::set<std::string> noted_;           ///< Identifiers of environments.
-  std::deque<State> states_;              ///< References to them stay valid.
+  core::CancelSource stop_, final_stop_;           ///< The second one is for steps with a `run_on`.
+  std::set<orchestrators::Environment> distinct_;  ///< Most steps of a large run share one.
+  std::deque<State> states_;                       ///< References to them stay valid.
 };
 
 }  // namespace pipeline::engine

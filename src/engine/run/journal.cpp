@@ -14,6 +14,9 @@
 namespace pipeline::engine {
 namespace {
 
+/// So many ended steps are persisted at once: more transactions cost time, and fewer cost memory.
+constexpr std::size_t max_unsaved = 1000;
+
 /// Returns the records of the processes of an attempt with nodes; their lines are in one log.
 std::vector<store::TaskRecord> tasks_of(const AttemptOutcome& outcome, const std::string& log) {
   std::vector<store::TaskRecord> tasks;
@@ -290,6 +293,7 @@ void Journal::retried(const StepSpec& step, unsigned number, const Failure& fail
 void Journal::reused(Reuse reuse) {
   ended_.push_back(std::move(reuse));
   has_reused_ = true;
+  if (ended_.size() >= max_unsaved) flush();
 }
 
 unsigned Journal::restarted(const StepSpec& step, StepStatus ended_as) {
