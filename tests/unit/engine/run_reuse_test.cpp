@@ -27,6 +27,22 @@ TEST_F(RunTest, second_run_reuses_every_step) {
   EXPECT_EQ(artifact("run-2", "b"), "b");
 }
 
+TEST_F(RunTest, more_reused_steps_than_are_persisted_at_once_all_end_in_their_order) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1'100; ++i) {
+    names.push_back("s" + std::to_string(i));
+    pipeline.steps.push_back(step(names.back()));
+  }
+  pipeline.steps.push_back(step("last", {"s0", "s1099"}));
+  names.push_back("last");
+  run();
+  EXPECT_EQ(run().cached, names.size());
+  std::vector<std::string> ends;
+  for (const auto& finished : recorder.of<event::StepFinished>()) ends.push_back(finished.step);
+  EXPECT_EQ(ends, names);
+  EXPECT_EQ(store::RunStore(folder.path() / "state").runs().steps("run-2").size(), names.size());
+}
+
 TEST_F(RunTest, cached_step_runs_again_without_the_cache) {
   pipeline.steps = {step("a"), step("b")};
   pipeline.steps[1].cache = false;
