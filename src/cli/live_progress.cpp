@@ -78,7 +78,8 @@ class LiveProgress final : public Progress {
         below.push_back(
             activity(Colour::cyan, step.name, doing(step), step.since, now, size.columns));
       } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
-        below.push_back("  " + clip(step.name + "  waits for " + step.waits_for, size.columns - 3));
+        below.push_back("  " +
+                        clip(step.name + "  waits for " + *step.waits_for, size.columns - 3));
       }
     }
     const std::size_t shown = below.size() > room ? room - 1 : below.size();

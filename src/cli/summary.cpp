@@ -59,7 +59,7 @@ std::string steps_table(const driver::RunModel& model, const Paint& paint) {
     std::string remark;
     if (!step.reused_from.empty()) remark = "reused from " + driver::origin_of(step.reused_from);
     if (!step.reason.empty())
-      remark = clip(step.reason, 100);
+      remark = clip(*step.reason, 100);
     else if (step.status != StepStatus::failed && step.failure)
       remark = clip(step.failure->message, 100);
     table.add({step.name,
