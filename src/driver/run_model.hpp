@@ -65,8 +65,8 @@ struct BuildView {
 class RunModel {
  public:
   RunModel() = default;
-  RunModel(const RunModel&) = delete;
-  RunModel& operator=(const RunModel&) = delete;
+  RunModel(RunModel&&) = default;
+  RunModel& operator=(RunModel&&) = default;
 
   /// @param now the time of the event
   void apply(const Event& event, SteadyTime now);
