@@ -59,7 +59,9 @@ struct AttemptInput {
                                ///< at first with `remote`, always with `elsewhere`.
   std::string digest = {};  ///< The artifact's digest in hex; empty for a gathered input, which is
                             ///< not an artifact itself.
-  std::vector<AttemptPiece> pieces = {};  ///< The artifacts of a gathered input; otherwise empty.
+  /// The artifacts of a gathered input, where attempts run elsewhere: on this machine, the folder
+  /// at `path` has links to them.
+  std::vector<AttemptPiece> pieces = {};
   /// The content's address, for an orchestrator that fetches it; `path` may not exist yet.
   std::optional<RemoteContent> remote = {};
   /// Set for an artifact that only the remote store has, for executors with

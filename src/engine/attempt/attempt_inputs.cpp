@@ -1,5 +1,7 @@
 #include "engine/attempt/attempt_inputs.hpp"
 
+#include <tuple>
+
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -87,7 +89,9 @@ async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
         co_await async::on_pool(context_.run.pool,
                                 [&] { gathered.make(services_.artifacts, folder); });
       }
-      inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(services_.artifacts)});
+      inputs.push_back({input.name, input.name, folder});
+      if (!services_.routes.capabilities_of(step_).on_this_machine)
+        inputs.back().pieces = gathered.pieces(services_.artifacts);
     } else {
       const auto& output = *outputs_of_(input.sources.at(0)).output;
       inputs.push_back({.name = input.name,
@@ -190,32 +194,37 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_published(const Inp
       input.name, input.name, services_.artifacts.path(stored.digest), stored.digest.hex()};
 }
 
+void AttemptInputs::note_artifact(const InputSpec& input, const core::Digest& digest) {
+  const auto stamp = store::stamp_of(services_.artifacts.path(digest));
+  noted_.push_back(
+      {digest, core::Digest::from_hex(stamp), &input, context_.checked.contains(digest)});
+}
+
 void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs) {
-  const auto note = [&](const std::string& name, const std::string& hex, const fs::path& path) {
-    if (hex.empty()) return;
-    const auto digest = core::Digest::from_hex(hex);
-    if (path == services_.artifacts.path(digest))
-      noted_.push_back({name, digest, store::stamp_of(path), context_.checked.contains(digest)});
-  };
-  for (const auto& input : inputs) {
-    if (input.remote || input.elsewhere)
-      continue;  // The step's executor fetches it; it is not in this store.
-    note(input.name, input.digest, input.path);
-    for (const auto& piece : input.pieces)
-      if (!piece.elsewhere) note(input.name, piece.digest, piece.path);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto& [spec, input] = std::tie(step_.inputs[i], inputs[i]);
+    // What the step's executor fetches is not in this store.
+    if (spec.gathered) {
+      noted_.reserve(noted_.size() + spec.sources.size());
+      for (const auto& source : spec.sources)
+        if (const auto made = outputs_of_(source);
+            made.output && !services_.artifacts.elsewhere(made.output->digest))
+          note_artifact(spec, made.output->digest);
+    } else if (!input.remote && !input.elsewhere && !input.digest.empty()) {
+      const auto digest = core::Digest::from_hex(input.digest);
+      if (input.path == services_.artifacts.path(digest)) note_artifact(spec, digest);
+    }
   }
 }
 
 /// Returns the error of an attempt whose input another attempt has changed; nothing if the input is
 /// the user's data.
 std::optional<DamagedInput> AttemptInputs::changed_input(const NotedArtifact& noted) const {
-  for (const auto& input : step_.inputs)
-    for (const auto& source : input.sources)
-      if (const auto made = outputs_of_(source);
-          input.name == noted.input && made.output && made.output->digest == noted.digest)
-        return DamagedInput("the input '" + noted.input + "' of '" + step_.name +
-                                "' was changed by another step that takes it, while this one ran",
-                            {}, made.step->name);
+  for (const auto& source : noted.input->sources)
+    if (const auto made = outputs_of_(source); made.output && made.output->digest == noted.digest)
+      return DamagedInput("the input '" + noted.input->name + "' of '" + step_.name +
+                              "' was changed by another step that takes it, while this one ran",
+                          {}, made.step->name);
   return std::nullopt;
 }
 
@@ -224,7 +233,7 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
     for (const auto& noted : noted_) {
       const auto path = services_.artifacts.path(noted.digest);
       std::error_code gone;
-      if ((!fs::exists(path, gone) || store::stamp_of(path) != noted.stamp) &&
+      if ((!fs::exists(path, gone) || store::stamp_of(path) != noted.stamp.hex()) &&
           !services_.artifacts.is_intact(noted.digest))
         return &noted;
     }
@@ -237,7 +246,7 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
     changed_by_other_ = changed_input(*damaged);
   co_return Failure{FailureKind::bad_output,
-                    "changed its input '" + damaged->input + "', which other steps read",
+                    "changed its input '" + damaged->input->name + "', which other steps read",
                     {"a step reads its inputs and writes to its outputs: copy the input to "
                      "$PIPE_SCRATCH first, and change the copy"},
                     {}};

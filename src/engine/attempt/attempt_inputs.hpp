@@ -51,12 +51,13 @@ class AttemptInputs {
   async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input);
   async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input);
 
+  /// A gathered input may have 100,000 of them.
   struct NotedArtifact {
-    std::string input;
-    core::Digest digest;
-    std::string stamp;
+    core::Digest digest, stamp;
+    const InputSpec* input;
     bool was_checked;
   };
+  void note_artifact(const InputSpec& input, const core::Digest& digest);
   std::optional<DamagedInput> changed_input(const NotedArtifact& noted) const;
   std::vector<NotedArtifact> noted_;
   std::optional<DamagedInput> changed_by_other_;
