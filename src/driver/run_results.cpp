@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -28,40 +27,30 @@ bool is_instance(std::string_view name, std::string_view step) {
   return model::base_name(name) == step && name != step;
 }
 
-/// The records of the run's steps, read when they are first asked for.
+/// The records of the run's steps, each read when it is asked for.
 class Recorded {
  public:
   explicit Recorded(Session& session) : session_(session) {}
 
   /// Returns the records of a step of the pipeline: its own, that of its last round, or those of
   /// its instances.
-  std::vector<const store::StepRecord*> of(const StepSpec& step) {
-    if (!is_read_) read();
-    std::vector<const store::StepRecord*> found;
-    if (step.matrix) {
-      for (const auto& record : records_)
-        if (is_instance(record.name, step.name)) found.push_back(&record);
-      return found;
-    }
-    auto known = by_name_.find(step.name);
-    if (const auto last = step.repeat ? last_round(records_, step.name) : records_.end();
-        last != records_.end())
-      known = by_name_.find(last->name);
-    if (known != by_name_.end()) found.push_back(known->second);
+  std::vector<store::StepRecord> of(const StepSpec& step) {
+    auto& runs = session_.store.runs();
+    if (!step.matrix && !step.repeat) return runs.steps(session_.run_id, step.name);
+    // Names of instances and rounds are known only from the records.
+    if (all_.empty()) all_ = runs.steps(session_.run_id);
+    if (const auto last = last_round(all_, step.name); !step.matrix && last != all_.end())
+      return {*last};
+    std::vector<store::StepRecord> found;
+    for (const auto& record : all_)
+      if (step.matrix ? is_instance(record.name, step.name) : record.name == step.name)
+        found.push_back(record);
     return found;
   }
 
  private:
-  void read() {
-    is_read_ = true;
-    records_ = session_.store.runs().steps(session_.run_id);
-    for (const auto& record : records_) by_name_.emplace(record.name, &record);
-  }
-
   Session& session_;
-  bool is_read_ = false;
-  std::vector<store::StepRecord> records_;
-  std::unordered_map<std::string_view, const store::StepRecord*> by_name_;
+  std::vector<store::StepRecord> all_;
 };
 
 }  // namespace
@@ -90,10 +79,11 @@ std::vector<ShownResult> results_of(Session& session) {
     const auto is_shown = [&](const auto& output) {
       return !taken.contains({step.name, output.name});
     };
+    if (results.size() == max_results) break;
     if (std::ranges::none_of(step.outputs, is_shown)) continue;
-    for (const auto* made : recorded.of(step)) {
-      const auto& name = step.matrix ? made->name : step.name;
-      for (const auto& output : made->outputs)
+    for (const auto& made : recorded.of(step)) {
+      const auto& name = step.matrix ? made.name : step.name;
+      for (const auto& output : made.outputs)
         if (results.size() < max_results && is_shown(output) &&
             !(output.temp && !artifacts.is_known(output.digest)))
           results.push_back(
