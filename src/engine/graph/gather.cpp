@@ -35,6 +35,7 @@ GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs)
 
 std::string GatheredFolder::index() const {
   std::string text = "[";
+  text.reserve(80 * entries_.size());
   for (const auto& entry : entries_) {
     auto values = nlohmann::json::object();
     if (entry.made.step->instance)
