@@ -8,6 +8,7 @@ A PART is one of these; by default all:
     restart  from the kill of one of 8 ranks to the first line of the last of all of them, begun again in place: local and docker
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -23,9 +24,12 @@ import time
 
 import machine
 
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-PARTS = sys.argv[2:] or ["one", "local", "docker", "restart"]
-PIPE = os.environ["PIPE"]
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("rounds", type=int, nargs="?", default=5)
+parser.add_argument("parts", nargs="*", metavar="part")
+options = parser.parse_args()
+ROUNDS, PARTS = options.rounds, options.parts or ["one", "local", "docker", "restart"]
+PIPE = os.environ.get("PIPE") or parser.error("the variable PIPE names the program")
 TORCHRUN = shlex.split(os.environ.get("TORCHRUN") or shutil.which("torchrun") or "")
 COMPOSE = shlex.split(os.environ.get("COMPOSE") or shutil.which("docker-compose") or "")
 RANKS = 8

@@ -10,6 +10,7 @@ A PART is one of these; by default the first:
                packages snakemake and snakemake-executor-plugin-slurm
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -22,9 +23,12 @@ import sys
 import tempfile
 import time
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-PARTS = sys.argv[2:] or ["race"]
-PIPE = os.environ["PIPE"]
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("steps", type=int, nargs="?", default=1000)
+parser.add_argument("parts", nargs="*", metavar="part")
+options = parser.parse_args()
+STEPS, PARTS = options.steps, options.parts or ["race"]
+PIPE = os.environ.get("PIPE") or parser.error("the variable PIPE names the program")
 
 
 def output(*words: str, **more) -> str:

@@ -211,7 +211,7 @@ std::string printable(std::string_view text) {
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source) {
   std::string text;
   if (!file.empty()) text += printable(file) + ':';
-  if (diagnostic.span.line > 0) {
+  if (!file.empty() && diagnostic.span.line > 0) {  // A position without a file tells nothing.
     text += std::to_string(diagnostic.span.line) + ':';
     if (diagnostic.span.column > 0) text += std::to_string(diagnostic.span.column) + ':';
   }

@@ -415,18 +415,16 @@ async::Task<> EngineApi::follow_logs(std::string id,
   co_await self_->follow(std::move(call), frames, cancel);
 }
 
-async::Task<int> EngineApi::run_in_container(std::string id, std::vector<std::string> command,
-                                             std::function<void(std::string_view)> on_output,
-                                             core::CancelSource* cancel) {
+async::Task<int> EngineApi::run_in_container(
+    std::string id, std::vector<std::string> command,
+    std::function<void(bool is_stderr, std::string_view)> on_bytes, core::CancelSource* cancel) {
   auto make = container_call("run " + command.front() + " in", id, "POST", "/exec");
-  make.body = {{"AttachStdout", true}, {"Cmd", std::move(command)}};
+  make.body = {{"AttachStdout", true}, {"AttachStderr", true}, {"Cmd", std::move(command)}};
   make.cancel = cancel;
   auto what = make.what;
   const auto made = co_await self_->send_json(std::move(make));
   const auto exec = id_in(made, what);
-  EngineLogFrames frames([&on_output](bool is_stderr, std::string_view bytes) {
-    if (!is_stderr) on_output(bytes);
-  });
+  EngineLogFrames frames(std::move(on_bytes));
   EngineCall call(what, "POST", "/exec/" + net::url_encode(exec) + "/start");
   call.body = {{"Detach", false}, {"Tty", false}};
   co_await self_->follow(std::move(call), frames, cancel);

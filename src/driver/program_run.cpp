@@ -1,9 +1,12 @@
 // run(), for a C++ program with its own pipeline.
 #include <cstdlib>
+#include <exception>
+#include <stdexcept>
 
 #include <pipeline/run.hpp>
 
 #include "core/diagnostic.hpp"
+#include "core/error.hpp"
 #include "driver/error_report.hpp"
 #include "driver/profile_use.hpp"
 #include "driver/run_driver.hpp"
@@ -15,6 +18,13 @@
 namespace pipeline {
 namespace {
 
+/// What RunOptions::on_event has thrown.
+class CallbackError : public std::runtime_error {
+ public:
+  explicit CallbackError(const std::string& what)
+      : std::runtime_error("the program's on_event has thrown " + what) {}
+};
+
 /// Collects the parts of a result, and forwards every event.
 class Collector final : public EventSink {
  public:
@@ -22,7 +32,13 @@ class Collector final : public EventSink {
   void emit(const Event& event) override {
     if (const auto* step = std::get_if<event::StepFinished>(&event)) finished[step->step] = *step;
     if (const auto* run = std::get_if<event::RunFinished>(&event)) took = run->took;
-    if (on_event_) on_event_(event);
+    if (on_event_) try {
+        on_event_(event);
+      } catch (const std::exception& error) {
+        throw CallbackError(std::string("an exception: ") + error.what());
+      } catch (...) {
+        throw CallbackError("an exception");
+      }
   }
   /// Forwards what `pipe` would write to standard error.
   void note(std::string_view text) {
@@ -163,6 +179,9 @@ RunResult run(const Pipeline& pipeline, const RunOptions& options) {
         static_cast<int>(core::ExitCode::bad_input));
   try {
     return run_here(pipeline, options);
+  } catch (const CallbackError& error) {
+    throw error_of(std::make_exception_ptr(core::EnvironmentError(
+        error.what(), {"on_event must not throw: catch what its own calls throw"})));
   } catch (const std::exception&) {
     throw error_of(std::current_exception());
   }

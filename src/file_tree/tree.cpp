@@ -39,6 +39,14 @@ void add_components(std::deque<std::string>& components, const std::string& path
   components.insert(components.begin(), added.begin(), added.end());
 }
 
+/// Returns false for a file whose size on the disk shows that it has none, or hardly any.
+bool may_have_holes(const struct stat& status) {
+  constexpr std::uint64_t hole_block = 512, negligible = 1u << 20;
+  const auto size = static_cast<std::uint64_t>(status.st_size),
+             on_disk = static_cast<std::uint64_t>(status.st_blocks) * hole_block;
+  return size >= on_disk + negligible;
+}
+
 enum class LinkEnd { inside, outside, loop };
 
 /// Returns where a link ends.
@@ -115,17 +123,19 @@ bool stays_inside(const fs::path& root, const std::string& link, const FolderNam
 }
 
 std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
-  constexpr std::uint64_t hole_block = 512, negligible = 1u << 20;
-  const auto size = static_cast<std::uint64_t>(status.st_size),
-             on_disk = static_cast<std::uint64_t>(status.st_blocks) * hole_block;
-  if (size < on_disk + negligible) return 0;
+  if (!may_have_holes(status)) return 0;
   const auto open = core::open_untrusted_file(file);
   if (!open) throw core::system_error("cannot read " + file.string(), errno);
+  return holes_in(open.get(), status);
+}
+
+std::uint64_t holes_in(int file, const struct stat& status) {
+  if (!may_have_holes(status)) return 0;
   std::uint64_t holes = 0;
   for (off_t at = 0; at < status.st_size;) {
-    const auto hole = ::lseek(open.get(), at, SEEK_HOLE);
+    const auto hole = ::lseek(file, at, SEEK_HOLE);
     if (hole < 0 || hole >= status.st_size) break;
-    const auto data = ::lseek(open.get(), hole, SEEK_DATA);
+    const auto data = ::lseek(file, hole, SEEK_DATA);
     const auto end = data < 0 ? status.st_size : data;  // ENXIO: the hole extends to the end.
     holes += static_cast<std::uint64_t>(end - hole);
     at = end;

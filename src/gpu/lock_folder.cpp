@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -35,6 +36,42 @@ bool is_for_all(const fs::path& folder) {
   struct stat info {};
   return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
          (info.st_mode & sticky_for_all) == sticky_for_all;
+}
+
+/// Creates the folder for all users, under another name until it has its rights: a driver that is
+/// killed before that leaves no folder here which only its own user can open. Sets errno.
+bool make_folder_for_all(const fs::path& path) {
+  auto made = (path.has_filename() ? path : path.parent_path()).string() + ".XXXXXX";
+  if (!::mkdtemp(made.data())) return false;
+  if (::chmod(made.c_str(), sticky_for_all) == 0 &&
+      ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
+    return true;
+  const int error = errno;
+  ::rmdir(made.c_str());
+  errno = error;
+  // File systems such as NFS cannot rename in this way.
+  return error == EINVAL && ::mkdir(path.c_str(), 0700) == 0 &&
+         ::chmod(path.c_str(), sticky_for_all) == 0;
+}
+
+/// Creates a file of the folder for all users, as make_folder_for_all() does. Sets errno.
+core::Descriptor make_file_for_all(int folder, const std::string& name, int mode) {
+  const int flags = mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const auto made =
+      ".new-" + std::to_string(::getpid()) + "-" + std::to_string(std::random_device()());
+  core::Descriptor file(::openat(folder, made.c_str(), flags, 0600));
+  if (!file) return file;
+  if (::fchmod(file.get(), for_all) == 0 &&
+      ::renameat2(folder, made.c_str(), folder, name.c_str(), RENAME_NOREPLACE) == 0)
+    return file;
+  const int error = errno;
+  ::unlinkat(folder, made.c_str(), 0);
+  file = core::Descriptor(error == EINVAL ? ::openat(folder, name.c_str(), flags, 0600) : -1);
+  if (file)
+    ::fchmod(file.get(), for_all);
+  else if (error != EINVAL)
+    errno = error;
+  return file;
 }
 
 std::string read_all(int file) {
@@ -162,11 +199,10 @@ LockFolder::LockFolder(fs::path folder) : path_(std::move(folder)) {
       "it has to be a folder with the mode 1777; PIPE_GPU_LOCKS names another one, the same for "
       "all who share the GPUs"};
   const auto failure = "cannot keep GPU reservations in " + path_.string();
-  if (::mkdir(path_.c_str(), 0700) == 0) {
-    if (::chmod(path_.c_str(), sticky_for_all) != 0) throw core::system_error(failure, errno);
-  } else if (errno != EEXIST) {
+  std::error_code unknown;
+  if (fs::symlink_status(path_, unknown).type() == fs::file_type::not_found &&
+      !make_folder_for_all(path_) && errno != EEXIST)
     throw core::system_error(failure, errno);
-  }
   for (int tries = 0;; ++tries) {  // Another user's driver may be creating it at this moment.
     folder_ =
         core::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -199,11 +235,7 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
   for (int tries = 0; tries < 100; ++tries) {
     core::Descriptor file(
         ::openat(folder_.get(), name.c_str(), mode | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file && errno == ENOENT) {
-      file = core::Descriptor(::openat(folder_.get(), name.c_str(),
-                                       mode | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-      if (file) ::fchmod(file.get(), for_all);
-    }
+    if (!file && errno == ENOENT) file = make_file_for_all(folder_.get(), name, mode);
     if (!file && (errno == EEXIST || errno == EACCES)) {
       ::usleep(100);  // Another process is creating the file at this moment.
       continue;

@@ -184,6 +184,13 @@ void check_result_folders(const std::vector<StepSpec>& steps,
     if (step.matrix || step.repeat)
       refuse(step, "the run makes the steps of '" + step.name +
                        "', which would all write to its `publish_to`");
+    std::error_code error;
+    if (std::filesystem::exists(*step.publish_to, error) &&
+        !std::filesystem::is_directory(*step.publish_to, error))
+      settings::report(diagnostics, "contradiction",
+                       "the `publish_to` of '" + step.name + "' is a folder, and " +
+                           step.publish_to->string() + " is a file",
+                       model::span_of(step), {}, "name another folder, or move the file away");
     for (const auto& output : step.outputs) {
       const auto [other, is_new] =
           makers.emplace((*step.publish_to / output.file_name).lexically_normal().string(), &step);

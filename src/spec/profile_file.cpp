@@ -11,6 +11,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/quantity.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
 #include "settings/kubernetes_shapes.hpp"
@@ -288,6 +289,13 @@ Profile read_profile(const core::Value& map, const fs::path& file,
   return profile;
 }
 
+/// Returns a setting's value as people write it.
+std::string shown_value(const std::string& key, const json& value) {
+  const bool is_size = key == "memory" || key == "gpu_memory" || key == "shm_size";
+  if (is_size && value.is_number_unsigned()) return core::format_bytes(value.get<Bytes>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 /// Collects the values of `after` that differ from `before`, as `docker.platform is linux/arm64`.
 void differences(const json& before, const json& after, const std::string& path, Strings& found) {
   for (const auto& [key, value] : after.items()) {
@@ -296,8 +304,7 @@ void differences(const json& before, const json& after, const std::string& path,
     if (value.is_object()) {
       differences(old == before.end() ? json::object() : *old, value, name, found);
     } else if (old == before.end() || *old != value) {
-      found.push_back(name + " is " +
-                      (value.is_string() ? value.get<std::string>() : value.dump()));
+      found.push_back(name + " is " + shown_value(key, value));
     }
   }
 }

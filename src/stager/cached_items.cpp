@@ -1,6 +1,8 @@
 #include "stager/cached_items.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/digest.hpp"
@@ -28,15 +31,30 @@ namespace fs = std::filesystem;
 constexpr std::size_t buffer_size = std::size_t{256} << 10;
 constexpr int max_tries = 3;
 
-/// Reads the object to its end. Returns false if it cannot be read.
+/// Reads the object up to the size that it has now: others can write to the cache, and a file that
+/// grows while it is read would have no end. Returns false if it cannot be read.
 bool read_all(int file, const std::function<void(std::string_view)>& on_bytes) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return false;
   const auto buffer = std::make_unique_for_overwrite<char[]>(buffer_size);
-  for (;;) {
-    const auto count = ::read(file, buffer.get(), buffer_size);
+  for (auto left = static_cast<std::uint64_t>(status.st_size); left > 0;) {
+    const auto count = ::read(file, buffer.get(), std::min<std::uint64_t>(left, buffer_size));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count == 0;
+    if (count < 0) return false;
+    if (count == 0) return true;
     on_bytes({buffer.get(), static_cast<std::size_t>(count)});
+    left -= static_cast<std::uint64_t>(count);
   }
+  return true;
+}
+
+/// Returns true for a file that costs its writer nothing, and a pod its disk.
+bool is_too_sparse(int file) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return false;
+  const auto holes = file_tree::holes_in(file, status);
+  ::lseek(file, 0, SEEK_SET);
+  return holes > file_tree::max_holes;
 }
 
 /// Copies the object, or shares its blocks where the file system can do that, and returns the
@@ -89,9 +107,10 @@ bool fetch_cached(const json& item, const fs::path& to, NodeCache& cache, Transf
   for (int tries = 0; tries < max_tries; ++tries) {
     const auto object = cache.open(name, download);
     if (!object) return false;
-    const auto got = is_tree ? unpack_object(object->file.get(), to)
-                             : copy_object(object->file.get(), to,
-                                           item.value("executable", false) ? 0555 : 0444);
+    const unsigned mode = item.value("executable", false) ? 0555 : 0444;
+    const int file = object->file.get();
+    std::optional<core::Digest> got;
+    if (!is_too_sparse(file)) got = is_tree ? unpack_object(file, to) : copy_object(file, to, mode);
     if (got == wanted) {
       cache.count(*object);
       return true;

@@ -53,20 +53,6 @@ std::optional<Question> read_question(const json& row) try {
                                        : core::did_you_mean(step, asked));
 }
 
-/// Changes the question in one transaction, so that no writer overwrites what another has written.
-void change_question(RunStore& store, const std::string& run, const std::string& step,
-                     const std::function<void(Question&)>& change) {
-  store.transaction([&] {
-    auto question = questions_of(store, run)[step];
-    change(question);
-    auto all = questions_json(store, run);
-    all[step] = {question.text,      question.asked.time_since_epoch().count(),    question.answer,
-                 question.who,       question.answered.time_since_epoch().count(), question.note,
-                 question.key_digest};
-    store.key_values().put(questions_kind, run, all.dump());
-  });
-}
-
 }  // namespace
 
 std::map<std::string, Question> questions_of(RunStore& store, const std::string& run) {
@@ -93,7 +79,14 @@ Question open_question(RunStore& store, const RunRecord& run, const std::string&
 
 void put_question(RunStore& store, const std::string& run, const std::string& step,
                   const Question& question) {
-  change_question(store, run, step, [&](Question& known) { known = question; });
+  // In one transaction, so that no writer overwrites the question of another step.
+  store.transaction([&] {
+    auto all = questions_json(store, run);
+    all[step] = {question.text,      question.asked.time_since_epoch().count(),    question.answer,
+                 question.who,       question.answered.time_since_epoch().count(), question.note,
+                 question.key_digest};
+    store.key_values().put(questions_kind, run, all.dump());
+  });
 }
 
 Question answer_question(RunStore& store, const RunRecord& run, const std::string& step,
@@ -114,8 +107,13 @@ std::string make_answer_key(RunStore& store, const std::string& run, const std::
   std::random_device random;  // getrandom(2) or the processor's generator.
   std::string key;
   while (key.size() < key_digits) key += "0123456789abcdef"[random() % 16];
-  change_question(store, run, step,
-                  [&](Question& known) { known.key_digest = core::sha256(key).hex(); });
+  store.transaction([&] {
+    auto questions = questions_of(store, run);
+    const auto known = questions.find(step);
+    if (known == questions.end()) refuse_unknown(run, step, questions);
+    known->second.key_digest = core::sha256(key).hex();
+    put_question(store, run, step, known->second);
+  });
   return key;
 }
 

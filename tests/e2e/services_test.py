@@ -78,6 +78,14 @@ class Services(PipeTest):
         self.assertNotIn("never", self.log("ask").replace("[web]", ""))
         self.assert_nothing_left()
 
+    def test_a_failed_check_shows_both_of_its_outputs(self):
+        check = ["python3", "-c", "import sys; print('looked', flush=True); sys.exit('no such database')"]
+        self.pipeline({"ask": {"command": "true", "services": {"db": script("import time; time.sleep(600)", ready={"command": check, "timeout": "4s"})}}})
+        failure = self.run_pipe(code=1).failure("ask")
+        self.assertTrue(failure["message"].endswith("was not ready within 4.0s: no such database"), failure)
+        self.assertEqual(failure["details"][:2], ["[db check] looked", "[db check] no such database"], failure)
+        self.assert_nothing_left()
+
     def test_a_service_that_ends_fails_the_step(self):
         ends = """
 import http.server, os

@@ -367,7 +367,7 @@ class AttemptRun {
           {"raise `timeout:` if that is too short"},
           {}};
     } else if (!failure) {
-      const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
+      const TakenOutputs taken(folder_->path(), services_.artifacts);
       const auto missing = std::ranges::find_if(step_.outputs, [&](const OutputSpec& output) {
         // The step may have removed the read permission; storing the output reports it.
         std::error_code hidden;
@@ -403,7 +403,7 @@ class AttemptRun {
   }
 
   async::Task<> store_outputs() {
-    const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
+    const TakenOutputs taken(folder_->path(), services_.artifacts);
     const bool others_may_join = orchestrator().capabilities().outlives_driver;
     bool has_ended = false;
     // Cleans up after an exception as well: another driver could not store the outputs either.

@@ -46,11 +46,15 @@ void TakenOutputs::note(const std::string& output, const store::StoredArtifact& 
   const nlohmann::json text{{"digest", artifact.digest.hex()},
                             {"is_directory", artifact.is_directory},
                             {"bytes", artifact.bytes}};
-  core::write_file_atomically(file(output), text.dump());
+  core::write_file_atomically(record(output), text.dump());
+  core::write_file_atomically(mark(output), "");
 }
 
 std::optional<store::StoredArtifact> TakenOutputs::find(const std::string& output) const {
-  const auto text = untrusted_json(file(output));
+  std::error_code hidden;
+  if (fs::symlink_status(mark(output), hidden).type() == fs::file_type::not_found)
+    return std::nullopt;
+  const auto text = untrusted_json(record(output));
   if (!text.is_object()) return std::nullopt;
   try {
     const store::StoredArtifact artifact{
@@ -58,7 +62,7 @@ std::optional<store::StoredArtifact> TakenOutputs::find(const std::string& outpu
         text.at("is_directory").get<bool>(), core::integer_of<std::uint64_t>(text.at("bytes"))};
     if (artifacts_.looks_whole(artifact.digest)) return artifact;
   } catch (const std::exception& error) {
-    core::log::info(file(output).string() + ": " + error.what());
+    core::log::info(record(output).string() + ": " + error.what());
   }
   return std::nullopt;
 }

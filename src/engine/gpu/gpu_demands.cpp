@@ -85,7 +85,7 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
         std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end() ? 1 : 0;
   if (by_machine.size() < 2 || demand.count == 0) return std::nullopt;
   const auto wanted = std::max<unsigned>(1, step.nodes.count);
-  demand.each = demand.count / wanted;
+  demand.each = std::max(1u, demand.count / wanted);  // There may be fewer GPUs than nodes.
   unsigned nodes = 0;
   std::string counts;
   for (const auto& [machine, count] : by_machine) {

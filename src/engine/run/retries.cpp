@@ -1,5 +1,6 @@
 #include "engine/run/retries.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -10,11 +11,22 @@ namespace {
 
 constexpr int first_signal_code = 128;
 
-/// Returns true if a line of the file contains the text. A file that cannot be read has none.
-bool has_line_with(const std::filesystem::path& file, const std::string& text) {
-  std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);)
-    if (line.find(text) != std::string::npos) return true;
+/// Returns true if the file contains the text, which is part of a line. A file that cannot be read
+/// does not. Holds a part of the file at a time, because a log has any length, and a line of it,
+/// too.
+bool has_text(const std::filesystem::path& file, const std::string& text) {
+  constexpr std::size_t part_size = 1 << 20;
+  std::ifstream log(file, std::ios::binary);
+  std::string part;
+  while (log) {
+    // The text may begin at the end of the last part.
+    part.erase(0, part.size() - std::min(part.size(), text.size()));
+    const auto kept = part.size();
+    part.resize(kept + part_size);
+    log.read(part.data() + kept, part_size);
+    part.resize(kept + static_cast<std::size_t>(log.gcount()));
+    if (part.find(text) != std::string::npos) return true;
+  }
   return false;
 }
 
@@ -32,7 +44,7 @@ bool matches(const settings::FailurePattern& pattern, const FailedAttempt& faile
   if (pattern.exit_code) return exit_code_of(failed) == pattern.exit_code;
   if (pattern.signal) return exit_code_of(failed) == first_signal_code + *pattern.signal;
   return failed.failure.message.find(pattern.text) != std::string::npos ||
-         has_line_with(failed.log, pattern.text);
+         has_text(failed.log, pattern.text);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct FailedAttempt {
   std::filesystem::path log;    ///< The attempt's log file.
 };
 
-/// Returns true if one of the patterns of `retry.on` or `retry.never` names the failure.
+/// Returns true if one of the patterns of `retry.on` or `retry.never` names the failure. Reads the
+/// whole log if a pattern is a text.
 bool is_named(const FailedAttempt& failed, const StringList& patterns);
 
 class Retries {
@@ -31,7 +32,8 @@ class Retries {
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),
         delay_(settings.delay.value_or(Duration{0})) {}
 
-  /// Counts the failure in `counts`. Returns nothing if there is no further attempt.
+  /// Counts the failure in `counts`. Returns nothing if there is no further attempt. Reads files as
+  /// is_named() does.
   std::optional<Retry> after(const FailedAttempt& failed, AttemptCounts& counts) {
     const auto failure_kind = failed.failure.kind;
     if (failure_kind == FailureKind::cancelled || failure_kind == FailureKind::not_started)

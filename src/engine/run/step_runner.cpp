@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "async/on_pool.hpp"
 #include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
@@ -105,8 +106,9 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     failure->details = with_log_tail(failure->details, outcome.log_tail);
     const FailedAttempt failed{*failure, outcome.result, memory,
                                context_.services.store.paths().log_file(outcome.record.log)};
-    const auto retry =
-        step.stop.level() == core::StopLevel::none ? retries.after(failed, counts) : std::nullopt;
+    std::optional<Retry> retry;
+    if (step.stop.level() == core::StopLevel::none)
+      retry = co_await async::on_pool(context_.pool, [&] { return retries.after(failed, counts); });
     if (step.spec.retry->avoid_failed == true) counts.avoid(outcome.record);
     if (!retry) {
       explain_limit(step.spec, memory, *failure);

@@ -15,4 +15,9 @@ void add_last_lines(const std::string& service, std::string_view output, Failure
     failure.details.push_back("[" + service + "] " + std::string(lines[i]));
 }
 
+std::string_view last_line_of(std::string_view output) {
+  const auto text = core::trimmed(output);
+  return core::trimmed(text.substr(text.rfind('\n') + 1));
+}
+
 }  // namespace pipeline::orchestrators::containers

@@ -13,4 +13,8 @@ namespace pipeline::orchestrators::containers {
 /// @param output the end of the service's output
 void add_last_lines(const std::string& service, std::string_view output, Failure& failure);
 
+/// Returns the last line that has text, without blanks around it: programs say there why they
+/// failed, also below a traceback. Returns an empty text if there is none.
+std::string_view last_line_of(std::string_view output);
+
 }  // namespace pipeline::orchestrators::containers

@@ -227,8 +227,9 @@ async::Task<bool> ContainerSession::killed_for_memory() {
 async::Task<> ContainerSession::measure_gpus() {
   gpu::SmiSamples samples;
   std::vector<std::string> command(gpu::smi_command.begin(), gpu::smi_command.end());
-  const std::function<void(std::string_view)> feed = [&samples](std::string_view bytes) {
-    samples.feed(bytes);
+  const std::function<void(bool, std::string_view)> feed = [&samples](bool is_stderr,
+                                                                      std::string_view bytes) {
+    if (!is_stderr) samples.feed(bytes);
   };
   try {
     co_await engine_.run_in_container(id_, std::move(command), feed, &ended_);

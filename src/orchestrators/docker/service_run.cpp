@@ -38,10 +38,13 @@ void ServiceRun::take_output(bool is_stderr, std::string_view bytes) {
   lines_[is_stderr].feed(bytes, [&](std::string_view line) { take_line(is_stderr, line); });
 }
 
-/// Records the first failure, with the last lines of the service's output.
+/// Records the first failure, with the last lines of the service's output, and those of its last
+/// check if that has kept it from being ready.
 void ServiceRun::fail(FailureKind kind, const std::string& what, std::vector<std::string> hints) {
   if (failure_) return;
   failure_ = Failure{kind, title() + what, std::move(hints), {}};
+  if (is_late_ && core::trimmed(check_output_) != why_not_ready_)  // It has further lines.
+    containers::add_last_lines(name_ + " check", check_output_, *failure_);
   containers::add_last_lines(name_, last_output_.text(), *failure_);
   on_change_();
 }
@@ -108,21 +111,19 @@ async::Task<> ServiceRun::pass_output() {
 
 /// Runs a check in the container. Returns its exit code; -1 if it could not run.
 async::Task<int> ServiceRun::look(std::vector<std::string> check, core::CancelSource& cancel) {
-  static constexpr std::size_t max_printed = 1024;
-  std::string printed;
-  const std::function<void(std::string_view)> keep = [&printed](std::string_view bytes) {
-    printed += bytes.substr(0, max_printed - std::min(max_printed, printed.size()));
-  };
+  core::TailBuffer printed(1024);
+  const std::function<void(bool, std::string_view)> keep =
+      [&printed](bool, std::string_view bytes) { printed.add(bytes); };
   const auto program = check.front();
   int code = -1;
   try {
     code = co_await engine_.run_in_container(id_, std::move(check), keep, &cancel);
   } catch (const core::EnvironmentError& error) {
-    printed = error.what();
+    printed.add(error.what());
   }
   if (cancel.level() != core::StopLevel::none) co_return -1;
-  const auto lines = core::split(printed, '\n');
-  why_not_ready_ = lines.front();
+  check_output_ = printed.text();
+  why_not_ready_ = containers::last_line_of(check_output_);
   if (why_not_ready_.empty())
     why_not_ready_ = "`" + program + "` ended with exit code " + std::to_string(code);
   co_return code;

@@ -222,6 +222,14 @@ void check_partition(const std::vector<Partition>& partitions, const std::string
     throw core::InputError(refusal->message, refusal->suggestion);
 }
 
+void check_state_folder(const std::string& folder) {
+  if (folder.find('\\') != std::string::npos)
+    throw core::InputError("the state folder " + folder +
+                               " has a backslash in its path, which sbatch takes out of the names "
+                               "of files: jobs could not write their output",
+                           "name another one by `--state` or PIPE_HOME");
+}
+
 std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitions,
                                           const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps) {

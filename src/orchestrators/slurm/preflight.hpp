@@ -41,6 +41,10 @@ std::vector<std::string> gres_types_of(const std::vector<Partition>& partitions)
 /// @param name several are separated by commas
 void check_partition(const std::vector<Partition>& partitions, const std::string& name);
 
+/// Throws InputError for a state folder in which sbatch writes no output: it takes backslashes out
+/// of the names of files, and with one leaves `%a` as it is.
+void check_state_folder(const std::string& folder);
+
 /// Returns a diagnostic for each step whose partition does not exist, or has no nodes that can run
 /// it.
 /// @param connection fields of the profile, with sbatch's names, for steps that do not set their

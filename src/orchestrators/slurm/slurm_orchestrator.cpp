@@ -106,6 +106,7 @@ class SlurmOrchestrator : public Orchestrator {
 
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
+    if (!is_within_) check_state_folder(fs::absolute(options_.state).string());
     co_await look_at_cluster();
     const auto partition = connection_field(options_.connection, "partition");
     if (!partition.empty()) check_partition(partitions_, partition);

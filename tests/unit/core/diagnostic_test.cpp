@@ -41,6 +41,7 @@ TEST(Diagnostic, logins_and_queries_of_addresses_are_not_shown) {
 TEST(Diagnostic, place_may_be_missing) {
   EXPECT_EQ(render({"x", "empty", {}, {}, {}}, "p.yaml", "text"), "p.yaml: error: empty");
   EXPECT_EQ(render({"x", "empty", {}, {}, {}, Severity::warning}, "", ""), "warning: empty");
+  EXPECT_EQ(render({"x", "empty", {.line = 65, .column = 1}, {}, {}}, "", ""), "error: empty");
   EXPECT_EQ(render_at("", {4, 2, 1}), "p.yaml:4:2: error: wrong");
 }
 

@@ -90,6 +90,30 @@ TEST_F(EngineAnswers, about_a_command_that_still_runs_are_asked_for_again) {
   EXPECT_EQ(run_task(loop_, docker::exec_code(*api_, "e")), -1) << "not a success";
 }
 
+TEST_F(EngineAnswers, about_a_program_in_a_container_have_both_of_its_outputs) {
+  nlohmann::json request;
+  HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
+    std::string answer = R"({"ApiVersion": "1.45"})";
+    if (call.target.ends_with("/exec")) {
+      request = nlohmann::json::parse(call.body);
+      answer = R"({"Id": "e"})";
+    }
+    if (call.target.ends_with("/start"))
+      answer = std::string("\1\0\0\0\0\0\0\4out\n", 12) + std::string("\2\0\0\0\0\0\0\4err\n", 12);
+    if (call.target.ends_with("/json")) answer = R"({"ExitCode": 3, "Running": false})";
+    co_await call.answer(200, answer);
+  });
+  EngineApi api(loop_, endpoint_of(engine));
+  std::string printed[2];
+  const std::function<void(bool, std::string_view)> keep =
+      [&](bool is_stderr, std::string_view bytes) { printed[is_stderr] += bytes; };
+  EXPECT_EQ(run_task(loop_, api.run_in_container("c", {"check"}, keep)), 3);
+  EXPECT_EQ(printed[0], "out\n");
+  EXPECT_EQ(printed[1], "err\n");
+  EXPECT_TRUE(request.value("AttachStdout", false) && request.value("AttachStderr", false))
+      << request;
+}
+
 TEST_F(EngineAnswers, that_refuse_with_a_very_long_text_are_cut) {
   refusal_ = R"({"message": ")" + std::string(900'000, 'a') + R"("})";
   const auto failure = failure_of<std::string>("{}", [&] {

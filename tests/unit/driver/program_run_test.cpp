@@ -102,6 +102,25 @@ TEST_F(ProgramRun, records_how_it_was_begun) {
   EXPECT_EQ(recorded->jobs, 2u);
 }
 
+TEST_F(ProgramRun, says_that_the_programs_own_callback_has_thrown) {
+  for (const bool is_exception : {true, false}) {
+    const auto on_event = [&](const Event& event) {
+      if (!std::holds_alternative<event::StepStarted>(event)) return;
+      if (is_exception) throw std::runtime_error("no room for the event");
+      throw 5;
+    };
+    try {
+      run({.use_cache = false, .on_event = on_event});
+      ADD_FAILURE() << "no exception";
+    } catch (const RunError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr(is_exception ? "on_event has thrown an exception: no room for"
+                                         : "on_event has thrown an exception"));
+      EXPECT_THAT(error.what(), testing::Not(HasSubstr("fault of pipe")));
+    }
+  }
+}
+
 TEST_F(ProgramRun, takes_settings_from_its_profile_that_it_does_not_set_itself) {
   core::write_file_atomically(folder_.path() / "profiles.yaml",
                               "default: {jobs: 2, orchestrator: docker, limits: {license: 1}}\n"

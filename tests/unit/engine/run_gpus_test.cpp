@@ -207,6 +207,26 @@ TEST_F(RunWithGpus, gpus_of_a_step_are_on_one_of_several_machines) {
   }
 }
 
+TEST_F(RunWithGpus, all_gpus_of_several_machines_are_too_few_for_more_nodes) {
+  auto& inventory = orchestrator.gpus_elsewhere.emplace();
+  inventory.machines = {"unix", "ssh://desk"};
+  for (const unsigned machine : {0U, 1U}) {
+    auto& device = inventory.devices.emplace_back();
+    device.uuid = "GPU-" + std::to_string(machine);
+    device.machine = machine;
+  }
+  pipeline.steps = {step("a")};
+  pipeline.steps[0].nodes = {.count = 3};
+  pipeline.steps[0].settings->resources.gpus = "all";
+  try {
+    run();
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step 'a' asks for 1 GPU on each of 3 nodes, and the "
+                                        "machines have them for 2"));
+  }
+}
+
 TEST_F(RunWithGpus, gpus_are_given_back_as_soon_as_nothing_of_the_step_runs) {
   pipeline.steps = {on_gpus("a", 1)};
   std::vector<bool> held;

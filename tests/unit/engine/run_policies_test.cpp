@@ -82,6 +82,22 @@ TEST_F(RunPolicies, never_wins_over_all_other_retries) {
   EXPECT_EQ(orchestrator.started["lost"], 1);
 }
 
+TEST(Retries, of_a_text_look_for_it_anywhere_in_a_log_of_any_length) {
+  const core::TemporaryFolder folder;
+  const auto log = folder.path() / "log";
+  const Failure failure{FailureKind::exit_code, "exited with code 1", {}, {}};
+  const orchestrators::AttemptResult result{failure, 1, "fake"};
+  const FailedAttempt failed{failure, result, std::nullopt, log};
+  EXPECT_FALSE(is_named(failed, {"CUDA error"})) << "there is no log";
+  for (const std::size_t before :
+       {std::size_t{0}, (std::size_t{1} << 20) - 4, std::size_t{3} << 20}) {
+    core::write_file_atomically(
+        log, std::string(before, 'x') + "CUDA error" + std::string(2 << 20, 'y'));
+    EXPECT_TRUE(is_named(failed, {"CUDA error"})) << before;
+    EXPECT_FALSE(is_named(failed, {"CUDA errors"})) << before;
+  }
+}
+
 TEST(Retries, of_attempts_that_a_queue_has_preempted_are_not_counted) {
   const Failure failure{FailureKind::infrastructure, "Kueue has evicted it"};
   orchestrators::AttemptResult result;

@@ -195,6 +195,17 @@ TEST_F(ResumedRun, an_attempt_that_does_not_outlive_the_driver_is_made_anew) {
   EXPECT_EQ(recorder.end_of("plot").attempts, 2u);
 }
 
+std::string taken_record(const std::string& digest) {
+  return R"({"digest":")" + digest + R"(","is_directory":false,"bytes":11})";
+}
+
+/// Leaves what a driver does that has stored an output of the attempt.
+void note_taken(const std::filesystem::path& attempt, const std::string& digest) {
+  core::make_folders(attempt / "scratch");
+  core::write_file_atomically(attempt / "taken-out", taken_record(digest));
+  core::write_file_atomically(attempt / "scratch/.taken-out", "");
+}
+
 /// The driver was killed when the output had gone into the store, and the run had no record of it
 /// yet.
 TEST_F(ResumedRun, an_attempts_output_is_found_in_the_store_without_a_record_of_the_run) {
@@ -202,10 +213,7 @@ TEST_F(ResumedRun, an_attempts_output_is_found_in_the_store_without_a_record_of_
   const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
   core::write_file_atomically(folder.path() / "model", "made before");
   const auto stored = store::ArtifactStore(state / "artifacts").take(folder.path() / "model");
-  core::make_folders(attempt / "scratch");
-  core::write_file_atomically(
-      attempt / "scratch/.taken-out",
-      R"({"digest":")" + stored.digest.hex() + R"(","is_directory":false,"bytes":11})");
+  note_taken(attempt, stored.digest.hex());
   far->steps["train"] = [](const orchestrators::Attempt&) {
     return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
   };
@@ -218,11 +226,37 @@ TEST_F(ResumedRun, an_attempts_output_is_found_in_the_store_without_a_record_of_
 
 TEST_F(ResumedRun, a_note_of_content_that_the_store_lacks_is_not_an_output) {
   kill_during("train");
-  const auto scratch = folder.path() / "state/work/run-1/train.1/scratch";
-  core::make_folders(scratch);
-  core::write_file_atomically(scratch / ".taken-out", R"({"digest":")" + std::string(64, '0') +
-                                                          R"(","is_directory":false,"bytes":1})");
+  note_taken(folder.path() / "state/work/run-1/train.1", std::string(64, '0'));
   far->steps["train"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("train").failure->kind, FailureKind::missing_output);
+}
+
+TEST_F(ResumedRun, a_step_does_not_name_an_artifact_of_the_store_as_its_output) {
+  kill_during("train");
+  const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
+  core::write_file_atomically(folder.path() / "other", "of another step");
+  const auto stored = store::ArtifactStore(state / "artifacts").take(folder.path() / "other");
+  core::make_folders(attempt / "scratch");
+  core::write_file_atomically(attempt / "scratch/.taken-out", taken_record(stored.digest.hex()));
+  far->steps["train"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("train").failure->kind, FailureKind::missing_output);
+}
+
+TEST_F(ResumedRun, an_output_of_an_attempt_that_was_begun_again_is_not_that_of_its_first_start) {
+  kill_during("train");
+  const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
+  core::write_file_atomically(folder.path() / "model", "made before");
+  const auto stored = store::ArtifactStore(state / "artifacts").take(folder.path() / "model");
+  note_taken(attempt, stored.digest.hex());
+  far->steps["train"] = [](const orchestrators::Attempt& again) {
+    core::remove_tree(again.scratch);  // As orchestrators do that find no job.
+    core::make_folders(again.scratch);
     return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
   };
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -262,6 +263,35 @@ TEST_F(GpuLocks, all_users_can_write_to_the_folder_and_its_files) {
   EXPECT_EQ(info.st_mode & 07777, 01777u);
   ASSERT_EQ(::stat((folder_.path() / "gpus" / "GPU-a").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0666u);
+}
+
+/// Returns what inotify says of the name first.
+std::uint32_t first_event_of(const std::string& name, int watch) {
+  alignas(inotify_event) char buffer[16384];
+  const auto size = ::read(watch, buffer, sizeof buffer);
+  for (ssize_t at = 0; at < size;) {
+    const auto& event = *reinterpret_cast<const inotify_event*>(buffer + at);
+    if (event.len > 0 && name == event.name) return event.mask & ~std::uint32_t{IN_ISDIR};
+    at += static_cast<ssize_t>(sizeof event + event.len);
+  }
+  return 0;
+}
+
+/// A driver may be killed at any moment: what it leaves must not lock others out.
+TEST_F(GpuLocks, the_folder_and_its_files_have_their_rights_before_their_names) {
+  const core::Descriptor watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(watch.get(), folder_.path().c_str(), IN_ALL_EVENTS), 0);
+  auto folder = open();
+  EXPECT_EQ(first_event_of("gpus", watch.get()), std::uint32_t{IN_MOVED_TO});
+  ASSERT_GE(
+      ::inotify_add_watch(watch.get(), (folder_.path() / "gpus").c_str(), IN_ALL_EVENTS), 0);
+  auto held = enter(folder).take("GPU-a", me());
+  EXPECT_EQ(first_event_of("GPU-a", watch.get()), std::uint32_t{IN_MOVED_TO});
+  for (const auto& each : {folder_.path(), folder_.path() / "gpus"})
+    for (const auto& entry : core::entries_of(each))
+      EXPECT_EQ(entry.filename().string().find(each == folder_.path() ? "gpus." : ".new"),
+                std::string::npos)
+          << entry;
 }
 
 TEST_F(GpuLocks, links_are_not_followed) {

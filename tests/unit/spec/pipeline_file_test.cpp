@@ -389,6 +389,19 @@ TEST(Schema, accepts_inputs_that_the_reader_accepts) {
     EXPECT_FALSE(matches(text)) << text;
 }
 
+TEST(PipelineFile, a_file_in_the_place_of_the_results_folder_is_refused_before_the_run) {
+  const core::TemporaryFolder folder;
+  core::write_file_atomically(folder.path() / "results", "");
+  const auto error_at = [&](const std::string& name) {
+    return file_error(
+        "name: x\nsteps: {a: {command: 'true > ${outputs.o}', outputs: [o], publish_to: " +
+        (folder.path() / name).string() + "}}\n");
+  };
+  EXPECT_THAT(error_at("results"), HasSubstr("the `publish_to` of 'a' is a folder, and " +
+                                             folder.path().string() + "/results is a file"));
+  EXPECT_EQ(error_at("others"), "no error");
+}
+
 TEST(Schema, accepts_a_number_of_gpus_without_quotes) {
   const auto rooms = schema()["properties"]["settings"]["properties"];
   const auto type = nlohmann::json::array({"string", "number"});

@@ -152,7 +152,7 @@ TEST_F(ProfileTest, the_pipelines_settings_win_and_changes_by_the_profile_are_re
   EXPECT_EQ(pipeline.steps[1].settings->docker.platform, "linux/arm64");
   EXPECT_THAT(told, ElementsAre("docker.parent_image is cuda:12 for train",
                                 "docker.platform is linux/arm64 for train, plot",
-                                "resources.memory is 2147483648 for train, plot"));
+                                "resources.memory is 2 GiB for train, plot"));
 }
 
 TEST_F(ProfileTest, a_profile_with_only_an_orchestrator_changes_no_settings) {

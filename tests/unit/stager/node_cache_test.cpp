@@ -129,6 +129,21 @@ TEST_F(NodeCacheTest, files_that_were_changed_in_it_are_downloaded_again) {
   }
 }
 
+TEST_F(NodeCacheTest, a_file_of_holes_in_it_fills_no_disk_of_a_pod) {
+  for (const bool is_tree : {false, true}) {
+    asked = 0;
+    const auto item = is_tree ? tree_item() : file_item("what is right");
+    const auto path =
+        cache_folder() / (item.at("digest").get<std::string>() + (is_tree ? ".tar" : ""));
+    core::write_file_atomically(path, "");
+    fs::resize_file(path, std::uintmax_t{15} << 40);
+    fetch_item(item);
+    EXPECT_EQ(asked, 1) << is_tree;
+    EXPECT_TRUE(fs::exists(item.at("to").get<std::string>()));
+    EXPECT_LT(fs::file_size(path), 1u << 20) << "the cache has been mended";
+  }
+}
+
 TEST_F(NodeCacheTest, a_folder_that_is_a_volume_of_the_pod_stays) {
   const auto item = tree_item();
   fetch_item(item);

@@ -24,5 +24,12 @@ TEST(ServiceOutput, failure_gets_at_most_ten_lines) {
   EXPECT_EQ(failure.details.back(), "[db] 12");
 }
 
+TEST(ServiceOutput, last_line_is_the_last_one_with_text) {
+  using orchestrators::containers::last_line_of;
+  EXPECT_EQ(last_line_of("Traceback:\n  File x\nOSError: no answer\n\n"), "OSError: no answer");
+  EXPECT_EQ(last_line_of("  one line"), "one line");
+  EXPECT_EQ(last_line_of("\n \n"), "");
+}
+
 }  // namespace
 }  // namespace pipeline::test

@@ -346,6 +346,19 @@ TEST(SlurmTexts, an_unknown_partition_is_an_error_that_names_the_similar_one) {
   EXPECT_NE(message("old").find("is down"), std::string::npos);
 }
 
+TEST(SlurmTexts, a_backslash_in_the_path_of_the_state_folder_is_an_error) {
+  EXPECT_NO_THROW(check_state_folder("/shared/100% of it/.pipe"));
+  try {
+    check_state_folder(R"(/shared/a\b/.pipe)");
+    ADD_FAILURE() << "sbatch would write the output elsewhere";
+  } catch (const core::InputError& error) {
+    EXPECT_NE(
+        std::string(error.what()).find(R"(the state folder /shared/a\b/.pipe has a backslash)"),
+        std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
   const auto partitions = parse_partitions(two_partitions);
   const auto found = [&](auto change) {
