@@ -181,12 +181,13 @@ async::Task<std::string> RemoteArtifacts::send(std::string digest, fs::path path
   const auto key = key_of(digest, fs::is_directory(path));
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     co_await use(key);
-    if (damaged_.erase(key) == 0) {
+    if (!damaged_.contains(key)) {
       const bool is_stored = co_await store().has(key);
       if (is_stored) co_return true;
     }
     auto body = content_of(path);
     co_await store().put(key, std::move(body), cancel);
+    damaged_.erase(key);
     co_return true;
   };
   co_await stored_.get(key, make, cancel);

@@ -162,7 +162,7 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   } catch (const core::EnvironmentError& error) {
     silence_ = error.what();
   } catch (const core::InputError& error) {
-    silence_ = error.what();
+    silence_ = error.diagnostics().front().message;
   }
   if (life == Liveness::unknown) silent_clusters_[cluster] = {Clock::now(), silence_};
   answers_[run.id] = {life, Clock::now(), life == Liveness::unknown ? silence_ : std::string()};

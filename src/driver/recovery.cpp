@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "blobs/remote_artifacts.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "driver/detached_record.hpp"
@@ -72,6 +73,10 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
                     store::RunStore& store, const std::string& resumed, const std::string& own) {
   UsedOrchestrators used;
   for (const auto& run : runs) add_used(store, run, workspace.options(), used);
+  const auto report = [&](const std::string& why) {
+    workspace.note("note: cannot remove the remains of an interrupted run: " + why + "; `" +
+                   workspace.options().name + " clean --containers` does it later");
+  };
   for (const auto& [key, remote] : used) {
     const auto& [name, connection, owner, url] = key;
     try {
@@ -93,9 +98,11 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
         return run && run->status == RunStatus::running;
       }));
     } catch (const core::EnvironmentError& error) {
-      workspace.note(std::string("note: cannot remove the remains of an interrupted run: ") +
-                     error.what() + "; `" + workspace.options().name +
-                     " clean --containers` does it later");
+      report(error.what());
+    } catch (const core::InputError& error) {
+      // The kubeconfig may no longer have the cluster. Later commands must not fail for that
+      // reason.
+      report(error.diagnostics().front().message);
     }
   }
 }

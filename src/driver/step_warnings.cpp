@@ -145,15 +145,16 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
                                                  const std::vector<const StepSpec*>& steps,
                                                  const Say& say) {
   std::vector<core::Diagnostic> found;
+  std::optional<gpu::Inventory> inventory;  // Read once: it takes milliseconds for each GPU.
   for (const auto* step : steps) {
     const auto& orchestrator = session.routes().capabilities_of(*step);
     const bool has_gpus_here =
         orchestrator.gpus && orchestrator.on_this_machine && orchestrator.gpus_of_this_machine;
     const auto request = settings::gpu_request(step->settings->resources);
     if (!request.wanted() || !has_gpus_here) continue;
-    const auto inventory = session.machine().read();
-    if (inventory.unavailable) continue;  // Docker may see GPUs, but asking it starts a container.
-    const auto demand = gpu::demand_of(request, inventory);
+    if (!inventory) inventory = session.machine().read();
+    if (inventory->unavailable) break;  // Docker may see GPUs, but asking it starts a container.
+    const auto demand = gpu::demand_of(request, *inventory);
     const auto* shortage = std::get_if<gpu::Shortage>(&demand);
     if (!shortage) continue;
     core::Diagnostic warning{shortage->code, "step '" + step->name + "' " + shortage->message,

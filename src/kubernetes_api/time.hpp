@@ -3,15 +3,13 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
-#include <string_view>
+
+#include "core/timestamp.hpp"
 
 namespace pipeline::kubernetes_api {
 
-/// Parses `2026-11-21T08:15:00Z` or `2026-11-21T08:15:00.123456789+01:00`; returns nothing for
-/// other texts.
-std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text);
+using core::parse_time;
 /// Formats `2026-11-21T08:15:00Z`, without fractions of a second.
 std::string format_time(std::chrono::system_clock::time_point time);
 

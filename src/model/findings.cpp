@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace pipeline::model {
 namespace {
@@ -19,27 +20,26 @@ std::string names_of(const std::vector<const StepSpec*>& steps) {
   return text;
 }
 
-bool is_same(const core::Diagnostic& a, const core::Diagnostic& b) {
+}  // namespace
+
+bool Findings::IsBefore::operator()(const core::Diagnostic& a, const core::Diagnostic& b) const {
   const auto parts = [](const core::Diagnostic& d) {
     return std::tie(d.code, d.message, d.notes, d.suggestion, d.severity);
   };
-  return parts(a) == parts(b);
+  return parts(a) < parts(b);
 }
 
-}  // namespace
-
 void Findings::add(std::span<const StepSpec* const> steps, core::Diagnostic finding) {
-  auto known = std::find_if(found_.begin(), found_.end(),
-                            [&](const auto& each) { return is_same(each.first, finding); });
-  if (known == found_.end()) known = found_.insert(found_.end(), {finding, {}});
+  const auto [entry, is_new] = index_.try_emplace(finding, found_.size());
+  if (is_new) found_.push_back({std::move(finding), {}, {}});
+  auto& found = found_[entry->second];
   for (const auto* step : steps)
-    if (auto& of = known->second; std::find(of.begin(), of.end(), step) == of.end())
-      of.push_back(step);
+    if (found.known.insert(step).second) found.steps.push_back(step);
 }
 
 std::vector<core::Diagnostic> Findings::all() const {
   std::vector<core::Diagnostic> all;
-  for (const auto& [finding, steps] : found_) {
+  for (const auto& [finding, steps, known] : found_) {
     all.push_back(finding);
     all.back().message = names_of(steps) + ": " + finding.message;
     all.back().span = span_of(*steps.front());

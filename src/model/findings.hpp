@@ -2,8 +2,10 @@
 /// Findings about steps before a run. A finding of several steps is reported once.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <span>
-#include <utility>
+#include <unordered_set>
 #include <vector>
 
 #include <pipeline/spec.hpp>
@@ -21,7 +23,18 @@ class Findings {
   std::vector<core::Diagnostic> all() const;
 
  private:
-  std::vector<std::pair<core::Diagnostic, std::vector<const StepSpec*>>> found_;
+  struct Found {
+    core::Diagnostic finding;
+    std::vector<const StepSpec*> steps;         ///< In the order in which they were added.
+    std::unordered_set<const StepSpec*> known;  ///< The same steps.
+  };
+  /// Orders findings by all that is reported of them, except the position.
+  struct IsBefore {
+    bool operator()(const core::Diagnostic& a, const core::Diagnostic& b) const;
+  };
+
+  std::vector<Found> found_;
+  std::map<core::Diagnostic, std::size_t, IsBefore> index_;  ///< Indices in `found_`.
 };
 
 }  // namespace pipeline::model

@@ -25,6 +25,7 @@ using SystemClock = std::chrono::system_clock;
 using Keys = std::set<std::string>;
 using namespace std::chrono_literals;
 
+constexpr const char* results_folder = "results/";
 constexpr std::size_t max_requests = 16;  ///< At a time.
 /// Number of keys that one round removes: well within LeaseTimes::max_removal.
 constexpr std::size_t keys_a_round = 10'000;
@@ -58,7 +59,7 @@ class StoreCleaner {
 
  private:
   async::Task<> read_artifacts();
-  async::Task<std::vector<Result>> read_results(std::string prefix);
+  async::Task<std::vector<Result>> read_results(std::vector<Entry> entries);
   async::Task<Keys> named();
   void choose_results();
   async::Task<> remove_results();
@@ -103,7 +104,8 @@ class StoreCleaner {
 
 async::Task<CleaningReport> StoreCleaner::run() {
   co_await read_artifacts();
-  results_ = co_await read_results("results/");
+  auto records = co_await store_.entries(results_folder);
+  results_ = co_await read_results(std::move(records));
   needed_ = co_await named();
   choose_results();
   co_await remove_results();
@@ -123,10 +125,10 @@ async::Task<> StoreCleaner::read_artifacts() {
   }
 }
 
-async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) {
+/// Reads the records of results, several at a time.
+async::Task<std::vector<Result>> StoreCleaner::read_results(std::vector<Entry> entries) {
   std::vector<Result> results;
-  auto all = co_await store_.entries(std::move(prefix));
-  for (auto& entry : all) results.push_back({std::move(entry)});
+  for (auto& entry : entries) results.push_back({std::move(entry)});
   const auto read = [&](Result& result) -> async::Task<> {
     check_stop();
     try {
@@ -156,13 +158,14 @@ async::Task<std::vector<Result>> StoreCleaner::read_results(std::string prefix) 
 async::Task<Keys> StoreCleaner::named() {
   Keys needed;
   if (policy_.kept) needed = co_await policy_.kept();
-  const auto all = co_await names_.names();
-  for (const auto& name : all) {
+  auto all = co_await names_.names();
+  const auto read = [&](const std::string& name) -> async::Task<> {
     const auto found = co_await names_.find(name);
     for (const auto& version : found.versions)
       needed.insert(
           blobs::RemoteArtifacts::key_of(version.output.digest.hex(), version.output.is_directory));
-  }
+  };
+  co_await async::for_each(all, max_requests, read);
   co_return needed;
 }
 
@@ -319,18 +322,14 @@ async::Task<Keys> StoreCleaner::needed_by_others(const std::string& id) {
     if (lease.knows.contains(id)) needed.insert(lease.needs.begin(), lease.needs.end());
   std::map<std::string, const Result*> known;
   for (const auto& result : results_) known[result.entry.key] = &result;
-  auto present = co_await store_.entries("results/");
-  std::vector<Result> fresh;
-  for (auto& entry : present) {
+  auto present = co_await store_.entries(results_folder);
+  std::erase_if(present, [&](const Entry& entry) {
     const auto found = known.find(entry.key);
-    if (found != known.end() && found->second->entry.modified == entry.modified &&
-        found->second->entry.size == entry.size && is_older(entry, time_to_differ))
-      continue;
-    const auto key = entry.key;
-    auto read = co_await read_results(key);
-    std::ranges::move(read, std::back_inserter(fresh));
-  }
-  for (auto& result : fresh) needed.insert(result.artifacts.begin(), result.artifacts.end());
+    return found != known.end() && found->second->entry.modified == entry.modified &&
+           found->second->entry.size == entry.size && is_older(entry, time_to_differ);
+  });
+  const auto fresh = co_await read_results(std::move(present));
+  for (const auto& result : fresh) needed.insert(result.artifacts.begin(), result.artifacts.end());
   auto by_name = co_await named();
   needed.merge(by_name);
   co_return needed;

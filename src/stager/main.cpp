@@ -28,6 +28,7 @@
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "stager/checkpoint.hpp"
+#include "stager/failure_report.hpp"
 #include "stager/staging.hpp"
 
 namespace {
@@ -38,19 +39,15 @@ using namespace pipeline;
 
 constexpr const char* marks_file = "checkpoint";  // Beside this program.
 
-void write_termination_message(const json& message) {
-  const auto text = message.dump(-1, ' ', true, json::error_handler_t::replace);
+void write_termination_message(const std::string& text) {
   const core::Descriptor file(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file && ::write(file.get(), text.data(), text.size()) < 0) std::perror("pipe-stager");
 }
 
 void report_failure(const char* what, const std::string& message, bool is_transient,
                     const std::string& damaged = {}) {
-  constexpr std::size_t max_length = 3000;  // A cluster keeps 4096 bytes.
   std::fprintf(stderr, "pipe-stager: %s\n", message.c_str());
-  json report{{what, message.substr(0, max_length)}, {"passes", is_transient}};
-  if (!damaged.empty()) report["damaged"] = damaged;
-  write_termination_message(report);
+  write_termination_message(stager::failure_report(what, message, is_transient, damaged));
 }
 
 void copy_program(const fs::path& from, const fs::path& to) {
@@ -87,7 +84,8 @@ void fetch(json document, const fs::path& own_folder, const fs::path& folder,
         stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);
     if (!restored.empty()) notes["checkpoint"] = restored;
   }
-  if (!notes.empty()) write_termination_message(notes);
+  if (!notes.empty())
+    write_termination_message(notes.dump(-1, ' ', true, json::error_handler_t::replace));
 }
 
 /// Returns the node's cache from the last arguments.
@@ -109,10 +107,14 @@ void collect(json document, const fs::path& own_folder, int exit_code) {
     error = std::current_exception();
   }
   // The checkpoint of a step with another exit code has been saved before.
-  if (exit_code == 0 && !is_complete && document.contains("checkpoint"))
-    stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer)
-        .save(true);
-  if (error) std::rethrow_exception(error);
+  if (exit_code == 0 && !is_complete && document.contains("checkpoint")) try {
+      stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer)
+          .save(true);
+    } catch (const std::exception& failed) {
+      if (!error) throw;
+      std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", failed.what());
+    }
+  if (error) std::rethrow_exception(error);  // It says why the attempt has failed.
 }
 
 /// Uploads the checkpoint: a single time, or until the process is killed.

@@ -1,9 +1,8 @@
 #include "blobs/s3/answer.hpp"
 
-#include <cstdio>
-
 #include "blobs/error_document.hpp"
 #include "core/diagnostic.hpp"
+#include "core/timestamp.hpp"
 
 namespace pipeline::blobs::s3 {
 namespace {
@@ -67,16 +66,8 @@ S3Error refusal(const std::string& what, const Answered& answer, const Where& wh
 }
 
 std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text) {
-  int year = 0, hour = 0, minute = 0, second = 0;
-  unsigned month = 0, day = 0;
-  if (std::sscanf(text.c_str(), "%d-%u-%uT%d:%d:%d", &year, &month, &day, &hour, &minute,
-                  &second) != 6)
-    return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
-                                         std::chrono::day(day)};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-         std::chrono::seconds(second);
+  const auto time = core::parse_time(text);
+  return time ? time : core::parse_time(text + "Z");
 }
 
 }  // namespace pipeline::blobs::s3

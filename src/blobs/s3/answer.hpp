@@ -39,7 +39,8 @@ struct Answered {
   std::string region;  ///< The bucket's region (header x-amz-bucket-region); empty if not sent.
 };
 
-/// Reads the time in a response, such as `2026-11-27T17:06:25.000Z`; nothing for any other text.
+/// Reads a time of a server or a `credential_process`, such as `2026-11-27T17:06:25.000Z`; nothing
+/// for any other text. A time without a zone is UTC.
 std::optional<std::chrono::system_clock::time_point> parse_time(const std::string& text);
 
 /// Returns the error for a refused request. @param what completes the message "cannot ..."

@@ -2,6 +2,7 @@
 // threads, so that the two meet in many orders.
 #include "remote_cache/store_cleaning.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <random>
 #include <thread>
@@ -448,6 +449,23 @@ TEST_F(ABucketToClean, loses_no_upload_whose_time_or_key_is_unknown) {
       "2020-01-01T00:00:00Z</Initiated></Upload>";
   EXPECT_THAT(aborted(false), IsEmpty());
   EXPECT_THAT(report.removed, IsEmpty());
+}
+
+/// A cleaning reads the new results while others wait, and has a minute to remove what it may.
+TEST_F(ABucketToClean, is_listed_once_for_all_new_results) {
+  for (const char digit : {'1', '2', '3', '4', '5'})
+    objects[std::string("/team/pipe/results/") + digit + ".json"] =
+        R"({"format": 1, "run": "r", "outputs": []})";
+  objects["/team/pipe/" + artifact("lonely")] = "lonely";
+  RemoteNames names(bucket, artifacts);
+  CleaningPolicy policy{.min_age = -10s};
+  const auto silent = [](const std::string&) {};
+  report = run_task(loop, clean_store(bucket.store(), names, std::move(policy), silent, cancel));
+  EXPECT_FALSE(objects.contains("/team/pipe/" + artifact("lonely")));
+  const auto is_list = [](const std::string& line) {
+    return line.find("list-type=2") != line.npos && line.find("results") != line.npos;
+  };
+  EXPECT_EQ(std::ranges::count_if(server.asked, is_list), 2);
 }
 
 }  // namespace

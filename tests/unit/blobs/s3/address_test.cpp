@@ -97,6 +97,10 @@ TEST(Credentials, of_a_program_expire) {
   EXPECT_EQ(found.keys.session_token, "C");
   EXPECT_EQ(found.expiry,
             std::chrono::sys_days(std::chrono::year(2026) / 11 / 21) + std::chrono::hours(10));
+  const auto local = parse_process_output(
+      R"({"AccessKeyId": "A", "SecretAccessKey": "B", "Expiration": "2026-11-21T12:00:00+02:00"})",
+      "x");
+  EXPECT_EQ(local.expiry, found.expiry) << "saml2aws writes the local time with its zone";
   try {
     parse_process_output("please log in", "vault");
     FAIL();

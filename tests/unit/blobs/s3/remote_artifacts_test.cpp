@@ -79,6 +79,20 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
 }
 
+TEST_F(ArtifactsInABucket, that_are_damaged_are_sent_again_after_a_failed_upload) {
+  const auto file = folder.path() / "file";
+  core::write_file_atomically(file, "text");
+  const auto digest = core::sha256("text").hex();
+  const auto key = RemoteArtifacts::key_of(digest, false);
+  objects["/team/pipe/" + key] = "something else";
+  artifacts.invalidate(key);
+  refuses = true;
+  EXPECT_THROW(run_task(loop, artifacts.send(digest, file, nullptr)), core::EnvironmentError);
+  refuses = false;
+  run_task(loop, artifacts.send(digest, file, nullptr));
+  EXPECT_EQ(objects["/team/pipe/" + key], "text");
+}
+
 TEST_F(ArtifactsInABucket, that_two_users_share_are_looked_up_once) {
   run_task(loop, artifacts.probe());
   const auto asked = server.asked.size();
