@@ -369,12 +369,12 @@ async::Task<> JobRun::read_log() {
 
 /// Connects a shell with this process's streams. Afterwards its pod ends by itself.
 async::Task<> JobRun::converse() {
+  const core::ScopeGuard has_ended([this] { log_ended_ = Clock::now(); });
   try {
     co_await connect_pod(client_, pod_name(), attempt_.shell->has_terminal);
   } catch (const core::EnvironmentError& error) {
     shell_error_ = error.what();
   }
-  log_ended_ = Clock::now();
 }
 
 async::Task<> JobRun::drain() {

@@ -23,7 +23,6 @@ namespace pipeline::orchestrators::slurm {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// The beginning of fingerprints of images that were pulled without an engine.
 constexpr std::string_view without_engine = "pulled ";
