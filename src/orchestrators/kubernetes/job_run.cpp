@@ -322,7 +322,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   if (is_stderr && first_errors_.size() < job_error_tail)
     first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
   last_output_.add(bytes);
-  if (options_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;
+  if (options_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;  // See agent/ranks.hpp.
   attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
