@@ -4,24 +4,23 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "agent/process_tree.hpp"
 #include "core/rank_variables.hpp"
 #include "core/shell_prelude.hpp"
 
 namespace pipeline::agent {
 namespace {
 
-constexpr std::size_t max_processes = 4096, max_threads = 1024, max_kinds = 8;
+constexpr std::size_t max_processes = 4 << 20;  ///< The kernel's own limit (PID_MAX_LIMIT).
+constexpr std::size_t max_threads = 1024, max_kinds = 8;
 constexpr std::size_t max_name = 64, max_command = 80, max_rank_variables = 256 << 10;
-
-struct Process {
-  pid_t pid, parent;
-  bool is_below;  ///< A descendant of this process.
-};
 
 /// Threads of a process with the same state and kernel function.
 struct Kind {
@@ -65,32 +64,19 @@ void each_number(const char* folder, std::size_t limit, Use use) {
   if (entries) closedir(entries);
 }
 
-Process all[max_processes];
-
-/// Fills `all` with the processes but those left out, and returns their number.
-std::size_t find_processes(std::initializer_list<pid_t> left_out) {
-  std::size_t count = 0;
+/// Returns the descendants of this process in the order of their numbers, without those left out
+/// and the descendants of these.
+std::vector<pid_t> find_descendants(std::initializer_list<pid_t> left_out) {
+  std::vector<ProcessParent> all;
   each_number("/proc", max_processes, [&](pid_t pid) {
     char path[64], state = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     pid_t parent = 0;
     for (const pid_t other : left_out)
       if (pid == other) return;
-    if (read_stat(path, state, parent)) all[count++] = {pid, parent, false};
+    if (read_stat(path, state, parent)) all.push_back({pid, parent});
   });
-  const pid_t self = getpid();
-  for (bool has_more = true; has_more;) {
-    has_more = false;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (all[i].is_below || all[i].pid == self) continue;
-      bool is_below = all[i].parent == self;
-      for (std::size_t j = 0; j < count && !is_below; ++j)
-        is_below = all[j].is_below && all[j].pid == all[i].parent;
-      all[i].is_below = is_below;
-      has_more |= is_below;
-    }
-  }
-  return count;
+  return descendants_of(getpid(), std::move(all));
 }
 
 /// Finds kinds of waits and returns their number; kinds beyond the maximum count as the last.
@@ -189,14 +175,12 @@ unsigned long ticks_in(const char* stat) {
 core::Activity activity_of_descendants(std::initializer_list<pid_t> left_out) {
   const auto tick = std::chrono::microseconds(1'000'000 / sysconf(_SC_CLK_TCK));
   core::Activity sum;
-  const std::size_t count = find_processes(left_out);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!all[i].is_below) continue;
+  for (const pid_t process : find_descendants(left_out)) {
     char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", all[i].pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
     read_proc(path, text, sizeof text);
     sum.cpu += tick * ticks_in(text);
-    snprintf(path, sizeof path, "/proc/%d/io", all[i].pid);
+    snprintf(path, sizeof path, "/proc/%d/io", process);
     read_proc(path, text, sizeof text);
     for (const char* name : {"rchar: ", "wchar: "})
       if (const char* found = strstr(text, name))
@@ -207,19 +191,17 @@ core::Activity activity_of_descendants(std::initializer_list<pid_t> left_out) {
 
 unsigned signal_descendants(int signal, std::initializer_list<pid_t> left_out) {
   unsigned signalled = 0;
-  const std::size_t count = find_processes(left_out);
-  for (std::size_t i = 0; i < count; ++i)
-    if (all[i].is_below && kill(all[i].pid, signal) == 0) ++signalled;
+  for (const pid_t process : find_descendants(left_out))
+    if (kill(process, signal) == 0) ++signalled;
   return signalled;
 }
 
 std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out) {
-  const std::size_t count = find_processes(left_out);
   std::size_t end = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!all[i].is_below || end + 1 >= max_waits) continue;
+  for (const pid_t process : find_descendants(left_out)) {
+    if (end + 1 >= max_waits) break;
     const std::size_t begin = end == 0 ? 0 : end + 1;
-    const std::size_t length = write_process(all[i].pid, text + begin, max_waits - begin);
+    const std::size_t length = write_process(process, text + begin, max_waits - begin);
     if (length == 0) continue;
     if (begin > 0) text[begin - 1] = '\t';
     end = begin + length;

@@ -119,6 +119,22 @@ async::Task<> Credentials::ask_plugin() {
                            *answer.expires - std::chrono::system_clock::now() - before_expiry, 0s);
 }
 
+async::Task<> Credentials::ask_together() {
+  const auto asked_before = asked_;
+  co_await turn_.acquire(0);
+  const async::Permit permit(turn_);
+  if (asked_ == asked_before) {
+    failure_ = nullptr;
+    try {
+      co_await ask_plugin();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    ++asked_;
+  }
+  if (failure_) std::rethrow_exception(failure_);
+}
+
 void Credentials::read_token() {
   const auto& identity = access_.identity;
   try {
@@ -133,7 +149,7 @@ void Credentials::read_token() {
 async::Task<> Credentials::apply(net::Request& request) {
   const auto& identity = access_.identity;
   const bool is_stale = !until_ || Clock::now() >= *until_;
-  if (identity.exec && is_stale) co_await ask_plugin();
+  if (identity.exec && is_stale) co_await ask_together();
   if (!identity.exec && !identity.token_file.empty() && is_stale) read_token();
   const auto& token = identity.exec || !identity.token_file.empty() ? token_ : identity.token;
   if (!token.empty())

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <string>
 
+#include "async/semaphore.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
 #include "net/program.hpp"
 
@@ -24,10 +26,15 @@ class Credentials {
  private:
   using Clock = std::chrono::steady_clock;
   async::Task<> ask_plugin();
+  /// Asks the plugin, or waits until the call that is asking has its answer.
+  async::Task<> ask_together();
   void read_token();
 
   ClusterAccess access_;
-  std::string token_, cert_, key_;          ///< From the kubeconfig or from the plugin.
+  async::Semaphore turn_{1};        ///< Held while the plugin is asked.
+  unsigned long asked_ = 0;         ///< How often the plugin was asked, with or without success.
+  std::exception_ptr failure_;      ///< Of the last question to the plugin.
+  std::string token_, cert_, key_;  ///< From the kubeconfig or from the plugin.
   std::optional<Clock::time_point> until_;  ///< Expiry; unset before the credentials are fetched.
 };
 

@@ -112,11 +112,16 @@ struct Entry {
   std::string said(std::string_view key) const { return "'" + std::string(key) + "' of " + what; }
 };
 
-/// Returns the text with `*` in place of secrets, at equal length.
+/// Returns the text with `*` in place of secrets, at equal length: all that follows a secret's key
+/// in its line. The key may be in quotes, as in JSON; `value` is the key of a plugin's variables.
 std::string without_secrets(std::string text) {
-  for (const std::string_view key : {"token:", "password:", "client-key-data:", "client-secret:"})
+  for (const std::string_view key :
+       {"token", "password", "client-key-data", "client-secret", "value"})
     for (auto at = text.find(key); at != text.npos; at = text.find(key, at)) {
       at += key.size();
+      const auto colon = text.find_first_not_of("\"' ", at);
+      if (colon == text.npos || text[colon] != ':') continue;
+      at = colon + 1;
       for (auto end = std::min(text.find('\n', at), text.size()); at < end; ++at)
         if (text[at] != ' ') text[at] = '*';
     }

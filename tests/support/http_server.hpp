@@ -19,7 +19,7 @@ namespace pipeline::test {
 class HttpExchange {
  public:
   explicit HttpExchange(asio::ip::tcp::socket& socket) : socket_(socket) {}
-  std::string method, target, headers, body;
+  std::string method, target, headers, body;  ///< A body in chunks is dropped.
 
   async::Task<> answer(int status, std::string text, std::string more_headers = {}) {
     co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " +
@@ -108,6 +108,9 @@ class HttpServer {
                                   asio::redirect_error(asio::use_awaitable, gone));
       exchange.body.resize(length);
       stream.read(exchange.body.data(), static_cast<std::streamsize>(length));
+      if (exchange.headers.find("Transfer-Encoding: chunked") != std::string::npos)
+        buffer.consume(co_await asio::async_read_until(
+            socket, buffer, "0\r\n\r\n", asio::redirect_error(asio::use_awaitable, gone)));
       asked.push_back(exchange.method + " " + exchange.target);
       co_await handler_(exchange);
     }

@@ -26,9 +26,9 @@ using docker::EngineError;
 constexpr int stop_grace_seconds = 10;
 constexpr std::size_t kept_errors = 512;
 /// Time within which the engine reports the end of a container that it was told to kill.
-constexpr std::chrono::seconds max_end{10};
+constexpr std::chrono::seconds max_end_delay{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
-constexpr std::chrono::milliseconds latest_news{2000};
+constexpr std::chrono::milliseconds max_kill_report_delay{2000};
 /// The pause between two samples of a container is a hundredth of its age, and at least these
 /// times. Reading its memory costs more than reading its CPU time.
 constexpr std::chrono::milliseconds shortest_sample_pause{100}, shortest_cpu_pause{5};
@@ -183,7 +183,7 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
         output.error() || hangs_ ? core::StopLevel::immediate : attempt_.io.cancel.level();
     if (wanted == core::StopLevel::immediate && stopping_ != core::StopLevel::immediate) {
       stopping_ = wanted;
-      until = Clock::now() + max_end;
+      until = Clock::now() + max_end_delay;
       co_await quietly(engine_.kill_container(id_, "SIGKILL"));
     } else if (wanted == core::StopLevel::graceful && stopping_ == core::StopLevel::none) {
       stopping_ = wanted;
@@ -205,7 +205,8 @@ async::Task<bool> ContainerSession::killed_for_memory() {
   const bool killed = exit_code_ == exit_code_of_sigkill && stopping_ == core::StopLevel::none;
   const bool limited = attempt_.step.settings->resources.memory.has_value();
   const bool own_kernel = engine_.endpoint().url.starts_with("unix://");
-  const auto until = std::chrono::steady_clock::now() + (limited ? latest_news : latest_news / 10);
+  const auto until = std::chrono::steady_clock::now() +
+                     (limited ? max_kill_report_delay : max_kill_report_delay / 10);
   while (true) {
     docker::ContainerState state;
     try {
@@ -218,8 +219,7 @@ async::Task<bool> ContainerSession::killed_for_memory() {
     if (state.oom_killed || !killed) co_return state.oom_killed;
     if (limited && own_kernel && kills_.take()) co_return true;
     if (std::chrono::steady_clock::now() >= until) co_return false;
-    asio::steady_timer pause(executor_, std::chrono::milliseconds(100));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::sleep(std::chrono::milliseconds(100));
   }
 }
 

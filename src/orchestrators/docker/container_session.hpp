@@ -65,6 +65,7 @@ class ContainerSession {
   async::Task<bool> look_up(bool& next_exit);
   async::Task<bool> ended_within(std::chrono::milliseconds time);
   void missing_output(const std::string& why);
+  /// Notes that the engine has opened a stream. @param flag attached_ or waiting_
   void heard(bool& flag) {
     flag = true;
     changed_.tell();
@@ -87,7 +88,7 @@ class ContainerSession {
   core::CancelSource ended_;    ///< Stopped when the container has ended.
   bool was_cut_ = false;        ///< The connection that waits for the end was lost meanwhile.
   bool output_was_cut_ = false;
-  std::optional<Failure> lost_;  ///< After an interruption: why the exit code does not count.
+  std::optional<Failure> lost_;  ///< Why there is no exit code, or why it does not count.
   Position seen_{};              ///< Numbers of bytes that were passed on.
   std::string first_errors_;
   core::TailBuffer last_output_{8192};

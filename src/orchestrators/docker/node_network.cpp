@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -49,12 +50,20 @@ async::Task<bool> make_again(docker::EngineApi& engine, json body, const json& s
     co_await make_network(engine, std::move(body));
   } catch (const EngineError& error) {
     refusal = error.what();
-    if (refusal.find("verlaps") == refusal.npos) throw;
+    if (!says_subnet_is_taken(refusal)) throw;
   }
   co_return refusal.empty();
 }
 
 }  // namespace
+
+bool says_subnet_is_taken(std::string_view refusal) {
+  constexpr std::array texts{"verlaps",                                 // Docker Engine.
+                             "already used on the host or by another",  // Podman with Netavark.
+                             "being used by a network interface",       // Podman with CNI.
+                             "already being used by a cni configuration"};
+  return std::ranges::any_of(texts, [&](auto* text) { return refusal.find(text) != refusal.npos; });
+}
 
 std::vector<std::string> addresses_in(std::string_view subnet, std::string_view gateway,
                                       unsigned count) {

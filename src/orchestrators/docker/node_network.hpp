@@ -22,6 +22,10 @@ inline constexpr unsigned node_port = 29500;
 std::vector<std::string> addresses_in(std::string_view subnet, std::string_view gateway,
                                       unsigned count);
 
+/// Returns true if the engine has not made a network because another one, or a route of its
+/// machine, has addresses of the subnet that was asked for.
+bool says_subnet_is_taken(std::string_view refusal);
+
 /// Creates the network `options.network`, which remove_services() removes. Throws EnvironmentError.
 async::Task<NodeAddresses> make_node_network(docker::EngineApi& engine, const Attempt& attempt,
                                              const ContainerOptions& options, unsigned nodes);

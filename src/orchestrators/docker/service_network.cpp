@@ -57,17 +57,40 @@ async::Task<> join_all(std::list<async::JoinableTask>& tasks) {
   if (error) std::rethrow_exception(error);
 }
 
+/// Returns true if the engine has the network of this body: its name and all of its labels.
+async::Task<bool> has_network(EngineApi& engine, json body) {
+  std::optional<json> network;
+  const auto path = "/networks/" + net::url_encode(docker::text_at(body, "Name"));
+  try {
+    network = co_await engine.call("GET", path);
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+  }
+  const auto* theirs = network ? core::member(*network, "Labels") : nullptr;
+  if (!theirs || !theirs->is_object()) co_return false;
+  for (const auto& [label, value] : body.at("Labels").items())
+    if (theirs->value(label, json()) != value) co_return false;
+  co_return true;
+}
+
 }  // namespace
 
 async::Task<> make_network(EngineApi& engine, json body) {
   std::optional<EngineError> refused;
+  // Engines before API 1.44 would make another network of the same name.
+  body["CheckDuplicate"] = true;
   try {
-    co_await engine.call("POST", "/networks/create", std::move(body));
+    co_await engine.call("POST", "/networks/create", body);
   } catch (const EngineError& error) {
     refused = error;
   }
   if (!refused) co_return;
   const std::string text = refused->what();
+  if (text.find("already exists") != text.npos || text.find("already used") != text.npos) {
+    // The engine has made the network before, but its answer was lost and the call repeated.
+    const bool is_own = co_await has_network(engine, std::move(body));
+    if (is_own) co_return;
+  }
   if (text.find("address pool") == text.npos) throw *refused;
   throw EngineError(refused->status(), text,
                     {"each running step with services has a network of its own, and the engine has "

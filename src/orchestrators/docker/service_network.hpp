@@ -10,7 +10,8 @@
 
 namespace pipeline::orchestrators::docker_engine {
 
-/// Creates a network. @param body see network_body()
+/// Creates a network, also if the engine is lost meanwhile. The caller has removed an earlier
+/// network of the same name and labels. @param body see network_body()
 async::Task<> make_network(docker::EngineApi& engine, nlohmann::json body);
 
 /// Connects a container that has not been started with another network.

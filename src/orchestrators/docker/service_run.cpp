@@ -133,8 +133,14 @@ async::Task<> ServiceRun::await_readiness() {
   const auto executor = co_await asio::this_coro::executor;
   const auto check = readiness_check(spec_.ready, options_);
   if (check.empty()) {
-    is_late_ = true;
-    why_not_ready_ = "this engine cannot run pipe's program that looks at ports";
+    fail(
+        FailureKind::not_started,
+        "cannot be checked: containers of this engine cannot run pipe's program that looks at "
+        "ports",
+        {"`ready: {command: [...]}` names a program of its image that ends with 0 once it is ready",
+         "or put the state folder on a file system without `noexec`, on a machine with the "
+         "engine's "
+         "processor"});
     stop();
     co_return;
   }

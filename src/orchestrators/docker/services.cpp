@@ -81,6 +81,7 @@ class ServiceGroup {
     return std::nullopt;
   }
 
+  /// Returns true if the step must not begin or go on: it was stopped, or a service has ended.
   bool is_over() const {
     return stop_.level() != core::StopLevel::none || failure() ||
            std::ranges::any_of(running_, [](const auto& each) { return each.done(); });

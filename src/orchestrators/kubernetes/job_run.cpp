@@ -322,7 +322,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   if (is_stderr && first_errors_.size() < job_error_tail)
     first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
   last_output_.add(bytes);
-  if (options_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;
+  if (options_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;  // See agent/ranks.hpp.
   attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
@@ -369,12 +369,12 @@ async::Task<> JobRun::read_log() {
 
 /// Connects a shell with this process's streams. Afterwards its pod ends by itself.
 async::Task<> JobRun::converse() {
+  const core::ScopeGuard has_ended([this] { log_ended_ = Clock::now(); });
   try {
     co_await connect_pod(client_, pod_name(), attempt_.shell->has_terminal);
   } catch (const core::EnvironmentError& error) {
     shell_error_ = error.what();
   }
-  log_ended_ = Clock::now();
 }
 
 async::Task<> JobRun::drain() {

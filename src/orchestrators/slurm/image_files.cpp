@@ -1,8 +1,5 @@
 #include "orchestrators/slurm/image_files.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "async/on_pool.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
@@ -15,34 +12,20 @@
 #include "docker/image_identity.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/unreachable.hpp"
-#include "file_tree/tar_stream.hpp"
 #include "model/step_span.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/processes/installer.hpp"
+#include "orchestrators/slurm/image_export.hpp"
 #include "orchestrators/slurm/shell_work.hpp"
 
 namespace pipeline::orchestrators::slurm {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 /// The beginning of fingerprints of images that were pulled without an engine.
 constexpr std::string_view without_engine = "pulled ";
-
-/// Adds pipe's mount point to a container, because none can be added to the SquashFS file later.
-async::Task<> add_mount_point(docker::EngineApi& engine, const std::string& container,
-                              core::CancelSource& cancel) {
-  const std::function<net::BodySource()> tar = [] {
-    file_tree::ContextFile folder;
-    folder.path = std::string(containers::container_folder).substr(1);
-    folder.mode = 0755;
-    folder.kind = file_tree::ContextFile::Kind::directory;
-    return file_tree::tar_stream({folder});
-  };
-  co_await engine.put_archive(container, "/", tar, cancel);
-}
 
 /// Returns the step without its program, for which no image is made: see program_folder().
 StepSpec without_program(const StepSpec& step) {
@@ -185,9 +168,10 @@ async::Task<Environment> ImageFiles::prepare(const StepSpec& step, EventSink& ev
   auto environment = co_await images_.prepare(own, events, cancel);
   const auto image = co_await images_.image_of(own);
   const auto known = co_await look_up(image.id);
-  const auto platform = step.settings->docker.platform.value_or("");
+  const ExportedImage exported{image.id, step.settings->docker.platform.value_or(""), run_,
+                               owner_of(state_)};
   const FilesWriter write = [&](const fs::path& tar) {
-    return export_files(image.id, platform, tar, cancel);
+    return export_image(engine_, exported, tar, cancel);
   };
   const std::function<async::Task<std::string>()> work = [&]() {
     return make(known, step.name, "the SquashFS file of its image for the nodes", write, events,
@@ -382,33 +366,6 @@ async::Task<> ImageFiles::make_locked(const Known& known, const FilesWriter& wri
 async::Task<bool> ImageFiles::can_be_used(fs::path file) {
   const auto check = [&] { return is_whole_squashfs(file) && has_recorded_content(file); };
   co_return co_await async::on_pool(pool_, check);
-}
-
-async::Task<> ImageFiles::export_files(std::string image, std::string platform, const fs::path& tar,
-                                       core::CancelSource& cancel) {
-  json body;
-  body["Image"] = image;
-  body["Entrypoint"] = {"/never-started"};
-  body["Labels"]["pipe.run"] = run_;
-  body["Labels"]["pipe.state"] = owner_of(state_);
-  const auto name = "pipe-" + run_ + "-files-" + image.substr(image.find(':') + 1, 12);
-  const auto container =
-      co_await engine_.create_container(name, std::move(body), platform, &cancel);
-  std::exception_ptr error;
-  try {
-    co_await add_mount_point(engine_, container, cancel);
-    const core::Descriptor file(
-        ::open(tar.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!file) throw core::system_error("cannot write " + tar.string(), errno);
-    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-      core::write_fully(file.get(), bytes, tar);
-    };
-    co_await engine_.get_archive(container, "/", on_bytes, cancel);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  co_await engine_.remove_container(container);
-  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace pipeline::orchestrators::slurm

@@ -93,8 +93,6 @@ class ImageFiles : public EnvironmentProvider {
                                 core::CancelSource& cancel);
   async::Task<> make_locked(const Known& known, const FilesWriter& write,
                             core::CancelSource& cancel);
-  async::Task<> export_files(std::string image, std::string platform,
-                             const std::filesystem::path& tar, core::CancelSource& cancel);
   async::Task<bool> can_be_used(std::filesystem::path file);
 
   docker::EngineApi engine_;

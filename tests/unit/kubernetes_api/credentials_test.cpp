@@ -1,11 +1,13 @@
 #include "kubernetes_api/credentials.hpp"
 
 #include <fstream>
+#include <list>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "async/joinable_task.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "kubernetes_api/time.hpp"
@@ -103,6 +105,23 @@ TEST_F(TheCredentials, plugin_is_asked_once_until_its_answer_expires) {
   headers(expired);
   headers(expired);
   EXPECT_EQ(core::read_file(count), "x\nx\nx\nx\n");
+}
+
+TEST_F(TheCredentials, plugin_is_asked_once_by_requests_that_begin_together) {
+  const auto count = folder.path() / "count";
+  plug("echo x >> " + count.string() + "; " + answer(R"({"token": "t"})"));
+  Credentials credentials(access);
+  std::vector<net::Request> requests(3);
+  const auto all = [&]() -> async::Task<> {
+    const auto executor = co_await asio::this_coro::executor;
+    std::list<async::JoinableTask> calls;
+    for (auto& request : requests) calls.emplace_back(executor, credentials.apply(request));
+    for (auto& call : calls) co_await call.join();
+  };
+  test::run_task(loop, all());
+  for (const auto& request : requests)
+    EXPECT_THAT(request.headers, ElementsAre("Authorization: Bearer t"));
+  EXPECT_EQ(core::read_file(count), "x\n");
 }
 
 TEST_F(TheCredentials, plugin_receives_the_cluster_and_may_give_a_certificate) {

@@ -129,7 +129,10 @@ TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
 
 TEST_F(Kubeconfig, errors_show_no_secret_of_the_file) {
   for (const auto* user : {"{token: secret: x}", "{token: [secret]}", "{client-key-data: secret?}",
-                           "{auth-provider: {name: oidc, config: {id-token: secret}}}"})
+                           "{auth-provider: {name: oidc, config: {id-token: secret}}}",
+                           R"({"token": ["secret"]})", R"({"client-key-data" : "secret?"})",
+                           "{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, "
+                           "env: [{name: A, value: [secret]}]}}"})
     EXPECT_THAT(error(with_user(user)),
                 AllOf(HasSubstr("config:9"), HasSubstr("***"), Not(HasSubstr("secret"))));
 }

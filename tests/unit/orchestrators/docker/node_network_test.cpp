@@ -26,6 +26,18 @@ TEST(NodeNetwork, that_is_too_small_or_not_known_is_an_error) {
     EXPECT_THROW(addresses_in(subnet, "", 1), core::EnvironmentError) << subnet;
 }
 
+TEST(NodeNetwork, whose_subnet_is_taken_is_told_by_the_words_of_each_engine) {
+  for (const auto* refusal :
+       {"Pool overlaps with other one on this address space",
+        "invalid pool request: Pool overlaps with other one on this address space",
+        "subnet 10.89.1.0/24 is already used on the host or by another config",
+        "subnet 10.89.1.0/24 is being used by a network interface",
+        "network 10.89.1.0/24 is already being used by a cni configuration"})
+    EXPECT_TRUE(says_subnet_is_taken(refusal)) << refusal;
+  EXPECT_FALSE(says_subnet_is_taken("network name pipe-r1-train-1 already used"));
+  EXPECT_FALSE(says_subnet_is_taken("could not find an available address pool"));
+}
+
 TEST(NodeContainer, has_its_rank_and_its_address) {
   StepSpec step;
   step.name = "train";
