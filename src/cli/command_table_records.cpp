@@ -13,7 +13,9 @@ namespace {
 
 void add_runs_options(CLI::App& app, Options& o) {
   app.add_option("--pipeline", o.runs.pipeline, "Only runs of this pipeline")->type_name("NAME");
-  app.add_option("--tag", o.runs.tag, "Only runs of pipelines with this tag")->type_name("TAG");
+  app.add_option("--tag", o.runs.tag,
+                 "Only runs with this tag, the pipeline's or one that `pipe tag` added")
+      ->type_name("TAG");
   app.add_option("--where", o.runs.where,
                  "Only runs that match: 'params.c > 1 and metrics.accuracy > 0.9'")
       ->type_name("EXPRESSION");
@@ -139,7 +141,8 @@ void add_serve_options(CLI::App& app, Options& o) {
 
 constexpr CommandEntry serve_row{
     "serve",
-    "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
+    "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing but "
+    "answers",
     "Examples:\n"
     "  pipe serve                                     prints the address to open; Ctrl-C ends it\n"
     "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh\n"

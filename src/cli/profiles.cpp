@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
@@ -88,18 +89,21 @@ core::ExitCode profiles_command(Context& context) {
     const auto registry = profile.settings.docker.target_repository.value_or("");
     table.add({name, profile.orchestrator, for_terminal(cluster, false), registry,
                for_terminal(shown_path(profile.state), false), shown_path(profile.file)});
-    list.push_back({{"profile", name},
-                    {"description", profile.description},
-                    {"orchestrator", profile.orchestrator},
-                    {"context", profile.field("context")},
-                    {"namespace", name_space},
-                    {"registry", registry},
-                    {"state", profile.state.string()},
-                    {"claim", profile.field("claim")},
-                    {"artifact_store", profile.remote_store.url},
-                    {"service_account", profile.field("service_account")},
-                    {"jobs", profile.jobs},
-                    {"file", profile.file.string()}});
+    nlohmann::json entry{{"profile", name}, {"file", profile.file.string()}};
+    const auto add = [&entry](const char* member, const std::string& value) {
+      if (!value.empty()) entry[member] = value;
+    };
+    add("orchestrator", profile.orchestrator);
+    add("description", profile.description);
+    add("context", profile.field("context"));
+    add("namespace", name_space);
+    add("registry", registry);
+    add("state", profile.state.string());
+    add("claim", profile.field("claim"));
+    add("artifact_store", profile.remote_store.url);
+    add("service_account", profile.field("service_account"));
+    if (profile.jobs != 0) entry["jobs"] = profile.jobs;
+    list.push_back(std::move(entry));
   }
   if (context.options().json) {
     context.print_json(list);

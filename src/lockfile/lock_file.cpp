@@ -243,7 +243,7 @@ void LockFile::refuse(const LockRequest& request) const {
                       found->platform);
     message = environment + " differs from the one in " + file;
   } else if (std::error_code error; !fs::exists(path_, error)) {
-    message = "there is no " + file + ", and --locked writes none";
+    message = "there is no " + file;
   }
   core::Diagnostic diagnostic;
   diagnostic.code = "lock-differs";

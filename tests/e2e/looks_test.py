@@ -375,6 +375,7 @@ class Files(PipeTest):
         self.write("home/.config/pipe/profiles.yaml", "lab: {jobs: 2, description: mine}\n")
         profiles = json.loads(self.look("profiles", "--output", "json").stdout)
         self.assertEqual([(each["profile"], each["description"]) for each in profiles], [("lab", "mine")])
+        self.assertEqual(set(profiles[0]), {"profile", "description", "file", "jobs"}, "members that do not apply are left out")
 
     def test_keys_go_to_no_server_that_only_the_project_names(self):
         with socket.create_server(("127.0.0.1", 0)) as server:

@@ -159,10 +159,11 @@ http.server.HTTPServer(('', 8000), Handler).serve_forever()
 
     def test_services_of_a_step_that_is_a_process_are_an_error(self):
         self.pipeline({"ask": {"command": "true", "services": {"web": web()}}})
-        refused = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
-        self.assertEqual(refused.code, 2, refused)
-        self.assertIn("step 'ask': has services, which are containers, and the orchestrator 'local' runs none beside a step", refused.err)
-        self.assertIn("orchestrator: docker", refused.err)
+        for command in ("plan", "run"):
+            refused = self.pipe(command, "pipeline.yaml", "--orchestrator", "local")
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("step 'ask': has services, which are containers, and the orchestrator 'local' runs none beside a step", refused.err)
+            self.assertIn("orchestrator: docker", refused.err)
 
 
 if __name__ == "__main__":

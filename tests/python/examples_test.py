@@ -38,6 +38,7 @@ class Guide(PythonTest):
         self.assertGreater(len(BLOCKS), 8)
         (self.folder / "data").mkdir()
         (self.folder / "data/train.csv").write_text("a,b\n1,2\n")
+        (self.folder / "data/values.json").write_text("[0.1]")
         for number, block in enumerate(BLOCKS):
             with self.subTest(block.splitlines()[0] + " ... " + block.splitlines()[-1]):
                 self.write(f"block{number}.py", PREAMBLE + re.sub(r"\b(\w+)\.main\(\)", r"\1.check()", block).replace('if __name__ == "__main__":', "if True:") + CHECK)

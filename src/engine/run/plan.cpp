@@ -9,6 +9,7 @@
 #include "core/text.hpp"
 #include "engine/data/download.hpp"
 #include "engine/run/dry_starter.hpp"
+#include "engine/run/run_checks.hpp"
 #include "orchestrators/nodes.hpp"
 
 namespace pipeline::engine {
@@ -441,6 +442,7 @@ async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options
   const RunContext context{services, options, events, stop, pool, executor, tasks};
   Results results(context);
   GraphWalk walk(context, results);
+  check_steps(context, walk.steps().with(StepStatus::pending));
   co_await results.data().look_up(services.pipeline, options.shared);
   co_await ask_sources(context, results, walk.steps());
   Planner planner(context, results, walk, with_keys);

@@ -15,6 +15,11 @@
 namespace pipeline::engine {
 namespace {
 
+/// Removes steps that will not run whatever other steps make.
+void remove_ruled_out(std::vector<const StepSpec*>& steps, store::ArtifactStore& artifacts) {
+  std::erase_if(steps, [&](const StepSpec* step) { return is_ruled_out(*step, artifacts); });
+}
+
 /// Throws EnvironmentError unless all variables and secrets of the steps have values.
 void check_secrets(const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
@@ -141,12 +146,19 @@ async::Task<bool> has_all_results(const RunContext& context, Results& results) {
 
 }  // namespace
 
+void check_steps(const RunContext& context, std::vector<const StepSpec*> steps) {
+  const auto& services = context.services;
+  remove_ruled_out(steps, services.artifacts);
+  refuse(check_limits(context, steps), services.pipeline);
+  refuse(check_services(context, steps), services.pipeline);
+  refuse(check_nodes(context, steps), services.pipeline);
+}
+
 async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
                         const std::vector<const StepSpec*>& all) {
   const auto& services = context.services;
   auto steps = all;
-  std::erase_if(steps,
-                [&](const StepSpec* step) { return is_ruled_out(*step, services.artifacts); });
+  remove_ruled_out(steps, services.artifacts);
   check_secrets(steps);
   auto& data = results.data();
   co_await data.look_up(services.pipeline, context.options.shared);
@@ -157,9 +169,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
   co_await gpus.check(steps, services.pipeline);
-  refuse(check_limits(context, steps), services.pipeline);
-  refuse(check_services(context, steps), services.pipeline);
-  refuse(check_nodes(context, steps), services.pipeline);
+  check_steps(context, all);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

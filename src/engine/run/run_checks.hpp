@@ -10,6 +10,11 @@
 
 namespace pipeline::engine {
 
+/// Checks what depends on no machine. Throws InputError if a step uses more than a limit, or has
+/// services or nodes that its orchestrator cannot run.
+/// @param steps those that their conditions rule out are not checked
+void check_steps(const RunContext& context, std::vector<const StepSpec*> steps);
+
 /// Checks the requirements of the steps, and fetches data that the lock file lacks, because the
 /// steps' keys depend on it. Throws InputError or EnvironmentError if a secret, published artifact
 /// or GPU is missing, the orchestrator cannot run a step, or the remote cache is needed and cannot
