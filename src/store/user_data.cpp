@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
+#include "store/state_lock.hpp"
 
 namespace pipeline::store {
 namespace {
@@ -35,9 +36,14 @@ void add_stamp(core::Hasher& hasher, const std::string& name, const fs::path& pa
   const auto number = [&](auto value) { hasher.field(std::to_string(value)); };
   hasher.field(name);
   number(status.st_mode);
-  if (S_ISDIR(status.st_mode)) return;  // Its entries are stamped.
-  number(status.st_ino);
-  number(status.st_size);
+  if (S_ISDIR(status.st_mode)) {
+    // Its entries are stamped. Its times tell of a file that was there only meanwhile, and was
+    // perhaps read; network file systems may invent the times of folders.
+    if (!is_local_file_system(path)) return;
+  } else {
+    number(status.st_ino);
+    number(status.st_size);
+  }
   for (const auto& time : {status.st_mtim, status.st_ctim}) {
     number(time.tv_sec);
     number(time.tv_nsec);
@@ -46,6 +52,7 @@ void add_stamp(core::Hasher& hasher, const std::string& name, const fs::path& pa
 
 std::string stamp_of_nodes(const fs::path& root, const std::vector<TreeNode>& nodes) {
   core::Hasher hasher;
+  add_stamp(hasher, "", fs::canonical(root));
   for (const auto& node : nodes) add_stamp(hasher, node.path, root / node.path);
   return hasher.finish().hex();
 }

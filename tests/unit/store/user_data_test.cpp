@@ -1,5 +1,8 @@
 #include "store/user_data.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
@@ -85,6 +88,19 @@ TEST_F(UserDataTest, every_change_changes_the_stamp) {
   changes("removal");
   fs::create_directory(root / "d");
   changes("folder");
+}
+
+TEST_F(UserDataTest, a_file_that_was_there_only_meanwhile_changes_the_stamp) {
+  write("a.txt", "a");
+  write("d/b.txt", "b");
+  for (const auto* added : {"part.txt", "d/part.txt"}) {
+    const auto before = read();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // Times of files have ticks.
+    write(added, "part");
+    fs::remove(root / added);
+    EXPECT_EQ(read().digest, before.digest) << added;
+    EXPECT_NE(stamp_of(root), before.stamp) << added;
+  }
 }
 
 TEST_F(UserDataTest, a_large_folder_has_a_part_for_each_of_its_folders) {
