@@ -176,10 +176,9 @@ class EngineApi {
                             core::CancelSource* cancel = nullptr);
   /// Runs a program beside the container's command, with its GPUs and variables, and streams both
   /// outputs. Returns the exit code when the program has ended, at the latest with the container.
-  async::Task<int> run_in_container(
-      std::string id, std::vector<std::string> command,
-      std::function<void(bool is_stderr, std::string_view)> on_bytes,
-      core::CancelSource* cancel = nullptr);
+  async::Task<int> run_in_container(std::string id, std::vector<std::string> command,
+                                    std::function<void(bool is_stderr, std::string_view)> on_bytes,
+                                    core::CancelSource* cancel = nullptr);
   /// Unpacks a tar in a folder of the container, which need not be running. `tar` is called for the
   /// content, and again if a connection fails.
   async::Task<> put_archive(std::string id, std::string folder,

@@ -40,8 +40,8 @@ void put_question(RunStore& store, const std::string& run, const std::string& st
 /// @return the answered question
 Question answer_question(RunStore& store, const RunRecord& run, const std::string& step,
                          const Answer& answer);
-/// Makes a key that answers this question, and records its digest. Throws InputError if the step has
-/// no question that can be read. @return the key, 32 digits
+/// Makes a key that answers this question, and records its digest. Throws InputError if the step
+/// has no question that can be read. @return the key, 32 digits
 std::string make_answer_key(RunStore& store, const std::string& run, const std::string& step);
 /// Returns true if the key is that of the question.
 bool is_answer_key(const Question& question, std::string_view key);

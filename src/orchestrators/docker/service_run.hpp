@@ -61,7 +61,7 @@ class ServiceRun {
   core::Lines lines_[2]{core::Lines(max_line), core::Lines(max_line)};
   core::TailBuffer last_output_{2048};
   std::string why_not_ready_, check_output_;  ///< Of the last check.
-  docker::ContainerState end_;  ///< The container's state when it was last looked up.
+  docker::ContainerState end_;                ///< The container's state when it was last looked up.
   bool is_ready_ = false, is_late_ = false;
   std::optional<Failure> failure_;
 

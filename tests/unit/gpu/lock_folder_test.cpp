@@ -283,8 +283,7 @@ TEST_F(GpuLocks, the_folder_and_its_files_have_their_rights_before_their_names) 
   ASSERT_GE(::inotify_add_watch(watch.get(), folder_.path().c_str(), IN_ALL_EVENTS), 0);
   auto folder = open();
   EXPECT_EQ(first_event_of("gpus", watch.get()), std::uint32_t{IN_MOVED_TO});
-  ASSERT_GE(
-      ::inotify_add_watch(watch.get(), (folder_.path() / "gpus").c_str(), IN_ALL_EVENTS), 0);
+  ASSERT_GE(::inotify_add_watch(watch.get(), (folder_.path() / "gpus").c_str(), IN_ALL_EVENTS), 0);
   auto held = enter(folder).take("GPU-a", me());
   EXPECT_EQ(first_event_of("GPU-a", watch.get()), std::uint32_t{IN_MOVED_TO});
   for (const auto& each : {folder_.path(), folder_.path() / "gpus"})
