@@ -116,6 +116,9 @@ void ContainerReader::read_order(const core::Value& container, core::Value& step
                              "': it is skipped when that fails, where COMPLETE would start it",
                          condition_span);
     } else if (*condition == "START" || *condition == "HEALTHY") {
+      if (!task_.containers.contains(*name))
+        document_.wrong(
+            place_ + " depends on '" + *name + "', which is not a container of the task", span);
       document_.notice(place_ + " does not wait for '" + *name + "' to " +
                            (*condition == "START" ? "start" : "be healthy") +
                            ": they run side by side",

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ecs_import/task_document.hpp"
@@ -18,6 +19,7 @@ struct TaskFrame {
                 ///< cannot provide it.
   std::optional<double> cpus;
   std::optional<std::int64_t> memory;  ///< MiB.
+  std::set<std::string> containers;    ///< The names of all containers.
 };
 
 class ContainerReader {

@@ -249,6 +249,8 @@ core::Value TaskReader::read(const core::Value& task) {
     document_.wrong("the task definition has " + std::to_string(containers.size()) +
                         " containers; ECS takes " + std::to_string(gpu::max_containers),
                     containers[gpu::max_containers]->span);
+  for (const core::Value* container : containers)
+    if (const core::Value* name = given(*container, "name")) frame_.containers.insert(name->scalar);
   bool are_all_essential = true;
   for (const core::Value* container : containers)
     if (const core::Value* essential = given(*container, "essential");

@@ -25,6 +25,13 @@ inline constexpr OtherName other_docker_names[]{
     {"env", "write `environment: {NAME: VALUE}`"},
     {"mounts", "write `volumes: [...]`"},
     {"privileged", "write `run_args: {privileged: true}`"},
+    {"required_integrations", "write the packages that the step imports: `requirements: [...]`"},
+    {"install_stack_requirements", "leave it out: nothing of pipe is installed in the image"},
+    {"allow_including_files_in_images",
+     "leave it out: code reaches the container beside the image"},
+    {"source_files", "leave it out: code reaches the container beside the image"},
+    {"build_options", "write `build_config: {build_options: {...}}`"},
+    {"python_package_installer_cache_mount", "leave it out: builds share the installer's cache"},
     {"command", "it belongs to the step, beside its `settings`"},
     {"gpus", "it belongs to `resources`, beside `docker`"},
     {"shm_size", "it belongs to `resources`, beside `docker`"}};

@@ -147,7 +147,7 @@ std::optional<std::vector<std::string>> read_constraints(const core::Value& valu
   std::vector<std::string> expressions;
   for (const core::Value& item : value.items) {
     if (item.kind != core::Value::Kind::map) {
-      if (auto text = read_text("each of '" + key + "'", item, formats::word, diagnostics))
+      if (auto text = read_text(key, item, formats::word, diagnostics))
         expressions.push_back(std::move(*text));
       continue;
     }

@@ -14,31 +14,20 @@ namespace pipeline::engine {
 
 /// Returns the requests whose GPUs this process reserves: those of steps on orchestrators that run
 /// attempts by themselves. A cluster's scheduler reserves the others. The GPUs can still be another
-/// machine's, that of a remote Docker Engine. Throws InputError for requests that the orchestrators
-/// do not support.
+/// machine's, that of a remote Docker Engine. Throws InputError if they are of several machines.
 std::vector<GpuReserver::Request> GpuReserver::requests_of(
     const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline) const {
   std::vector<Request> requests;
-  std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
     auto request = settings::gpu_request(step->settings->resources);
     const auto& capabilities = routes_.capabilities_of(*step);
     if (!request.wanted() || !capabilities.gpus) continue;
-    const bool names_gpus = request.selection == settings::GpuRequest::Selection::devices;
-    if (names_gpus && !capabilities.explicit_devices)
-      wrong.push_back({"gpu-choice",
-                       "step '" + step->name + "' names its GPUs, and the orchestrator " +
-                           capabilities.name + " chooses them itself",
-                       model::span_of(*step),
-                       {},
-                       "ask for a number of them: `gpu_count: " +
-                           std::to_string(request.devices.size()) + "`"});
     // The GPUs of all nodes are reserved together, or none.
     if (step->nodes) request.count *= step->nodes.count;
     if (capabilities.on_this_machine) requests.emplace_back(step, std::move(request));
   }
-  refuse(wrong, pipeline);
   if (requests.empty()) return requests;
+  std::vector<core::Diagnostic> wrong;
   const auto& first = routes_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
     if (const auto& other = routes_.capabilities_of(*step);

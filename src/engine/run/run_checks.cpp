@@ -11,6 +11,7 @@
 #include "engine/run/refusal.hpp"
 #include "model/findings.hpp"
 #include "model/step_span.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -97,6 +98,27 @@ std::vector<core::Diagnostic> check_nodes(const RunContext& context,
   return found.all();
 }
 
+/// Reports steps that name GPUs on an orchestrator that takes only a number of them.
+std::vector<core::Diagnostic> check_named_gpus(const RunContext& context,
+                                               const std::vector<const StepSpec*>& steps) {
+  std::vector<core::Diagnostic> wrong;
+  for (const auto* step : steps) {
+    const auto request = settings::gpu_request(step->settings->resources);
+    const auto& capabilities = context.services.routes.capabilities_of(*step);
+    if (request.selection != settings::GpuRequest::Selection::devices || !capabilities.gpus ||
+        capabilities.explicit_devices)
+      continue;
+    wrong.push_back(
+        {"gpu-choice",
+         "step '" + step->name + "' names its GPUs, and the orchestrator " + capabilities.name +
+             " chooses them itself",
+         model::span_of(*step),
+         {},
+         "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`"});
+  }
+  return wrong;
+}
+
 /// Reads the steps' data and code. Called on the thread pool: on the event loop, large files would
 /// delay signals.
 void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
@@ -152,6 +174,7 @@ void check_steps(const RunContext& context, std::vector<const StepSpec*> steps) 
   refuse(check_limits(context, steps), services.pipeline);
   refuse(check_services(context, steps), services.pipeline);
   refuse(check_nodes(context, steps), services.pipeline);
+  refuse(check_named_gpus(context, steps), services.pipeline);
 }
 
 async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
@@ -168,8 +191,8 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   Downloads downloads(services, context.events, context.user_stop);
   co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
-  co_await gpus.check(steps, services.pipeline);
   check_steps(context, all);
+  co_await gpus.check(steps, services.pipeline);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

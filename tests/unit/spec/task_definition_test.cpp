@@ -294,6 +294,9 @@ TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_
            "mountPoints": [{"sourceVolume": "fsx-dir", "containerPath": "/x"}]}],
            "volumes": [{"name": "fsx-vol"}]})",
        "there is no volume 'fsx-dir' under 'volumes'"},
+      {R"({"family": "f", "containerDefinitions": [{"name": "c", "image": "i", "command": ["true"],
+           "dependsOn": [{"containerName": "nope", "condition": "START"}]}]})",
+       "container 'c' depends on 'nope', which is not a container of the task"},
       // Parts of a definition.
       {R"({"containerDefinitions": [)" + container + "]}", "the task definition has no 'family'"},
       {R"({"family": "f", "containerDefinitions": [{"secrets": [{"name": "A", "valueFrom": "b"}]}]})",
