@@ -3,6 +3,8 @@
 # Debian packages, the Docker Engine. To be sourced; does nothing by itself.
 set -euo pipefail
 
+unset CDPATH # with it, `cd` prints where it goes
+PATH=$PATH:/usr/sbin:/sbin # users and a root that has come by `su` have neither: dockerd, debootstrap, chroot
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TESTBED=$ROOT/scripts/testbed
 PROGRAM=$(basename "$0")
@@ -76,9 +78,13 @@ end_tree() { # PROCESS
 # Runs git in this clone, also if another user owns the clone: whoever runs its scripts trusts it.
 git_here() { git -c safe.directory="$ROOT" -C "$ROOT" "$@" 2>/dev/null; }
 
-# Prints how many compilers may run at once: a batch of sources takes up to 1.8 GB.
+# Prints how many compilers may run at once: a batch of sources takes up to 1.8 GB. A container sees the memory of its machine, and may use what
+# its control group allows (version 2, or 1): the job of a CI, for example.
 jobs_by_memory() {
-  awk -v cpus="$(nproc)" '/^MemAvailable:/ {jobs = int($2 / 1.9e6); print jobs < 1 ? 1 : jobs < cpus ? jobs : cpus}' /proc/meminfo
+  { cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || true; } |
+    awk -v cpus="$(nproc)" '
+      /^[0-9]+$/ && (limit == "" || $1 / 1024 < limit) {limit = $1 / 1024}
+      /^MemAvailable:/ {free = limit == "" || $2 < limit ? $2 : limit; jobs = int(free / 1.9e6); print jobs < 1 ? 1 : jobs < cpus ? jobs : cpus}' - /proc/meminfo
 }
 
 # Configures and builds with a preset. Usage: build PRESET [TARGET...]

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Functions for the Docker Engine and the parent images that scripts need. lib.sh sources this file.
 
-# Returns 0 if dockerd is installed. Its folder /usr/sbin is not on the PATH of users other than root.
-has_dockerd() { PATH=$PATH:/usr/sbin command -v dockerd >/dev/null; }
+# Returns 0 if dockerd is installed.
+has_dockerd() { command -v dockerd >/dev/null; }
 
 # Returns 0 if a Docker Engine answers, and another status with the reason in ENGINE_PROBLEM if not. Asks the
 # socket that DOCKER_HOST names, or the default socket if DOCKER_HOST is not set. If there is no such socket,
@@ -94,7 +94,7 @@ join_engine_group() { # SCRIPT'S ARGUMENT...
     ensure_parent_images "${PARENT_IMAGES[@]}" || true # It is tried again beside the build.
   fi
   groups=$(id -G)
-  exec sudo -E env PATH="$PATH" HOME="$HOME" PIPE_IN_ENGINE_GROUP=yes \
+  exec sudo -E env PATH="$PATH" ${HOME:+"HOME=$HOME"} PIPE_IN_ENGINE_GROUP=yes \
     setpriv --reuid "$(id -u)" --regid "$(id -g)" --groups "${groups// /,},$group" "$0" "$@"
 }
 
@@ -128,7 +128,7 @@ ensure_parent_images() { # IMAGE...
     say "pulling $image"
     if ! timeout 600 "${engine_user[@]}" docker pull -q "$image" >/dev/null 2>&1; then
       say "docker could not pull $image, so this command makes a stand-in for it of Debian packages"
-      as_root "$TESTBED/base-images" "$image" >&2 || {
+      as_root env ${DOCKER_HOST:+"DOCKER_HOST=$DOCKER_HOST"} "$TESTBED/base-images" "$image" >&2 || {
         say "the stand-in for $image could not be made, see above: pull the image by hand, or load it with \`docker load\`"
         return 1
       }

@@ -48,7 +48,7 @@ can_be_root() { # [WHAT FOR]
 APT_LOG=
 apt_get() {
   local deadline=$((SECONDS + 600)) holder said=
-  [ -n "$APT_LOG" ] || APT_LOG=$(mktemp)
+  [ -n "$APT_LOG" ] || APT_LOG=$(mktemp) || fail "no file can be made in ${TMPDIR:-/tmp}: set TMPDIR to a folder that can be written and has space"
   until as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >"$APT_LOG" 2>&1; do
     holder=$(sed -n 's/^E[a-z]*: Could not get lock //p' "$APT_LOG" | head -n 1)
     [ -n "$holder" ] && [ "$SECONDS" -lt "$deadline" ] || return 1
@@ -63,6 +63,22 @@ apt_failed() { # WHAT
   fail "apt-get could not $1; its last lines are above, all of it is in $APT_LOG"
 }
 
+# Returns 0 if apt-get can install what these relations lack, and keeps all that is installed: another program may need it.
+apt_can_install() { # RELATIONS
+  apt_get satisfy -s --no-install-recommends "$1" && ! grep -q '^Remv ' "$APT_LOG"
+}
+
+# Says why the packages cannot be installed. Where apt-get reaches no mirror, it ends with success and with old lists or none, so the warnings
+# of its update are the reason.
+install_failed() { # RELATIONS, WARNINGS OF THE UPDATE
+  local removed
+  removed=$(sed -n 's/^Remv \([^ ]*\).*/\1/p' "$APT_LOG" | paste -sd ' ')
+  [ -z "$removed" ] || fail "apt-get would remove packages of this machine for those that are missing: $removed. If nothing needs them, as root:" \
+    "apt-get satisfy --no-install-recommends '$1'"
+  [ -z "$2" ] || say "apt-get could not update all of its lists:"$'\n'"$2"
+  apt_failed "install the packages"
+}
+
 # Returns 0 if the packages of these relations are installed.
 are_installed() { # RELATIONS
   command -v dpkg-checkbuilddeps >/dev/null && dpkg-checkbuilddeps -d "$1" /dev/null 2>/dev/null
@@ -72,7 +88,7 @@ are_installed() { # RELATIONS
 # left out where they cannot be had (Ubuntu has Chromium only as a snap). On other systems the names are
 # printed, nothing else.
 ensure_packages() { # PACKAGE... [--optional PACKAGE...]
-  local needed all
+  local needed all warnings
   all=$(printf '%s, ' "$@")
   needed=${all%%--optional, *}dpkg-dev
   all=${all/--optional, /}dpkg-dev
@@ -90,12 +106,16 @@ ensure_packages() { # PACKAGE... [--optional PACKAGE...]
       "apt-get update && apt-get satisfy --no-install-recommends '$needed'"
   fi
   apt_get update || apt_failed "update its lists"
-  if ! apt_get satisfy -s --no-install-recommends "$all"; then
-    [ "$all" != "$needed" ] || apt_failed "install the packages"
-    say "this system lacks optional packages: the tests that need them skip themselves"
+  warnings=$(grep '^W: ' "$APT_LOG" | head -n 3 || true)
+  if ! apt_can_install "$all"; then
+    [ "$all" != "$needed" ] || install_failed "$all" "$warnings"
+    if are_installed "$needed" || apt_can_install "$needed"; then
+      say "this system lacks optional packages: the tests that need them skip themselves"
+    else
+      install_failed "$needed" "$warnings"
+    fi
     all=$needed
     if are_installed "$all"; then return 0; fi
-    apt_get satisfy -s --no-install-recommends "$all" || apt_failed "install the packages"
   fi
   say "installing $(grep -c '^Inst' "$APT_LOG" || true) Debian packages"
   apt_get satisfy -y --no-install-recommends "$all" || apt_failed "install the packages"
@@ -108,11 +128,14 @@ browser_packages() {
   command -v chromium >/dev/null && command -v npm >/dev/null || printf '%s\n' "${BROWSER_PACKAGES[@]}"
 }
 
-# Prints the URL of the mirror that this machine's Debian packages come from.
-debian_mirror() {
-  local sources=/etc/apt/sources.list.d/debian.sources mirror=
-  [ ! -f "$sources" ] || mirror=$(awk '/^URIs:/ {print $2; exit}' "$sources")
-  [ -n "$mirror" ] || mirror=$(awk '$1 == "deb" {for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}' \
-    /etc/apt/sources.list 2>/dev/null || true)
+# Prints the URL of the mirror that this machine's Debian packages come from; Debian's own if there is none, as on Ubuntu, whose mirror has no
+# Debian, or if apt chooses one from a list (mirror+file:, as on Debian's cloud images), which other programs do not read.
+debian_mirror() { # [FOLDER IN PLACE OF /etc]
+  local etc=${1:-/etc} mirror=
+  # shellcheck source=/dev/null
+  if [ "$(. "$etc/os-release" && echo "$ID")" = debian ]; then
+    mirror=$(cat "$etc/apt/sources.list.d/debian.sources" "$etc/apt/sources.list" 2>/dev/null |
+      awk '$1 == "deb" || $1 == "URIs:" {for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}' || true)
+  fi
   printf '%s\n' "${mirror:-http://deb.debian.org/debian}"
 }

@@ -60,6 +60,66 @@ class Library(unittest.TestCase):
         self.assertIn("lacks optional packages", done.stderr)
         self.assertEqual(self.calls("apt-get")[-1], "apt-get -qq satisfy -y --no-install-recommends one, two (>= 2), dpkg-dev")
 
+    def test_packages_that_would_replace_others_are_not_installed(self):
+        self.stand_in("dpkg-checkbuilddeps", "exit 1")
+        self.stand_in("apt-get", 'echo "Remv libcurl4-gnutls-dev [7.88]"; echo "Inst libcurl4-openssl-dev (7.88)"')
+        done = self.run_script("ensure_packages libcurl4-openssl-dev --optional chromium")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("would remove packages of this machine for those that are missing: libcurl4-gnutls-dev.", done.stderr)
+        self.assertNotIn("optional", done.stderr)
+        self.assertFalse([call for call in self.calls("apt-get") if " -y" in call])
+
+    def test_an_optional_package_that_would_replace_another_is_left_out(self):
+        self.stand_in("dpkg-checkbuilddeps", "exit 1")
+        self.stand_in("apt-get", 'echo "Inst one"; [[ "$*" != *chromium* ]] || echo "Remv another [1]"')
+        done = self.run_script("ensure_packages one --optional chromium")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(self.calls("apt-get")[-1], "apt-get -qq satisfy -y --no-install-recommends one, dpkg-dev")
+
+    def test_without_a_network_the_reason_is_that_and_not_broken_packages(self):
+        self.stand_in("dpkg-checkbuilddeps", "exit 1")
+        self.stand_in("apt-get", '[[ "$*" != *update* ]] || { echo "W: Failed to fetch http://deb.debian.org: Temporary failure resolving" >&2; exit 0; }\n'
+                                 "echo 'E: Unable to correct problems, you have held broken packages.' >&2; exit 100")
+        done = self.run_script("ensure_packages one --optional chromium")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("could not update all of its lists:\nW: Failed to fetch http://deb.debian.org: Temporary failure resolving", done.stderr)
+        self.assertNotIn("lacks optional packages", done.stderr)
+
+    def test_a_folder_for_temporary_files_that_cannot_be_written_is_named(self):
+        done = self.run_script("apt_get update || apt_failed 'update its lists'", TMPDIR=f"{self.folder}/absent")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(f"no file can be made in {self.folder}/absent: set TMPDIR", done.stderr)
+        self.assertNotIn("apt-get could not", done.stderr)
+
+    def test_the_mirror_is_one_of_debian_that_other_programs_read(self):
+        debian, cloud = "ID=debian\n", "Types: deb deb-src\nURIs: mirror+file:///etc/apt/mirrors/debian.list\n"
+        for system, name, sources, mirror in [
+                (debian, "sources.list.d/debian.sources", "Types: deb\n# http://old\nURIs: https://mirror.example/debian\n", "https://mirror.example/debian"),
+                (debian, "sources.list", "deb cdrom:[Debian 13]/ trixie main\ndeb [signed-by=/x.gpg] http://near.example/debian trixie main\n", "http://near.example/debian"),
+                (debian, "sources.list.d/debian.sources", cloud, "http://deb.debian.org/debian"),
+                ("ID=ubuntu\n", "sources.list", "deb http://archive.ubuntu.com/ubuntu jammy main\n", "http://deb.debian.org/debian")]:
+            with self.subTest(sources), tempfile.TemporaryDirectory() as etc:
+                file = pathlib.Path(etc, "apt", name)
+                file.parent.mkdir(parents=True)
+                file.write_text(sources)
+                pathlib.Path(etc, "os-release").write_text(system)
+                self.assertEqual(self.run_script(f"debian_mirror {etc}").stdout, f"{mirror}\n")
+
+    def test_programs_of_root_are_found_and_cdpath_is_no_hindrance(self):
+        done = self.run_script('command -v chroot >/dev/null && echo "$ROOT"', PATH=f"{self.folder}:/usr/bin:/bin", CDPATH=".:/")
+        self.assertEqual(done.stdout, f"{ROOT}\n", done)
+
+    def test_no_more_compilers_start_than_a_containers_memory_allows(self):
+        self.stand_in("cat", 'echo 3221225472')
+        self.stand_in("nproc", "echo 64")
+        self.assertEqual(self.run_script("jobs_by_memory").stdout, "1\n")
+
+    def test_a_stand_in_for_an_image_is_made_in_the_engine_that_is_used(self):
+        self.stand_in("docker", "exit 1")
+        self.stand_in("sudo", "exit 0")
+        self.run_script("ensure_parent_images debian:bookworm-slim", STAND_IN_UID="1000", DOCKER_HOST="unix:///run/mine")
+        self.assertIn(" DOCKER_HOST=unix:///run/mine ", self.calls("sudo")[-1])
+
     def test_a_user_who_cannot_become_root_gets_the_whole_line_to_type(self):
         self.stand_in("dpkg-checkbuilddeps", "exit 1")
         self.stand_in("sudo", "exit 1")
