@@ -129,9 +129,10 @@ browser_packages() {
 }
 
 # Prints the URL of the mirror that this machine's Debian packages come from; Debian's own if there is none, as on Ubuntu, whose mirror has no
-# Debian, or if apt chooses one from a list (mirror+file:, as on Debian's cloud images), which other programs do not read.
-debian_mirror() { # [FOLDER IN PLACE OF /etc]
-  local etc=${1:-/etc} mirror=
+# Debian, or if apt chooses one from a list (mirror+file:, as on Debian's cloud images), which other programs do not read. ETC is in
+# place of /etc.
+debian_mirror() {
+  local etc=${ETC:-/etc} mirror=
   # shellcheck source=/dev/null
   if [ "$(. "$etc/os-release" && echo "$ID")" = debian ]; then
     mirror=$(cat "$etc/apt/sources.list.d/debian.sources" "$etc/apt/sources.list" 2>/dev/null |

@@ -103,7 +103,7 @@ class Library(unittest.TestCase):
                 file.parent.mkdir(parents=True)
                 file.write_text(sources)
                 pathlib.Path(etc, "os-release").write_text(system)
-                self.assertEqual(self.run_script(f"debian_mirror {etc}").stdout, f"{mirror}\n")
+                self.assertEqual(self.run_script(f"ETC={etc} debian_mirror").stdout, f"{mirror}\n")
 
     def test_programs_of_root_are_found_and_cdpath_is_no_hindrance(self):
         done = self.run_script('command -v chroot >/dev/null && echo "$ROOT"', PATH=f"{self.folder}:/usr/bin:/bin", CDPATH=".:/")
