@@ -129,8 +129,8 @@ browser_packages() {
 }
 
 # Prints the URL of the mirror that this machine's Debian packages come from; Debian's own if there is none, as on Ubuntu, whose mirror has no
-# Debian, or if apt chooses one from a list (mirror+file:, as on Debian's cloud images), which other programs do not read. ETC is in
-# place of /etc.
+# Debian, or if apt chooses one from a list (mirror+file:, as on Debian's cloud images), which other programs do not read. Tests
+# set ETC, the folder in place of /etc.
 debian_mirror() {
   local etc=${ETC:-/etc} mirror=
   # shellcheck source=/dev/null
