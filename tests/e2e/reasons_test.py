@@ -79,7 +79,8 @@ class Reasons(ServeTest):
             if also:
                 browser.open(also)
             browser.wait("document.querySelectorAll('#failed .card').length === 4")
-            browser.wait("document.querySelector('#failed').innerText.includes('CUDA error at')")  # The page reads the first log.
+            for reason in ("CUDA error at", "ValueError: bad rate"):  # The page reads the first logs, in any order.
+                browser.wait(f"document.querySelector('#failed').innerText.includes('{reason}')")
             text = browser.js("document.querySelector('#failed').innerText")
             for reason in ("and 13 more steps", "and 12 more steps", "ValueError: bad rate", "CUDA error at", "hint: 'dos.sh' has Windows line ends"):
                 self.assertIn(reason, text)

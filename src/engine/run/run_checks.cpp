@@ -191,8 +191,8 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   Downloads downloads(services, context.events, context.user_stop);
   co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
-  check_steps(context, all);
   co_await gpus.check(steps, services.pipeline);
+  check_steps(context, all);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

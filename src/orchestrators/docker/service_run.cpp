@@ -111,18 +111,20 @@ async::Task<> ServiceRun::pass_output() {
 
 /// Runs a check in the container. Returns its exit code; -1 if it could not run.
 async::Task<int> ServiceRun::look(std::vector<std::string> check, core::CancelSource& cancel) {
-  core::TailBuffer printed(1024);
+  core::TailBuffer out(1024), err(1024);
   const std::function<void(bool, std::string_view)> keep =
-      [&printed](bool, std::string_view bytes) { printed.add(bytes); };
+      [&](bool is_stderr, std::string_view bytes) { (is_stderr ? err : out).add(bytes); };
   const auto program = check.front();
   int code = -1;
   try {
     code = co_await engine_.run_in_container(id_, std::move(check), keep, &cancel);
   } catch (const core::EnvironmentError& error) {
-    printed.add(error.what());
+    err.add(error.what());
   }
   if (cancel.level() != core::StopLevel::none) co_return -1;
-  check_output_ = printed.text();
+  check_output_ = out.text();
+  if (!check_output_.empty() && !check_output_.ends_with('\n')) check_output_ += '\n';
+  check_output_ += err.text();
   why_not_ready_ = containers::last_line_of(check_output_);
   if (why_not_ready_.empty())
     why_not_ready_ = "`" + program + "` ended with exit code " + std::to_string(code);
