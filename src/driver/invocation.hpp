@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <pipeline/settings.hpp>
+
 #include "settings/remote_store.hpp"
 #include "store/run_store.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <pipeline/settings.hpp>
+#include <pipeline/spec.hpp>
 
 #include "orchestrators/kubernetes/driver_image.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
