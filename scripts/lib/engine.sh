@@ -20,6 +20,10 @@ engine_answers() {
   fi
   if [ -S "$socket" ] && command -v curl >/dev/null; then
     ENGINE_PROBLEM=$(curl -fsS --max-time 5 --unix-socket "$socket" http://engine/_ping 2>&1 >/dev/null)
+  elif [ ! -S "$socket" ] && docker --version 2>/dev/null | grep -q podman; then
+    # It answers for itself, without the service that `pipe` needs, and whatever DOCKER_HOST says.
+    ENGINE_PROBLEM="the command docker is Podman here, and its service does not answer: run \`systemctl --user start podman.socket\`, and set DOCKER_HOST=unix:///run/user/$(id -u)/podman/podman.sock"
+    return 1
   elif command -v docker >/dev/null; then
     ENGINE_PROBLEM=$(timeout 30 docker version --format '{{.Server.Version}}' 2>&1 >/dev/null </dev/null)
   else

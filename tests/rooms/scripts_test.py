@@ -134,6 +134,11 @@ class Library(unittest.TestCase):
         self.assertEqual(done.stdout, "the engine of DOCKER_HOST=ssh://nowhere does not answer: no route to host\n", done)
         self.assertEqual(self.calls("curl"), [])
 
+    def test_a_docker_command_that_is_podman_is_no_engine(self):
+        self.stand_in("docker", "echo podman version 4.3.1")
+        done = self.run_script('engine_answers || echo "$ENGINE_PROBLEM"', DOCKER_HOST="ssh://nowhere")
+        self.assertIn("the command docker is Podman here, and its service does not answer: run `systemctl", done.stdout)
+
     def test_background_work_ends_with_its_script(self):
         begin = time.monotonic()
         done = self.run_script(f"work() {{ bash -c 'echo $$ >{self.folder}/process; sleep 40; true'; }}\nbeside work\n"
