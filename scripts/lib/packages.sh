@@ -11,7 +11,9 @@ BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificat
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev gpg groff-base openssl openssh-client
   openssh-server iproute2 python3-dev python3-pip strace)
-BROWSER_PACKAGES=(chromium npm) # for the tests of pages, which use axe-core from npm
+# For the tests of pages, which use axe-core from npm. Ubuntu's chromium-browser provides the name chromium without a version; it installs snapd,
+# fails in a container, and its browser sees no files below /tmp.
+BROWSER_PACKAGES=('chromium (>= 90)' npm)
 # clang 14 lacks what C++20 coroutines and ranges need.
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck)
 FUZZ_PACKAGES=('clang-16 | clang (>= 1:16)' 'libclang-rt-16-dev | libclang-rt-dev (>= 1:16)')

@@ -76,6 +76,10 @@ class Library(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done)
         self.assertEqual(self.calls("apt-get")[-1], "apt-get -qq satisfy -y --no-install-recommends one, dpkg-dev")
 
+    def test_a_package_that_only_provides_a_browsers_name_is_none(self):
+        done = self.run_script('printf "%s\\n" "${BROWSER_PACKAGES[@]}"')
+        self.assertIn("chromium (>= 90)\n", done.stdout)
+
     def test_without_a_network_the_reason_is_that_and_not_broken_packages(self):
         self.stand_in("dpkg-checkbuilddeps", "exit 1")
         self.stand_in("apt-get", '[[ "$*" != *update* ]] || { echo "W: Failed to fetch http://deb.debian.org: Temporary failure resolving" >&2; exit 0; }\n'
