@@ -24,7 +24,7 @@ endif()
 set(PIPELINE_COMMIT "" CACHE STRING "The commit that `pipe --version` names; empty: that of the git repository whose top these sources are")
 set(built_from ${CMAKE_CURRENT_BINARY_DIR}/built_from.cpp)
 add_custom_target(pipeline_built_from BYPRODUCTS ${built_from} COMMENT ""
-  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D COMMIT=${PIPELINE_COMMIT} -D VERSION=${PROJECT_VERSION} -D RESULT=${built_from} -P ${CMAKE_CURRENT_LIST_FILE})
+  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D COMMIT=${PIPELINE_COMMIT} -D VERSION=${PROJECT_VERSION} -D RESULT=${built_from} -P ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
 set_source_files_properties(${built_from} PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 target_sources(pipeline_cli PRIVATE ${built_from})
 add_dependencies(pipeline_cli pipeline_built_from)

@@ -31,12 +31,18 @@ target_compile_options(pipeline_options INTERFACE -Wall -Wextra -Wpedantic -Wsha
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 target_include_directories(pipeline_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 
-# Removes what lies in nested rooms from the list of a room's sources.
+# Removes what lies in nested rooms from the list of a room's sources. Paths are compared, because a clone's path is no pattern: ~/c++/pipe, "pipe (1)".
 function(pipeline_remove_nested room list)
   get_property(rooms GLOBAL PROPERTY PIPELINE_ROOMS)
   foreach(other ${rooms})
     if(other MATCHES "^${room}/")
-      list(FILTER ${list} EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${other}/")
+      set(nested "${CMAKE_CURRENT_SOURCE_DIR}/${other}")
+      foreach(source IN LISTS ${list})
+        cmake_path(IS_PREFIX nested "${source}" is_nested)
+        if(is_nested)
+          list(REMOVE_ITEM ${list} "${source}")
+        endif()
+      endforeach()
     endif()
   endforeach()
   set(${list} ${${list}} PARENT_SCOPE)

@@ -83,6 +83,17 @@ class Package(unittest.TestCase):
         run("cmake", "--build", build, "--target", "sums", env={**CCACHE, **os.environ})
         self.check_pipeline(next(path for path in (build / "sums", build / "bin/sums") if path.exists()))
 
+    def test_a_clone_may_lie_in_a_folder_of_any_name(self):
+        sources, build = self.folder / "c++" / "pipe (1)", self.folder / "c++" / "build (1)"
+        for name in ("cmake", "include", "src", "templates"):
+            shutil.copytree(ROOT / name, sources / name)
+        for name in ("CHANGELOG.md", "CMakeLists.txt", "LICENSE", "README.md"):
+            shutil.copy(ROOT / name, sources / name)
+        run("cmake", "-S", sources, "-B", build, "-G", "Ninja", "-DPIPELINE_TESTS=OFF", "-DPIPELINE_UNITY=OFF")
+        run("cmake", "--build", build, "--target", "pipeline_built_from")
+        nested = {line for line in (build / "build.ninja").read_text().splitlines() if "pipeline_orchestrators.dir/orchestrators/kubernetes/" in line}
+        self.assertEqual(nested, set(), "the outer room has the sources of a nested one")
+
     def test_nothing_that_is_installed_names_a_folder_of_the_build(self):
         prefix = self.folder / "prefix"
         run("cmake", "--install", BUILD, "--prefix", prefix)
