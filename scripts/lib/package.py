@@ -215,6 +215,7 @@ def main(kinds):
             return 2
     else:
         check_commit()
+    os.umask(0o022)  # CPack gives the package's folders the modes that the umask leaves
     folder = pathlib.Path(os.environ.get("PACKAGES_DIR", BUILD.parent / "packages"))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

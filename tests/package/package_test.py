@@ -103,8 +103,8 @@ class Package(unittest.TestCase):
 
     def test_packages_made_twice_are_equal_byte_for_byte(self):
         made = []
-        for folder in ("one", "two"):
-            run(ROOT / "scripts/package", "deb", "tar", "wheel", "sbom", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(self.folder / folder)})
+        for folder, umask in (("one", 0o022), ("two", 0o077)):
+            run(ROOT / "scripts/package", "deb", "tar", "wheel", "sbom", umask=umask, env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(self.folder / folder)})
             made.append((self.folder / folder / "SHA256SUMS").read_text())
         self.assertEqual(made[0], made[1])
         for kind in (".deb", ".tar.gz", ".whl", ".cdx.json"):
