@@ -119,6 +119,15 @@ std::vector<core::Diagnostic> check_named_gpus(const RunContext& context,
   return wrong;
 }
 
+/// The checks of check_steps(), for steps that their conditions do not rule out.
+void check_remaining(const RunContext& context, const std::vector<const StepSpec*>& steps) {
+  const auto& pipeline = context.services.pipeline;
+  refuse(check_limits(context, steps), pipeline);
+  refuse(check_services(context, steps), pipeline);
+  refuse(check_nodes(context, steps), pipeline);
+  refuse(check_named_gpus(context, steps), pipeline);
+}
+
 /// Reads the steps' data and code. Called on the thread pool: on the event loop, large files would
 /// delay signals.
 void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
@@ -169,12 +178,8 @@ async::Task<bool> has_all_results(const RunContext& context, Results& results) {
 }  // namespace
 
 void check_steps(const RunContext& context, std::vector<const StepSpec*> steps) {
-  const auto& services = context.services;
-  remove_ruled_out(steps, services.artifacts);
-  refuse(check_limits(context, steps), services.pipeline);
-  refuse(check_services(context, steps), services.pipeline);
-  refuse(check_nodes(context, steps), services.pipeline);
-  refuse(check_named_gpus(context, steps), services.pipeline);
+  remove_ruled_out(steps, context.services.artifacts);
+  check_remaining(context, steps);
 }
 
 async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
@@ -192,7 +197,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
   co_await gpus.check(steps, services.pipeline);
-  check_steps(context, all);
+  check_remaining(context, steps);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

@@ -64,33 +64,38 @@ TEST_F(ArtifactsInABucket, are_uploaded_once_and_downloaded_unchanged) {
   EXPECT_EQ(digest_of(folder.path() / "tree2"), of_tree);
 }
 
-TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
-  const auto file = folder.path() / "file";
-  core::write_file_atomically(file, "text");
-  const auto digest = core::sha256("text").hex();
-  const auto key = RemoteArtifacts::key_of(digest, false);
-  objects["/team/pipe/" + key] = "something else";
-  artifacts.invalidate(key);
-  run_task(loop, artifacts.send(digest, file, nullptr));
-  EXPECT_EQ(objects["/team/pipe/" + key], "text");
-  objects["/team/pipe/" + key] = "something else";
-  artifacts.invalidate(key);
-  run_task(loop, artifacts.send(digest, file, nullptr));
-  EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
+class DamagedBlob : public ArtifactsInABucket {
+ protected:
+  DamagedBlob() { core::write_file_atomically(file, "text"); }
+  /// The blob is something else, and this process has found that out.
+  void damage() {
+    blob() = "something else";
+    artifacts.invalidate(key);
+  }
+  void send() { run_task(loop, artifacts.send(digest, file, nullptr)); }
+  std::string& blob() { return objects["/team/pipe/" + key]; }
+
+  const fs::path file = folder.path() / "file";
+  const std::string digest = core::sha256("text").hex(),
+                    key = RemoteArtifacts::key_of(digest, false);
+};
+
+TEST_F(DamagedBlob, is_sent_again) {
+  damage();
+  send();
+  EXPECT_EQ(blob(), "text");
+  damage();
+  send();
+  EXPECT_EQ(blob(), "text") << "though this process has sent it before";
 }
 
-TEST_F(ArtifactsInABucket, that_are_damaged_are_sent_again_after_a_failed_upload) {
-  const auto file = folder.path() / "file";
-  core::write_file_atomically(file, "text");
-  const auto digest = core::sha256("text").hex();
-  const auto key = RemoteArtifacts::key_of(digest, false);
-  objects["/team/pipe/" + key] = "something else";
-  artifacts.invalidate(key);
+TEST_F(DamagedBlob, is_sent_again_after_a_failed_upload) {
+  damage();
   refuses = true;
-  EXPECT_THROW(run_task(loop, artifacts.send(digest, file, nullptr)), core::EnvironmentError);
+  EXPECT_THROW(send(), core::EnvironmentError);
   refuses = false;
-  run_task(loop, artifacts.send(digest, file, nullptr));
-  EXPECT_EQ(objects["/team/pipe/" + key], "text");
+  send();
+  EXPECT_EQ(blob(), "text");
 }
 
 TEST_F(ArtifactsInABucket, that_two_users_share_are_looked_up_once) {
