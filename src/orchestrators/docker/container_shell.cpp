@@ -115,7 +115,7 @@ class EndOfShell {
 /// Returns once the container is removed. The engine removes it by itself, too (AutoRemove), and
 /// refuses a second removal meanwhile.
 async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
-  constexpr int max_looks = 200;
+  constexpr int max_looks = 1200;  // A minute: a busy engine removes slowly.
   constexpr std::chrono::milliseconds pause{50};
   for (int look = 0; look < max_looks; ++look) {
     co_await engine.remove_container(id);
