@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr auto renewal_margin = 10min;  // Keys are fetched again this long before they expire.
-constexpr const char* only_key = "";    // CredentialSource::found_ has one key.
 
 /// Returns the path in the variable `name`, or else that of the file `usual` in ~/.aws.
 fs::path file_of(const char* name, const char* usual) {
@@ -149,6 +148,7 @@ std::string region_of(const std::string& profile) {
 }
 
 async::Task<FoundKeys> CredentialSource::find() {
+  const std::string only_key;
   const auto* known = found_.find(only_key);
   if (known && known->expiry && *known->expiry - renewal_margin <= std::chrono::system_clock::now())
     found_.forget(only_key);
