@@ -15,7 +15,8 @@ foreach(package pipe pipe-dev)  # Debian's policy wants it under each package's 
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${package})
 endforeach()
 
-# Completion scripts, as the command itself writes them: that of another processor does it in QEMU.
+# Completion scripts, as the command itself writes them: that of another processor does it in QEMU. They have the mode that CMake gives to other files, whatever the umask.
+set(for_all_users "PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ")
 string(JOIN "\" \"" run_pipe ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:pipe>)
 foreach(pair bash=bash-completion/completions/pipe zsh=zsh/vendor-completions/_pipe fish=fish/vendor_completions.d/pipe.fish)
   string(REPLACE "=" ";" pair ${pair})
@@ -26,6 +27,7 @@ foreach(pair bash=bash-completion/completions/pipe zsh=zsh/vendor-completions/_p
     cmake_path(GET script PARENT_PATH folder)
     file(MAKE_DIRECTORY \"\${folder}\")
     execute_process(COMMAND \"${run_pipe}\" completion ${shell} OUTPUT_FILE \"\${script}\" COMMAND_ERROR_IS_FATAL ANY)
+    file(CHMOD \"\${script}\" ${for_all_users})
   " COMPONENT pipe)
 endforeach()
 
@@ -41,6 +43,7 @@ install(CODE "
   cmake_path(GET page PARENT_PATH folder)
   file(MAKE_DIRECTORY \"\${folder}\")
   execute_process(COMMAND \"${run_pipe}\" help --man OUTPUT_FILE \"\${page}\" COMMAND_ERROR_IS_FATAL ANY)
+  file(CHMOD \"\${page}\" ${for_all_users})
   ${compress_page}
 " COMPONENT pipe)
 

@@ -32,7 +32,7 @@ void all_steps_succeed(benchmark::State& state) {
   const model::Graph graph(columns(100'000, static_cast<std::size_t>(state.range(0))));
   for (auto _ : state) {
     model::Scheduler scheduler(graph);
-    while (const auto step = scheduler.take()) scheduler.succeeded(*step);
+    while (const auto step = scheduler.take()) scheduler.mark_succeeded(*step);
     if (!scheduler.done()) state.SkipWithError("some steps never ran");
   }
   state.SetItemsProcessed(state.iterations() * 100'000);

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -169,9 +170,10 @@ def make_sbom(folder):
     compiled_in = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib/packages.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
     carried = debian_packages(licences(libraries()[0].values()))
     packages = {**debian_packages(["libfmt-dev", *re.findall(r"[a-z0-9.+-]+-dev\b", compiled_in)]), **carried}
+    system = platform.freedesktop_os_release()["ID"]  # debian or ubuntu
     pipe = {"type": "application", "name": "pipe", "version": version(), "bom-ref": "pipe", "licenses": [{"license": {"id": "Apache-2.0"}}]}
     components = [{
-        "type": "library", "name": name, "version": release, "bom-ref": f"pkg:deb/debian/{name}@{release}", "purl": f"pkg:deb/debian/{name}@{urllib.parse.quote(release)}",
+        "type": "library", "name": name, "version": release, "bom-ref": f"pkg:deb/{system}/{name}@{release}", "purl": f"pkg:deb/{system}/{name}@{urllib.parse.quote(release)}",
         **({"externalReferences": [{"type": "website", "url": page}]} if page else {}),
         "properties": [{"name": "pipe:part", "value": "carried" if name in carried else "compiled in"}],
     } for name, (release, page) in sorted(packages.items())]

@@ -50,7 +50,9 @@ can_be_root() { # [WHAT FOR]
 APT_LOG=
 apt_get() {
   local deadline=$((SECONDS + 600)) holder said=
-  [ -n "$APT_LOG" ] || APT_LOG=$(mktemp) || fail "no file can be made in ${TMPDIR:-/tmp}: set TMPDIR to a folder that can be written and has space"
+  # On a full disk a file can be made, but has no room for apt's words.
+  [ -n "$APT_LOG" ] || { APT_LOG=$(mktemp) && head -c 65536 /dev/zero >"$APT_LOG"; } ||
+    fail "no file can be made in ${TMPDIR:-/tmp}: set TMPDIR to a folder that can be written and has space"
   until as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >"$APT_LOG" 2>&1; do
     holder=$(sed -n 's/^E[a-z]*: Could not get lock //p' "$APT_LOG" | head -n 1)
     [ -n "$holder" ] && [ "$SECONDS" -lt "$deadline" ] || return 1

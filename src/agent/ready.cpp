@@ -1,6 +1,7 @@
 #include "agent/ready.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,9 @@ namespace pipeline::agent {
 namespace {
 
 constexpr int max_answer_wait = 2000;  // Milliseconds.
-constexpr int max_rest_wait = 200;  // Milliseconds, for each part of the answer after its status.
+// For all of the answer after its status: a node without idle processors lets a server pause. A
+// cluster's node ends the check after ten seconds.
+constexpr std::chrono::milliseconds max_rest_wait{5000};
 constexpr int max_rest_parts = 16;  // A server may send without end.
 
 /// Returns a connection, or -1 with errno set.
@@ -43,10 +46,15 @@ int connect_to(const sockaddr* address, socklen_t size) {
 
 /// Reads the rest of the answer: a server whose answer is cut off may report an error in its log.
 void read_rest(int connection) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + max_rest_wait;
   char part[4096];
   pollfd news{connection, POLLIN, 0};
-  for (int i = 0; i < max_rest_parts && poll(&news, 1, max_rest_wait) > 0; ++i)
+  for (int i = 0; i < max_rest_parts; ++i) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    if (left <= 0 || poll(&news, 1, static_cast<int>(left)) <= 0) return;
     if (recv(connection, part, sizeof part, 0) <= 0) return;
+  }
 }
 
 /// Sends a request, and returns the status of the answer; 0: there is none.

@@ -37,6 +37,11 @@ inline std::string lower(std::string_view text) {
   return result;
 }
 
+/// Appends the bytes, or as many of them as fit into a text of `max_size` bytes.
+inline void append_bounded(std::string& text, std::string_view bytes, std::size_t max_size) {
+  text += bytes.substr(0, max_size - std::min(max_size, text.size()));
+}
+
 /// Returns the text with each occurrence of `what`, which is not empty, replaced.
 inline std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())

@@ -28,19 +28,19 @@ bool take(std::string_view& text, char c) {
 std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text) {
   using namespace std::chrono;
   // Go writes year 1 for an unset time; tokens may expire in 9999. Both exceed the clock's range.
-  const int written = take_number(text, 4),
-            y = written < 0 ? written : std::clamp(written, 1700, 2200);
-  if (y < 0 || !take(text, '-')) return std::nullopt;
-  const int mo = take_number(text, 2);
-  if (mo < 0 || !take(text, '-')) return std::nullopt;
-  const int d = take_number(text, 2);
-  if (d < 0 || !take(text, 'T')) return std::nullopt;
-  const int h = take_number(text, 2);
-  if (h < 0 || !take(text, ':')) return std::nullopt;
-  const int mi = take_number(text, 2);
-  if (mi < 0 || !take(text, ':')) return std::nullopt;
-  const int s = take_number(text, 2);
-  if (s < 0) return std::nullopt;
+  const int given_year = take_number(text, 4);
+  const int year_number = std::clamp(given_year, 1700, 2200);
+  if (given_year < 0 || !take(text, '-')) return std::nullopt;
+  const int month_number = take_number(text, 2);
+  if (month_number < 0 || !take(text, '-')) return std::nullopt;
+  const int day_number = take_number(text, 2);
+  if (day_number < 0 || !take(text, 'T')) return std::nullopt;
+  const int hour = take_number(text, 2);
+  if (hour < 0 || !take(text, ':')) return std::nullopt;
+  const int minute = take_number(text, 2);
+  if (minute < 0 || !take(text, ':')) return std::nullopt;
+  const int second = take_number(text, 2);
+  if (second < 0) return std::nullopt;
   nanoseconds fraction{0};
   if (take(text, '.')) {
     nanoseconds unit = 100ms;
@@ -50,17 +50,17 @@ std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view
   seconds offset{0};
   if (!take(text, 'Z')) {
     const int sign = take(text, '+') ? 1 : take(text, '-') ? -1 : 0;
-    const int hours_off = take_number(text, 2);
-    if (sign == 0 || hours_off < 0 || !take(text, ':')) return std::nullopt;
-    const int minutes_off = take_number(text, 2);
-    if (minutes_off < 0) return std::nullopt;
-    offset = sign * (hours(hours_off) + minutes(minutes_off));
+    const int offset_hours = take_number(text, 2);
+    if (sign == 0 || offset_hours < 0 || !take(text, ':')) return std::nullopt;
+    const int offset_minutes = take_number(text, 2);
+    if (offset_minutes < 0) return std::nullopt;
+    offset = sign * (hours(offset_hours) + minutes(offset_minutes));
   }
-  const year_month_day date{year(y), month(static_cast<unsigned>(mo)),
-                            day(static_cast<unsigned>(d))};
-  if (!text.empty() || !date.ok() || h > 23 || mi > 59 || s > 60) return std::nullopt;
-  return sys_days(date) + duration_cast<system_clock::duration>(hours(h) + minutes(mi) +
-                                                                seconds(s) + fraction - offset);
+  const year_month_day date{year(year_number), month(static_cast<unsigned>(month_number)),
+                            day(static_cast<unsigned>(day_number))};
+  if (!text.empty() || !date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+  const auto time_of_day = hours(hour) + minutes(minute) + seconds(second) + fraction - offset;
+  return sys_days(date) + duration_cast<system_clock::duration>(time_of_day);
 }
 
 }  // namespace pipeline::core

@@ -61,36 +61,52 @@ bool has_certificates(const fs::path& folder) {
   return false;
 }
 
-}  // namespace
+/// Values of pip's configuration by key, of one section each.
+struct PipConfig {
+  StringMap global, install;
+};
 
-StringMap parse_pip_conf(std::string_view text) {
-  StringMap values;
+/// Adds the values in a pip.conf's sections [global] and [install], with `-` for `_` in their keys.
+void add_pip_conf(std::string_view text, PipConfig& config) {
   std::istringstream stream{std::string(text)};
-  bool wanted = false;
+  StringMap* section = nullptr;
   std::string key;
   for (std::string line; std::getline(stream, line);) {
     const std::string content(core::trimmed(line));
     if (content.empty() || content.starts_with('#') || content.starts_with(';')) continue;
     if (content.front() == '[') {
-      auto section = content.substr(1, content.find(']') - 1);
-      wanted = section == "global" || section == "install";
+      const auto name = content.substr(1, content.find(']') - 1);
+      section = name == "global" ? &config.global : name == "install" ? &config.install : nullptr;
       key.clear();
       continue;
     }
-    if (!wanted) continue;
+    if (!section) continue;
     // As in Python's configparser, an indented line continues the value.
     if (std::isspace(static_cast<unsigned char>(line.front())) && !key.empty()) {
-      values[key] += (values[key].empty() ? "" : " ") + content;
+      auto& value = (*section)[key];
+      value += (value.empty() ? "" : " ") + content;
       continue;
     }
     auto separator = content.find_first_of("=:");
     if (separator == content.npos) continue;
     key = core::trimmed(std::string_view(content).substr(0, separator));
     std::ranges::replace(key, '_', '-');
-    values[key] = core::trimmed(std::string_view(content).substr(separator + 1));
+    (*section)[key] = core::trimmed(std::string_view(content).substr(separator + 1));
   }
-  return values;
 }
+
+/// Returns the values that `pip install` uses: those of [install] take precedence over those of
+/// [global], whichever file has them, and empty ones do not count.
+StringMap read_pip_files(const std::vector<fs::path>& files) {
+  PipConfig config;
+  for (const auto& file : files)
+    if (::access(file.c_str(), R_OK) == 0) add_pip_conf(core::read_if_file(file), config);
+  for (const auto& [key, value] : config.install)
+    if (!value.empty()) config.global[key] = value;
+  return std::move(config.global);
+}
+
+}  // namespace
 
 HostSources this_machine() {
   HostSources sources;
@@ -119,11 +135,7 @@ HostSources this_machine() {
 
 HostConfig read_host_config(const HostSources& sources) {
   HostConfig config;
-  StringMap pip;
-  for (auto& file : sources.pip_files) {
-    if (::access(file.c_str(), R_OK) != 0) continue;
-    for (auto& [key, value] : parse_pip_conf(core::read_if_file(file))) pip[key] = value;
-  }
+  auto pip = read_pip_files(sources.pip_files);
   for (std::string key : pip_keys) {
     auto name = core::variable_name("PIP_", key);
     if (auto value = sources.variable(name)) pip[key] = *value;

@@ -47,8 +47,4 @@ HostConfig config_for_build(const HostSources& sources, const std::vector<std::s
 /// Returns the files of a context's folder `host/`: `env.sh` and, if there is a bundle, `ca.crt`.
 std::vector<ContextFile> host_files(const HostConfig& config);
 
-/// Returns the values in pip.conf's sections [global] and [install], with `-` for `_` in their
-/// keys.
-StringMap parse_pip_conf(std::string_view text);
-
 }  // namespace pipeline::docker

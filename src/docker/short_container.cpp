@@ -1,6 +1,5 @@
 #include "docker/short_container.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/lines.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "docker/step_rights.hpp"
 
 namespace pipeline::docker {
@@ -53,7 +53,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     output.code = co_await engine.wait_container(id, "not-running", {}, cancel);
     // The container has ended: this reads all of its output, whatever follow() has seen.
     const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
-      output.text += bytes.substr(0, max_printed - std::min(max_printed, output.text.size()));
+      core::append_bounded(output.text, bytes, max_printed);
     };
     co_await engine.follow_logs(id, keep, cancel);
   } catch (...) {

@@ -179,7 +179,7 @@ class AttemptShell {
   core::ExitCode open_another(const ShellAttempt& wanted);
   const StepSpec& step() const { return step_named(steps_, found_.step.name); }
   orchestrators::Environment environment(EventSink& events);
-  engine::ShellRequest request(const ShellAttempt& wanted, EventSink& events);
+  engine::StepShell request(const ShellAttempt& wanted, EventSink& events);
   void stop_at_signals();
 
   Workspace& workspace_;
@@ -204,8 +204,8 @@ orchestrators::Environment AttemptShell::environment(EventSink& events) {
 }
 
 /// Returns the request for a shell of its own, without its outputs and process.
-engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted, EventSink& events) {
-  engine::ShellRequest shell{
+engine::StepShell AttemptShell::request(const ShellAttempt& wanted, EventSink& events) {
+  engine::StepShell shell{
       .step = step(),
       .events = events,
       .stop = cancel_,

@@ -47,11 +47,17 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
 constexpr async::RetryPolicy few_retries{std::chrono::milliseconds(200),
                                          std::chrono::milliseconds(2'000), 3};
 
+/// How a dead run used an orchestrator.
+struct OrchestratorUse {
+  settings::RemoteStoreSettings remote_store;
+  std::string run;
+};
+
 /// The orchestrators as dead runs used them. The key has the orchestrator's name, the service that
 /// it was connected to, the owner of the objects that it started there, and the address of the
-/// remote store; the value is that store.
-using UsedOrchestrators = std::map<std::tuple<std::string, StringMap, std::string, std::string>,
-                                   settings::RemoteStoreSettings>;
+/// remote store.
+using UsedOrchestrators =
+    std::map<std::tuple<std::string, StringMap, std::string, std::string>, OrchestratorUse>;
 
 /// Adds the orchestrators that the run used. @param caller options for a run that recorded none
 void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
@@ -64,7 +70,14 @@ void add_used(store::RunStore& store, const store::RunRecord& run, const Invocat
     if (const auto* entry = orchestrators::find_entry(name))
       used.try_emplace({name, orchestrators::service_of(*entry, invocation.connection),
                         detached ? detached->owner : "", invocation.remote_store.url},
-                       invocation.remote_store);
+                       OrchestratorUse{invocation.remote_store, run.id});
+}
+
+/// Returns the arguments of the command that removes the remains later. A resumed run removes at
+/// its end what all dead runs have left with its orchestrators; `pipe clean` visits engines only.
+std::string later_removal(const std::string& orchestrator, const std::string& run) {
+  return orchestrators::traits_of(orchestrator).runs_on_engine ? "clean --containers"
+                                                               : "resume " + run;
 }
 
 }  // namespace
@@ -73,17 +86,18 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
                     store::RunStore& store, const std::string& resumed, const std::string& own) {
   UsedOrchestrators used;
   for (const auto& run : runs) add_used(store, run, workspace.options(), used);
-  const auto report = [&](const std::string& why) {
-    workspace.note("note: cannot remove the remains of an interrupted run: " + why + "; `" +
-                   workspace.options().name + " clean --containers` does it later");
-  };
-  for (const auto& [key, remote] : used) {
+  for (const auto& [key, use] : used) {
     const auto& [name, connection, owner, url] = key;
+    const auto report = [&, &orchestrator = name, &run = use.run](const std::string& why) {
+      workspace.note("note: cannot remove the remains of an interrupted run: " + why + "; `" +
+                     workspace.options().name + " " + later_removal(orchestrator, run) +
+                     "` does it later");
+    };
     try {
       const auto artifacts =
           url.empty() ? nullptr
                       : std::make_unique<blobs::RemoteArtifacts>(
-                            workspace.loop(), remote, few_retries, &workspace.run_stop());
+                            workspace.loop(), use.remote_store, few_retries, &workspace.run_stop());
       const auto orchestrator = make_orchestrator(workspace, name,
                                                   {.state = store.folder(),
                                                    .connection = connection,

@@ -143,8 +143,9 @@ async::Task<net::Request> Client::request_of(ApiCall call) {
   co_return request;
 }
 
-async::Task<net::Response> Client::try_once(ApiCall call) {
+async::Task<net::Response> Client::try_once(ApiCall call, unsigned long& version) {
   auto request = co_await request_of(call);
+  version = credentials_.version();
   std::function<void(const net::Response&)> on_headers;
   if (call.on_open)
     on_headers = [open = call.on_open](const net::Response& response) {
@@ -164,8 +165,10 @@ void Client::show_warnings(const net::Response& response) {
 }
 
 async::Task<net::Response> Client::send(ApiCall call) {
-  auto response = co_await try_once(call);
-  if (response.status == 401 && credentials_.discard()) response = co_await try_once(call);
+  unsigned long version = 0;
+  auto response = co_await try_once(call, version);
+  if (response.status == 401 && credentials_.discard(version))
+    response = co_await try_once(call, version);
   show_warnings(response);
   if (response.status < 300) co_return response;
   throw_refusal(call.what, response);

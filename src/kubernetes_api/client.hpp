@@ -109,7 +109,8 @@ class Client {
   std::string path(std::string_view group, std::string_view kind, std::string_view name = {}) const;
 
  private:
-  async::Task<net::Response> try_once(ApiCall call);
+  /// @param version receives that of the credentials
+  async::Task<net::Response> try_once(ApiCall call, unsigned long& version);
   void show_warnings(const net::Response& response);
 
   asio::io_context& loop_;

@@ -120,17 +120,17 @@ async::Task<> Credentials::ask_plugin() {
 }
 
 async::Task<> Credentials::ask_together() {
-  const auto asked_before = asked_;
+  const auto before = version_;
   co_await turn_.acquire(0);
   const async::Permit permit(turn_);
-  if (asked_ == asked_before) {
+  if (version_ == before) {
     failure_ = nullptr;
     try {
       co_await ask_plugin();
     } catch (...) {
       failure_ = std::current_exception();
     }
-    ++asked_;
+    ++version_;
   }
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -144,6 +144,7 @@ void Credentials::read_token() {
     if (token_.empty()) throw;
   }
   until_ = Clock::now() + token_file_age;
+  ++version_;
 }
 
 async::Task<> Credentials::apply(net::Request& request) {
@@ -164,8 +165,8 @@ async::Task<> Credentials::apply(net::Request& request) {
   }
 }
 
-bool Credentials::discard() {
-  until_.reset();
+bool Credentials::discard(unsigned long version) {
+  if (version == version_) until_.reset();
   return access_.identity.exec || !access_.identity.token_file.empty();
 }
 

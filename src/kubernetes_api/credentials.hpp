@@ -19,9 +19,11 @@ class Credentials {
 
   /// Adds headers, and a plugin's certificate. Throws EnvironmentError if a plugin fails.
   async::Task<> apply(net::Request& request);
-  /// Discards the credentials, because the server refused them (401). Returns true if fetching them
-  /// again can help.
-  bool discard();
+  /// Returns the version of the credentials that apply() added last; newer ones have a greater one.
+  unsigned long version() const { return version_; }
+  /// Discards the credentials of a version, because the server refused them (401); newer ones stay.
+  /// Returns true if fetching them again can help.
+  bool discard(unsigned long version);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -32,7 +34,7 @@ class Credentials {
 
   ClusterAccess access_;
   async::Semaphore turn_{1};        ///< Held while the plugin is asked.
-  unsigned long asked_ = 0;         ///< How often the plugin was asked, with or without success.
+  unsigned long version_ = 0;       ///< How often they were fetched, with or without success.
   std::exception_ptr failure_;      ///< Of the last question to the plugin.
   std::string token_, cert_, key_;  ///< From the kubeconfig or from the plugin.
   std::optional<Clock::time_point> until_;  ///< Expiry; unset before the credentials are fetched.

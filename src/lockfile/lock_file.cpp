@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <functional>
 #include <iterator>
 #include <map>
 
@@ -114,6 +115,15 @@ std::string shown(const LockedPackage& package) {
 /// Returns a mark for source distributions; repositories and folders need none.
 std::string source_mark(const LockedPackage& package) {
   return is_built_from_source(package) && !package.file.empty() ? " (built from source)" : "";
+}
+
+/// Locks the file against other processes for as long as the descriptor exists.
+core::Descriptor locked(const fs::path& file) {
+  const auto folder = file.parent_path();
+  core::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock) throw core::system_error("cannot open " + folder.string(), errno);
+  core::lock_alone(lock.get(), folder);
+  return lock;
 }
 
 std::string commit_advice(const std::string& file) {
@@ -335,11 +345,7 @@ std::string LockFile::put_data(std::vector<LockedData> data) {
 }
 
 /// Merges this object's results into the current file, which another `pipe` may have written.
-std::string LockFile::write() {
-  const auto folder = path_.parent_path();
-  const core::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock) throw core::system_error("cannot open " + folder.string(), errno);
-  core::lock_alone(lock.get(), folder);
+void LockFile::merge() {
   std::vector<std::pair<LockRequest, LockedEnvironment>> own;
   for (const auto& request : resolved_)
     if (const auto* environment = exact(request)) own.emplace_back(request, *environment);
@@ -349,6 +355,11 @@ std::string LockFile::write() {
   read();
   for (auto& [request, environment] : own) replace(request, std::move(environment));
   for (const auto& address : fetched_) data_[address] = std::move(own_data[address]);
+}
+
+std::string LockFile::write() {
+  const auto lock = locked(path_);
+  merge();
   try {
     text_ = text();
     core::write_file_atomically(path_, text_, core::Durability::power);
@@ -374,19 +385,23 @@ void LockFile::remove_unused() {
     }
     return is_asked && (environment.parent == local_parent || !has_images || has_parent);
   };
-  const auto is_unused_data = [&](const auto& each) {
-    return used_data_ && !used_data_->contains(each.first);
-  };
+  std::vector<LockedEnvironment> unused;
+  std::ranges::copy_if(environments_, std::back_inserter(unused), std::not_fn(is_used));
   unused_.clear();
-  for (const auto& each : environments_)
-    if (!is_used(each))
-      unused_.push_back("- " + shown_environment(each) + ": " +
-                        core::joined(each.requirements, ", "));
-  for (const auto& each : data_)
-    if (is_unused_data(each)) unused_.push_back("- " + each.first);
+  for (const auto& each : unused)
+    unused_.push_back("- " + shown_environment(each) + ": " +
+                      core::joined(each.requirements, ", "));
+  std::set<std::string> unused_data;
+  for (const auto& [address, data] : data_)
+    if (used_data_ && !used_data_->contains(address)) unused_data.insert(address);
+  for (const auto& address : unused_data) unused_.push_back("- " + address);
   if (options_.dry_run || options_.frozen || (unused_.empty() && !had_conflict_)) return;
-  std::erase_if(data_, is_unused_data);
-  std::erase_if(environments_, [&](const auto& each) { return !is_used(each); });
+  // Entries that another process has written since stay: its pipeline may use them.
+  const auto lock = locked(path_);
+  merge();
+  std::erase_if(data_, [&](const auto& each) { return unused_data.contains(each.first); });
+  std::erase_if(environments_,
+                [&](const auto& each) { return std::ranges::find(unused, each) != unused.end(); });
   try {
     text_ = environments_.empty() && data_.empty() ? std::string() : text();
     if (text_.empty())

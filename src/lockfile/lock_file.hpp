@@ -117,6 +117,7 @@ class LockFile {
   void read();
   bool read_sides();
   void add_names(const LockedEnvironment& environment);
+  void merge();
   std::string write();
   /// Returns the environment that can be installed as it is for the request; null if none can.
   const LockedEnvironment* exact(const LockRequest& request) const;

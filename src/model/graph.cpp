@@ -200,7 +200,7 @@ void Scheduler::mark_gone(StepIndex step) {
   --remaining_;
 }
 
-void Scheduler::succeeded(StepIndex step) {
+void Scheduler::mark_succeeded(StepIndex step) {
   if (state_[step] == State::gone) return;
   mark_gone(step);
   for_each_dependent(step, [&](StepIndex next) { count_ended_dependency(next); });
@@ -211,7 +211,7 @@ void Scheduler::count_ended_dependency(StepIndex step) {
   if (--missing_[step] == 0 && state_[step] == State::waiting) make_ready(step);
 }
 
-std::vector<StepIndex> Scheduler::failed(StepIndex step) {
+std::vector<StepIndex> Scheduler::mark_failed(StepIndex step) {
   if (state_[step] == State::gone) return {};
   mark_gone(step);
   std::vector<StepIndex> lost;

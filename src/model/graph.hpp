@@ -58,10 +58,10 @@ class Scheduler {
   /// Returns true if the step has succeeded, failed, or can no longer run.
   bool is_gone(StepIndex step) const { return state_[step] == State::gone; }
   /// Marks the step as succeeded; steps that waited only for it become ready.
-  void succeeded(StepIndex step);
+  void mark_succeeded(StepIndex step);
   /// Marks the step as failed or skipped. Returns and removes all steps that can no longer run, in
   /// topological order.
-  std::vector<StepIndex> failed(StepIndex step);
+  std::vector<StepIndex> mark_failed(StepIndex step);
   /// Returns true if no step is ready, running or waiting.
   bool done() const { return remaining_ == 0; }
   std::size_t running() const { return running_; }

@@ -236,7 +236,7 @@ void Exchange::collect(std::string_view bytes) {
     throw core::EnvironmentError(request_.method + " " + request_.url +
                                  ": the answer is larger than " + std::to_string(max_size >> 20) +
                                  " MiB");
-  response_.body += bytes.substr(0, max_size - response_.body.size());
+  core::append_bounded(response_.body, bytes, max_size);
   has_enough_ = is_error && response_.body.size() == max_size;
 }
 

@@ -216,7 +216,7 @@ struct Attempt : AttemptSpec {
 };
 
 /// The end of a process of an attempt with nodes.
-struct ProcessEnd {
+struct NodeProcessEnd {
   unsigned rank = 0;
   unsigned node = 0;             ///< Number among the step's nodes.
   std::string machine;           ///< See AttemptResult::node.
@@ -253,7 +253,7 @@ struct AttemptResult {
   /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
   int signal = 0;
   /// The ends of an attempt with nodes, by rank.
-  std::vector<ProcessEnd> processes = {};
+  std::vector<NodeProcessEnd> processes = {};
   /// The failure is of kind infrastructure, because a queue preempted the attempt in favour of
   /// another job. A retry waits in the queue again.
   bool was_preempted = false;

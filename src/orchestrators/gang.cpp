@@ -82,7 +82,7 @@ std::string title_of(const AttemptSpec& spec, unsigned rank) {
 }
 
 /// Fills in the end of a process that is a session itself, without an agent.
-void add_end(const AttemptResult& result, ProcessEnd& end) {
+void add_end(const AttemptResult& result, NodeProcessEnd& end) {
   end.exit_code = result.signal > 0 ? 128 + result.signal : result.exit_code;
   end.usage = result.usage;
   if (result.began && result.ended)
@@ -92,7 +92,7 @@ void add_end(const AttemptResult& result, ProcessEnd& end) {
 
 /// Fills in the end of a process as the agent of its node reported it.
 /// @param began when the command of the node started
-void add_end(const RankEnd& told, std::optional<TimePoint> began, ProcessEnd& end) {
+void add_end(const RankEnd& told, std::optional<TimePoint> began, NodeProcessEnd& end) {
   end.exit_code = told.code;
   end.usage.user = told.cpu;
   end.usage.peak_memory = told.peak_memory;
@@ -428,8 +428,8 @@ AttemptResult Gang::result() {
   return whole;
 }
 
-std::vector<ProcessEnd> Gang::process_ends() const {
-  std::vector<ProcessEnd> ends;
+std::vector<NodeProcessEnd> Gang::process_ends() const {
+  std::vector<NodeProcessEnd> ends;
   for (const auto& member : members_) {
     const auto& process = *member.attempt.process;
     const auto count = addresses_.has_agents ? process.local_ranks : 1;

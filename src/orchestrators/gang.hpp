@@ -100,7 +100,7 @@ class Gang {
   const Member* first_failed() const;
   AttemptResult result();
   void take_failure(const Member& member, AttemptResult& result);
-  std::vector<ProcessEnd> process_ends() const;
+  std::vector<NodeProcessEnd> process_ends() const;
   std::optional<Failure> gather_outputs() const;
   std::optional<Failure> gather(const AttemptOutput& output) const;
 

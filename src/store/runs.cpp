@@ -114,6 +114,14 @@ std::vector<RunRecord> Runs::list(std::size_t limit, const std::string& pipeline
   return found;
 }
 
+std::vector<RunRecord> Runs::running() {
+  auto row = database_.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE status = ?1");
+  row.bind(static_cast<int>(RunStatus::running));
+  std::vector<RunRecord> found;
+  while (row.step()) found.push_back(read_run(row));
+  return found;
+}
+
 std::optional<RunRecord> Runs::find(const std::string& id_or_prefix) {
   const auto at = id_or_prefix.find('@');
   const auto which = at == std::string::npos ? id_or_prefix : id_or_prefix.substr(at + 1);
@@ -194,13 +202,11 @@ std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& o
 
 std::vector<RunRecord> Runs::mark_dead(const std::string& gone) {
   const auto find = [&] {
-    std::vector<RunRecord> dead;
-    auto row = database_.prepare("SELECT " RUN_COLUMNS " FROM runs WHERE status = ?1");
-    row.bind(static_cast<int>(RunStatus::running));
-    while (row.step())
-      if (auto run = read_run(row); run.id == gone || drivers_.liveness(run) == Liveness::dead)
-        dead.push_back(std::move(run));
-    return dead;
+    auto runs = running();
+    std::erase_if(runs, [&](const RunRecord& run) {
+      return run.id != gone && drivers_.liveness(run) != Liveness::dead;
+    });
+    return runs;
   };
   auto dead = find();
   if (dead.empty()) return dead;

@@ -36,6 +36,8 @@ class Runs {
   /// empty: all
   std::vector<RunRecord> list(std::size_t limit = 0, const std::string& pipeline = {},
                               const std::string& tag = {});
+  /// Returns the runs that are recorded as running.
+  std::vector<RunRecord> running();
   /// Finds a run by identifier, unique prefix, `latest` or `latest-success`, the last two also of
   /// one pipeline: `digits@latest`. Returns nothing if there is none; throws InputError if the
   /// prefix is ambiguous.

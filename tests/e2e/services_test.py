@@ -54,6 +54,23 @@ class Services(PipeTest):
         self.assertEqual((plan["action"], plan["changes"]), ("run", ["service web command changed"]), plan)
         self.assertIn(f"beside it runs the service web ({PARENT})", plan["notes"])
 
+    def test_the_check_of_a_service_reads_an_answer_with_pauses_to_its_end(self):
+        """The log of a server has an error if its answer is cut off."""
+        self.pipeline({"ask": {"command": "true", "services": {"web": script(
+            "import http.server, time\n"
+            "class Slow(http.server.BaseHTTPRequestHandler):\n"
+            "    def do_GET(self):\n"
+            "        self.send_response(200)\n"
+            "        self.end_headers()\n"
+            "        for part in (b'one', b'two'):\n"
+            "            time.sleep(1)\n"
+            "            self.wfile.write(part)\n"
+            "        print('whole', flush=True)\n"
+            "http.server.HTTPServer(('', 8000), Slow).serve_forever()")}}})
+        self.run_pipe()
+        self.assertIn("[web] whole", self.log("ask"))
+        self.assertNotIn("Traceback", self.log("ask"))
+
     def test_a_service_sees_inputs_code_and_values_of_its_step(self):
         self.write("serve.py", "import http.server, os\nopen('/tmp/index.html', 'w').write(open(os.environ['PIPE_INPUT_MODEL']).read() + os.environ['TOKEN'] + os.environ['SIZE'])\n"
                    "os.chdir('/tmp')\nprint('token', os.environ['TOKEN'], flush=True)\nhttp.server.test(http.server.SimpleHTTPRequestHandler, port=8000)\n")
@@ -65,7 +82,8 @@ class Services(PipeTest):
         }, parameters={"size": 3})
         self.run_pipe(TOKEN="hush-hush-4711")
         log = self.log("ask")
-        self.assertIn("trained\nknown3", log)
+        own = [line for line in log.splitlines() if not line.startswith("[")]  # A line of a service may come between two of the step.
+        self.assertIn("trained\nknown3", "\n".join(own))
         self.assertIn("[web] token ", log)
         self.assertNotIn("4711", log)
 

@@ -94,9 +94,11 @@ class Package(unittest.TestCase):
         nested = {line for line in (build / "build.ninja").read_text().splitlines() if "pipeline_orchestrators.dir/orchestrators/kubernetes/" in line}
         self.assertEqual(nested, set(), "the outer room has the sources of a nested one")
 
-    def test_nothing_that_is_installed_names_a_folder_of_the_build(self):
+    def test_what_is_installed_is_for_all_users_and_names_no_folder_of_the_build(self):
         prefix = self.folder / "prefix"
-        run("cmake", "--install", BUILD, "--prefix", prefix)
+        run("cmake", "--install", BUILD, "--prefix", prefix, umask=0o077)
+        closed = [str(path) for path in prefix.rglob("*") if path.is_file() and not path.stat().st_mode & 0o004]
+        self.assertEqual(closed, [], "other users cannot read it")
         named = [str(file.relative_to(prefix)) for file in prefix.rglob("*") if file.is_file() and not file.is_symlink()
                  for folder in {str(ROOT), str(BUILD)} if folder.encode() in file.read_bytes()]
         self.assertEqual(named, [], "another clone would not make the same bytes")

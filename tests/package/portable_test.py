@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -107,7 +108,9 @@ class Portable(unittest.TestCase):
         components = {each["name"]: each for each in json.loads(self.bill.read_text())["components"]}
         carried = {name for name, each in components.items() if each["properties"][0]["value"] == "carried"}
         self.assertEqual(carried, {path.name for path in (self.unpacked / "share/doc/pipe/licences").iterdir()})
+        system = platform.freedesktop_os_release()["ID"]
         for name in ("libc6", "libyaml-cpp-dev", "nlohmann-json3-dev"):
+            self.assertTrue(components[name]["purl"].startswith(f"pkg:deb/{system}/{name}@"), components[name])
             self.assertEqual(components[name]["version"], run("dpkg-query", "--show", "--showformat=${Version}", name))
 
     def test_container_image_runs_a_pipeline_with_the_engine_of_its_host(self):

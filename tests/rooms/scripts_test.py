@@ -95,6 +95,14 @@ class Library(unittest.TestCase):
         self.assertIn(f"no file can be made in {self.folder}/absent: set TMPDIR", done.stderr)
         self.assertNotIn("apt-get could not", done.stderr)
 
+    def test_a_folder_for_temporary_files_that_is_full_is_named_before_apts_words_are_lost(self):
+        self.stand_in("mktemp", "echo /dev/full")
+        self.stand_in("apt-get", "echo 'E: Temporary failure resolving' >&2; exit 100")
+        done = self.run_script("apt_get update || apt_failed 'update its lists'", TMPDIR=str(self.folder))
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(f"no file can be made in {self.folder}: set TMPDIR", done.stderr)
+        self.assertEqual(self.calls("apt-get"), [])
+
     def test_the_mirror_is_one_of_debian_that_other_programs_read(self):
         debian, cloud = "ID=debian\n", "Types: deb deb-src\nURIs: mirror+file:///etc/apt/mirrors/debian.list\n"
         for system, name, sources, mirror in [

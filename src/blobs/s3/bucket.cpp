@@ -49,7 +49,7 @@ BucketSettings completed(BucketSettings settings) {
          "`, or put the profile into ~/.config/pipe/profiles.yaml"});
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     if (settings.endpoint.empty()) settings.endpoint = core::variable(name);
-  if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
+  if (settings.region.empty()) settings.region = region_of(settings.aws_profile);
   if (settings.region.empty()) settings.region = "us-east-1";
   return settings;
 }
@@ -64,7 +64,7 @@ Bucket::Bucket(asio::io_context& loop, BucketSettings settings, async::RetryPoli
     : loop_(loop),
       settings_(completed(std::move(settings))),
       retry_policy_(retry_policy),
-      source_(settings_.aws_profile),
+      source_(loop, settings_.aws_profile),
       address_(settings_.endpoint, settings_.bucket, settings_.region, settings_.path_style),
       pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint,
                    settings_.bucket, settings_.region, settings_.path_style),

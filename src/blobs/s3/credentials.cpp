@@ -74,6 +74,33 @@ async::Task<FoundKeys> run_credential_process(std::string program) {
   co_return parse_process_output(answer.output, program);
 }
 
+/// Returns the keys of the environment or the profile.
+async::Task<FoundKeys> find_keys(std::string profile) {
+  FoundKeys found;
+  found.keys = {core::variable("AWS_ACCESS_KEY_ID"), core::variable("AWS_SECRET_ACCESS_KEY"),
+                core::variable("AWS_SESSION_TOKEN")};
+  found.origin = "the environment (AWS_ACCESS_KEY_ID)";
+  if (!profile.empty() || found.keys.id.empty() || found.keys.secret.empty()) {
+    const auto name = profile_name(profile);
+    auto values = profile_of(profile);
+    found.keys = {values["aws_access_key_id"], values["aws_secret_access_key"],
+                  values["aws_session_token"]};
+    found.origin = "the profile '" + name + "' of ~/.aws";
+    if (const auto program = values["credential_process"];
+        found.keys.id.empty() && !program.empty())
+      found = co_await run_credential_process(program);
+    if (found.keys.id.empty() || found.keys.secret.empty())
+      throw core::EnvironmentError(
+          "there are no keys for the remote store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are "
+          "not set, and the profile '" +
+              name + "' of ~/.aws has no keys",
+          {"`export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...`, or `aws configure`",
+           "for single sign-on and roles: `eval \"$(aws configure export-credentials --format "
+           "env)\"`"});
+  }
+  co_return found;
+}
+
 }  // namespace
 
 IniFile parse_ini(std::string_view text) {
@@ -113,41 +140,20 @@ FoundKeys parse_process_output(std::string_view text, const std::string& program
   return found;
 }
 
-std::string CredentialSource::region() const {
+std::string region_of(const std::string& profile) {
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
     if (auto region = core::variable(name); !region.empty()) return region;
-  auto values = profile_of(profile_);
+  auto values = profile_of(profile);
   return std::move(values["region"]);
 }
 
 async::Task<FoundKeys> CredentialSource::find() {
-  if (found_ &&
-      (!found_->expiry || *found_->expiry - renewal_margin > std::chrono::system_clock::now()))
-    co_return *found_;
-  FoundKeys found;
-  found.keys = {core::variable("AWS_ACCESS_KEY_ID"), core::variable("AWS_SECRET_ACCESS_KEY"),
-                core::variable("AWS_SESSION_TOKEN")};
-  found.origin = "the environment (AWS_ACCESS_KEY_ID)";
-  if (!profile_.empty() || found.keys.id.empty() || found.keys.secret.empty()) {
-    const auto name = profile_name(profile_);
-    auto values = profile_of(profile_);
-    found.keys = {values["aws_access_key_id"], values["aws_secret_access_key"],
-                  values["aws_session_token"]};
-    found.origin = "the profile '" + name + "' of ~/.aws";
-    if (const auto program = values["credential_process"];
-        found.keys.id.empty() && !program.empty())
-      found = co_await run_credential_process(program);
-    if (found.keys.id.empty() || found.keys.secret.empty())
-      throw core::EnvironmentError(
-          "there are no keys for the remote store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are "
-          "not set, and the profile '" +
-              name + "' of ~/.aws has no keys",
-          {"`export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...`, or `aws configure`",
-           "for single sign-on and roles: `eval \"$(aws configure export-credentials --format "
-           "env)\"`"});
-  }
-  found_ = found;
-  co_return found;
+  const std::string only_key;
+  const auto* known = found_.find(only_key);
+  if (known && known->expiry && *known->expiry - renewal_margin <= std::chrono::system_clock::now())
+    found_.forget(only_key);
+  const auto search = [this] { return find_keys(profile_); };
+  co_return co_await found_.get(only_key, search, nullptr);
 }
 
 }  // namespace pipeline::blobs::s3

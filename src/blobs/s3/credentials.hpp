@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "async/single_flight.hpp"
 #include "async/task.hpp"
 #include "blobs/s3/signing.hpp"
 
@@ -31,16 +32,18 @@ class CredentialSource {
  public:
   /// @param profile a profile of ~/.aws, which then takes precedence over the environment's keys;
   /// if empty, the environment, then AWS_PROFILE or the default profile
-  explicit CredentialSource(std::string profile) : profile_(std::move(profile)) {}
-  /// Returns the keys; fetches them again when they are about to expire. Throws EnvironmentError
-  /// that lists the places that were searched.
+  CredentialSource(asio::io_context& loop, std::string profile)
+      : profile_(std::move(profile)), found_(loop) {}
+  /// Returns the keys; fetches them again when they are about to expire, once for all callers that
+  /// wait. Throws EnvironmentError that lists the places that were searched.
   async::Task<FoundKeys> find();
-  /// Returns the region that the environment or the profile names; empty if neither does.
-  std::string region() const;
 
  private:
   std::string profile_;
-  std::optional<FoundKeys> found_;
+  async::SingleFlight<FoundKeys> found_;  ///< Has one key.
 };
+
+/// Returns the region that the environment or the profile names; empty if neither does.
+std::string region_of(const std::string& profile);
 
 }  // namespace pipeline::blobs::s3

@@ -12,7 +12,7 @@ namespace {
 
 /// Returns the variables by which a process of a step with nodes finds the other processes. Empty
 /// for a step without nodes.
-StringMap rank_variables(const ShellRequest& options) {
+StringMap rank_variables(const StepShell& options) {
   if (!options.process) return {};
   orchestrators::NodeAddresses addresses;
   addresses.nodes.assign(options.process->nodes, "127.0.0.1");
@@ -26,7 +26,7 @@ StringMap rank_variables(const ShellRequest& options) {
 }
 
 /// Reduces the GPUs of the node to those that the process sees.
-void keep_own(const ShellRequest& options, GpuReservation& held) {
+void keep_own(const StepShell& options, GpuReservation& held) {
   const auto& process = options.process;
   if (!process || options.step.nodes.visible != VisibleGpus::own) return;
   const auto share = held.gpus.size() / process->local_ranks;
@@ -38,7 +38,7 @@ void keep_own(const ShellRequest& options, GpuReservation& held) {
 
 }  // namespace
 
-async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellRequest options) {
+async::Task<orchestrators::AttemptResult> open_shell(Services services, StepShell options) {
   const auto& step = options.step;
   auto& events = options.events;
   auto& stop = options.stop;

@@ -17,7 +17,7 @@ namespace pipeline::engine {
 /// Folder of the state folder for the files that shells write.
 inline constexpr const char* shells_folder = "shells";
 
-struct ShellRequest {
+struct StepShell {
   const StepSpec& step;
   EventSink& events;
   core::CancelSource& stop;      ///< Ends the shell at once.
@@ -35,6 +35,6 @@ struct ShellRequest {
 
 /// Waits for the step's GPUs, runs the shell to its end, and removes what it has written. The
 /// step's environment must be ready. Throws as the preparation of an attempt does.
-async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellRequest options);
+async::Task<orchestrators::AttemptResult> open_shell(Services services, StepShell options);
 
 }  // namespace pipeline::engine

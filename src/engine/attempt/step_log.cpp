@@ -132,8 +132,9 @@ void StepLogWriter::finish() {
 }
 
 std::string StepLogWriter::tail_text() const {
+  constexpr std::size_t max_beginning = 2048;
   std::string text;
-  for (const auto& line : tail_) text += line + '\n';
+  for (const auto& line : tail_) (text += std::string_view(line).substr(0, max_beginning)) += '\n';
   return text;
 }
 

@@ -37,6 +37,8 @@ class StepLogWriter final : public orchestrators::LogSink {
   /// Returns the last lines of both streams, in the order of arrival, as they are shown to people.
   /// Lines that report metrics are left out.
   const std::deque<std::string>& tail() const { return tail_; }
+  /// Returns the beginnings of the last lines: a message that explains a failure is not long, and
+  /// the text is searched on the event loop.
   std::string tail_text() const;
 
  private:

@@ -10,7 +10,7 @@ void DryStarter::note(model::StepIndex i, Decision decision) {
     state.status = StepStatus::cached;
     state.outputs = std::move(decision.entry.outputs);
   }
-  scheduler_.succeeded(i);
+  scheduler_.mark_succeeded(i);
 }
 
 void DryStarter::end_instances(model::StepIndex i) {
@@ -28,7 +28,7 @@ void DryStarter::end_instances(model::StepIndex i) {
     const auto [first, count] = *state.instances;
     for (auto k = first; k < first + count; ++k) state.may_be_skipped |= steps_[k].may_be_skipped;
   }
-  scheduler_.succeeded(i);
+  scheduler_.mark_succeeded(i);
 }
 
 }  // namespace pipeline::engine

@@ -37,7 +37,7 @@ struct Decision {
 };
 
 /// Carries out the decisions of the walk. It must end every step that it is given by a call of the
-/// scheduler's succeeded() or failed(), at once or before wait() returns.
+/// scheduler's mark_succeeded() or mark_failed(), at once or before wait() returns.
 class StepStarter {
  public:
   virtual ~StepStarter() = default;

@@ -144,7 +144,7 @@ class Planner final : public DryStarter {
       return;  // A step whose matrix has wrong values gets its turn later.
     if (!steps_.rounds(i)) return leave_open(i, reason);
     plan.action = StepPlan::Action::run;
-    scheduler_.succeeded(i);
+    scheduler_.mark_succeeded(i);
   }
 
   void leave_open(model::StepIndex i, const std::string& reason) override {
@@ -158,7 +158,7 @@ class Planner final : public DryStarter {
       plan.changes = Lines{(rounds ? "further rounds, " : "rounds, ") + std::to_string(left) +
                            " at most" + (repeat.until ? ", until " + repeat.until->text : "")};
     if (!rounds) plan.changes->push_back(reason);
-    scheduler_.succeeded(i);
+    scheduler_.mark_succeeded(i);
   }
 
   void expanded(const std::vector<const StepSpec*>& /*steps*/,

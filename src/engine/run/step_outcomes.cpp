@@ -28,7 +28,7 @@ void StepOutcomes::reuse(model::StepIndex i, store::CacheEntry entry) {
   steps_[i].status = StepStatus::cached;
   journal_.reused({&step, std::move(entry)});
   temp_outputs_.step_ended(i);
-  scheduler_.succeeded(i);
+  scheduler_.mark_succeeded(i);
 }
 
 void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
@@ -51,7 +51,7 @@ void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcom
   if (results_.shares_names(step))
     context_.tasks.spawn(results_.publish_names(step, journal_.run_id(), steps_[i].outputs));
   temp_outputs_.step_ended(i);
-  if (!scheduler_.is_gone(i)) scheduler_.succeeded(i);
+  if (!scheduler_.is_gone(i)) scheduler_.mark_succeeded(i);
 }
 
 /// Waits briefly, so that the next step can start and be persisted together with earlier successes.
@@ -96,7 +96,7 @@ void StepOutcomes::end_instances(model::StepIndex i) {
   const auto [outcome, instance] = steps_.outcome_of_instances(i);
   if (outcome == Outcome::made) {
     steps_[i].status = StepStatus::succeeded;
-    return scheduler_.succeeded(i);
+    return scheduler_.mark_succeeded(i);
   }
   steps_[i].status = steps_.state_of(instance->name).status;
   journal_.lost(*instance, steps_[i].status, skip_dependents(i));
@@ -106,7 +106,7 @@ void StepOutcomes::end_instances(model::StepIndex i) {
 std::vector<const StepSpec*> StepOutcomes::skip_dependents(model::StepIndex i) {
   std::vector<const StepSpec*> lost;
   if (scheduler_.is_gone(i)) return lost;
-  for (const auto dependent : scheduler_.failed(i)) {
+  for (const auto dependent : scheduler_.mark_failed(i)) {
     steps_[dependent].status = StepStatus::skipped;
     // A repeated step is replaced by its rounds once they have begun.
     if (!steps_[dependent].instances) lost.push_back(&steps_.spec(dependent));

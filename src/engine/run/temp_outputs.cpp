@@ -102,8 +102,8 @@ async::Task<> TempOutputs::remove(bool has_ended) {
   const auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;
   journal_.flush();
-  for (const auto& run : store.runs().list())
-    if (run.status == RunStatus::running && run.id != journal_.run_id()) co_return;
+  for (const auto& run : store.runs().running())
+    if (run.id != journal_.run_id()) co_return;
   auto kept = needed(has_ended);
   for (const auto& digest : store.referenced_artifacts(false)) kept.insert(digest);
   try {

@@ -10,6 +10,7 @@
 #include "async/timeout.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "docker/log_frames.hpp"
 #include "docker/raw_stream.hpp"
 #include "orchestrators/containers/container_end.hpp"
@@ -114,7 +115,7 @@ class EndOfShell {
 /// Returns once the container is removed. The engine removes it by itself, too (AutoRemove), and
 /// refuses a second removal meanwhile.
 async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
-  constexpr int max_looks = 200;
+  constexpr int max_looks = 1200;  // A minute: a busy engine removes slowly.
   constexpr std::chrono::milliseconds pause{50};
   for (int look = 0; look < max_looks; ++look) {
     co_await engine.remove_container(id);
@@ -254,9 +255,8 @@ async::Task<std::optional<std::string>> ask_container(docker::EngineApi& engine,
   auto beside = co_await words_beside(engine, container, process, std::move(words));
   auto running = co_await docker::start_exec(engine, container, std::move(beside), false);
   std::string printed;
-  docker::EngineLogFrames frames([&](bool, std::string_view bytes) {
-    printed += bytes.substr(0, max_printed - std::min(max_printed, printed.size()));
-  });
+  docker::EngineLogFrames frames(
+      [&](bool, std::string_view bytes) { core::append_bounded(printed, bytes, max_printed); });
   async::Timeout limit(co_await asio::this_coro::executor, [&] { running.connection->close(); });
   limit.start(answer_timeout);
   bool is_whole = false;

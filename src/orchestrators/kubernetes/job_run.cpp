@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
+#include "core/text.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/log_frames.hpp"
 #include "kubernetes_api/time.hpp"
@@ -319,8 +320,7 @@ async::Task<> JobRun::watch() {
 
 void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   received_ += bytes.size();
-  if (is_stderr && first_errors_.size() < job_error_tail)
-    first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
+  if (is_stderr) core::append_bounded(first_errors_, bytes, job_error_tail);
   last_output_.add(bytes);
   if (options_.gang && bytes.find("!met\n") != bytes.npos) is_told_ = true;  // See agent/ranks.hpp.
   attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);

@@ -11,6 +11,8 @@
 namespace pipeline::orchestrators::kubernetes {
 namespace {
 
+constexpr std::chrono::milliseconds last_read_timeout{5'000};
+
 bool has_output(const nlohmann::json& pod, const std::string& container) {
   for (const auto& status : kubernetes_api::list_at(pod, "/status/containerStatuses"))
     if (kubernetes_api::text_at(status, "/name") == container)
@@ -28,20 +30,22 @@ void ServiceLogs::begin(const StepSpec& step, const nlohmann::json& pod) {
     auto& output = outputs_.emplace_back();
     output.service = name;
     output.pod = kubernetes_api::text_at(pod, "/metadata/name");
-    output.reading.emplace(executor_, read(output));
+    output.reading.emplace(executor_, read(output, true));
   }
 }
 
-async::Task<> ServiceLogs::read(Output& output) {
+/// Passes on what the service has written.
+/// @param follows also what it writes from now on, until it ends or connections_ is stopped
+async::Task<> ServiceLogs::read(Output& output, bool follows) {
   const auto write = [this, &output](std::string_view line) {
     log_.write(Stream::err, "[" + output.service + "] " + std::string(line) + "\n");
   };
-  kubernetes_api::ApiCall call(
-      "read the log of the service '" + output.service + "'", "GET",
-      client_.path("", "pods", output.pod) +
-          "/log?follow=true&container=" + service_container(output.service));
-  call.timeout = std::chrono::milliseconds(0);
-  call.cancel = &connections_;
+  kubernetes_api::ApiCall call("read the log of the service '" + output.service + "'", "GET",
+                               client_.path("", "pods", output.pod) +
+                                   "/log?container=" + service_container(output.service) +
+                                   (follows ? "&follow=true" : ""));
+  call.timeout = follows ? std::chrono::milliseconds(0) : last_read_timeout;
+  if (follows) call.cancel = &connections_;
   call.on_body = [&output, &write](std::string_view bytes) {
     output.tail.add(bytes);
     output.lines.feed(bytes, write);
@@ -49,7 +53,7 @@ async::Task<> ServiceLogs::read(Output& output) {
   try {
     co_await client_.send(std::move(call));
   } catch (const core::EnvironmentError& error) {
-    if (connections_.level() == core::StopLevel::none)
+    if (!follows || connections_.level() == core::StopLevel::none)
       core::log::info("the output of the service '" + output.service +
                       "' ends early: " + error.what());
   }
@@ -60,6 +64,9 @@ async::Task<> ServiceLogs::end(std::chrono::milliseconds limit) {
   async::Timeout timeout(executor_, [this] { connections_.stop(core::StopLevel::immediate); });
   timeout.start(limit);
   for (auto& output : outputs_) co_await output.reading->join();
+  // A busy node may not have answered, and one that has no file watch left refuses to follow.
+  for (auto& output : outputs_)
+    if (output.tail.text().empty()) co_await read(output, false);
 }
 
 async::Task<> ServiceLogs::explain(Failure& failure) {

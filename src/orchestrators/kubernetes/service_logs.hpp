@@ -24,7 +24,8 @@ class ServiceLogs {
 
   /// Begins to read the output of services that have been started since the last call.
   void begin(const StepSpec& step, const nlohmann::json& pod);
-  /// Stops reading after `limit`, or once all services have ended and their output is read. Must be
+  /// Stops reading after `limit`, or once all services have ended and their output is read. A
+  /// service of which nothing has come by then is asked once more for what it has written. Must be
   /// called before this object is destroyed.
   async::Task<> end(std::chrono::milliseconds limit);
   /// Calls end(), and adds the last lines of each service to the failure, behind `[NAME]`.
@@ -37,7 +38,7 @@ class ServiceLogs {
     core::TailBuffer tail{2048};
     std::optional<async::JoinableTask> reading = {};
   };
-  async::Task<> read(Output& output);
+  async::Task<> read(Output& output, bool follows);
 
   kubernetes_api::Client& client_;
   LogSink& log_;

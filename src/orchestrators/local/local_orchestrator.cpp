@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/scope_guard.hpp"
 #include "core/tail_buffer.hpp"
+#include "core/text.hpp"
 #include "core/user_environment.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/beside.hpp"
@@ -282,7 +283,7 @@ async::Task<std::optional<std::string>> LocalOrchestrator::ask(RunningProcess pr
   std::string printed;
   core::CancelSource cancel;
   const processes::OutputCallback keep = [&](Stream, std::string_view bytes) {
-    printed += bytes.substr(0, max_printed - std::min(max_printed, printed.size()));
+    core::append_bounded(printed, bytes, max_printed);
   };
   const auto end = co_await processes::run_process(beside, reaper_, cancel, keep);
   if (end.start_error || !end.exited || end.code != 0) co_return std::nullopt;

@@ -248,7 +248,7 @@ async::Task<bool> ImagePackages::run(Work& work, core::CancelSource& cancel) {
   shell.folder = work.folder;
   core::Lines lines;
   shell.on_output = [&](std::string_view bytes) {
-    work.printed += bytes.substr(0, max_printed - std::min(max_printed, work.printed.size()));
+    core::append_bounded(work.printed, bytes, max_printed);
     lines.feed(bytes, work.on_line);
   };
   const auto end = co_await run_work(std::move(shell), reaper_, cancel);

@@ -62,6 +62,20 @@ TEST_F(HostConfigs, pip_conf_reaches_pip_and_uv) {
   EXPECT_EQ(config.ca, bundle);
 }
 
+TEST_F(HostConfigs, what_pip_conf_says_of_install_wins_over_what_any_file_says_of_all) {
+  put("system.conf", "[install]\nindex-url = https://install.example\nproxy =\n");
+  put("user.conf",
+      "[install]\ntimeout = 5\n[global]\nindex-url = https://all.example\ntimeout = 9\n"
+      "proxy = http://proxy.example\n");
+  auto files = sources();
+  files.pip_files = {folder.path() / "system.conf", folder.path() / "user.conf"};
+  EXPECT_EQ(read_host_config(files).variables,
+            (StringMap{{"PIP_INDEX_URL", "https://install.example"},
+                       {"UV_INDEX_URL", "https://install.example"},
+                       {"PIP_TIMEOUT", "5"},
+                       {"PIP_PROXY", "http://proxy.example"}}));
+}
+
 TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
   put("pip.conf", "[global]\nindex-url = https://file.example\n");
   environment = {{"PIP_INDEX_URL", "https://variable.example"},

@@ -50,7 +50,8 @@ TEST_F(DeadRun, is_recovered_although_the_kubeconfig_has_lost_its_cluster) {
   EXPECT_EQ(store_.runs().find("one")->status, RunStatus::interrupted);
   EXPECT_FALSE(std::filesystem::exists(store_.paths().work_folder("one")));
   EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr("cannot remove the remains"),
-                                        HasSubstr("there is no context 'gone'"))));
+                                        HasSubstr("there is no context 'gone'"),
+                                        HasSubstr("`pipe resume one` does it later"))));
 }
 
 }  // namespace

@@ -35,6 +35,17 @@ TEST(StepLogTail, has_details_that_are_in_the_log_once) {
               ElementsAre("the step exited", "ready", "[db] no disk", "pipe: 4711 python: sleeps"));
 }
 
+TEST(StepLogTail, has_of_long_lines_the_beginnings_as_one_text) {
+  const core::TemporaryFolder folder;
+  StepLogWriter log(folder.path() / "step.log", {}, [](Stream, const std::string&) {});
+  log.write(Stream::out, "sh: run.sh: not found " + std::string(60'000, '.') + "\nend\n");
+  log.finish();
+  EXPECT_EQ(log.tail().front().size(), 60'022u);
+  EXPECT_THAT(log.tail_text(), testing::StartsWith("sh: run.sh: not found ..."));
+  EXPECT_THAT(log.tail_text(), testing::EndsWith("...\nend\n"));
+  EXPECT_LT(log.tail_text().size(), 4096u);
+}
+
 TEST(StepLogWriter, a_progress_bar_is_shown_while_it_is_drawn) {
   const auto before = log_of({"\r 10%", "\r 20%", "\r100%\ndone\n"});
   EXPECT_THAT(before.rows, ElementsAre(" 10%", " 20%"));

@@ -96,7 +96,7 @@ TEST_F(TheCredentials, plugin_is_asked_once_until_its_answer_expires) {
   EXPECT_THAT(headers(lasting), ElementsAre("Authorization: Bearer t"));
   headers(lasting);
   EXPECT_EQ(core::read_file(count), "x\n");
-  EXPECT_TRUE(lasting.discard());  // 401: once more
+  EXPECT_TRUE(lasting.discard(lasting.version()));  // 401: once more
   headers(lasting);
   EXPECT_EQ(core::read_file(count), "x\nx\n");
   plug("echo x >> " + count.string() + "; " +
@@ -122,6 +122,19 @@ TEST_F(TheCredentials, plugin_is_asked_once_by_requests_that_begin_together) {
   for (const auto& request : requests)
     EXPECT_THAT(request.headers, ElementsAre("Authorization: Bearer t"));
   EXPECT_EQ(core::read_file(count), "x\n");
+}
+
+TEST_F(TheCredentials, a_late_refusal_of_old_ones_leaves_those_that_are_new_already) {
+  const auto count = folder.path() / "count";
+  plug("echo x >> " + count.string() + "; " + answer(R"({"token": "t"})"));
+  Credentials credentials(access);
+  headers(credentials);
+  const auto sent = credentials.version();
+  for (int refusals = 0; refusals < 3; ++refusals) {
+    EXPECT_TRUE(credentials.discard(sent));
+    headers(credentials);
+  }
+  EXPECT_EQ(core::read_file(count), "x\nx\n");
 }
 
 TEST_F(TheCredentials, plugin_receives_the_cluster_and_may_give_a_certificate) {
@@ -150,7 +163,7 @@ TEST_F(TheCredentials, token_file_is_read_again_after_a_refusal) {
   std::ofstream(file) << "two\n";
   EXPECT_THAT(headers(credentials),
               ElementsAre("Authorization: Bearer one"));  // not read for each request
-  EXPECT_TRUE(credentials.discard());
+  EXPECT_TRUE(credentials.discard(credentials.version()));
   EXPECT_THAT(headers(credentials), ElementsAre("Authorization: Bearer two"));
 }
 
@@ -168,7 +181,7 @@ TEST_F(TheCredentials, fixed_credentials_are_not_renewed) {
   access.identity.password = "p";
   Credentials basic(access);
   EXPECT_THAT(headers(basic), ElementsAre("Authorization: Basic dTpw"));
-  EXPECT_FALSE(basic.discard());
+  EXPECT_FALSE(basic.discard(basic.version()));
 }
 
 TEST(KubernetesTimes, are_read_or_refused) {

@@ -249,6 +249,19 @@ TEST_F(Locks, unused_environments_are_removed_and_those_of_other_machines_stay) 
   EXPECT_TRUE(third.find(of_machine({"six"}, "manylinux_2_36_x86_64")));
 }
 
+TEST_F(Locks, what_another_process_wrote_meanwhile_stays_when_the_unused_are_removed) {
+  LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile(file).put(of_image({"idna"}), environment_of({package("idna", "2")}));
+  LockFile mine(file);
+  EXPECT_TRUE(mine.find(of_image({"six"})));
+  LockFile(file).put(of_image({"attrs"}), environment_of({package("attrs", "3")}));
+  mine.remove_unused();
+  LockFile after(file);
+  EXPECT_TRUE(after.find(of_image({"six"})));
+  EXPECT_FALSE(after.find(of_image({"idna"})));
+  EXPECT_TRUE(after.find(of_image({"attrs"})));
+}
+
 TEST_F(Locks, what_is_unused_is_shown_by_a_dry_run_and_refused_by_a_frozen_file) {
   LockFile first(file);
   first.put(of_image({"six"}), environment_of({package("six", "1")}));

@@ -77,7 +77,7 @@ TEST(Scheduler, longest_chain_goes_first_then_the_smaller_index) {
   Scheduler scheduler(graph);
   EXPECT_EQ(scheduler.take(), 2u);
   EXPECT_EQ(scheduler.take(), 0u);
-  scheduler.succeeded(2);
+  scheduler.mark_succeeded(2);
   EXPECT_EQ(scheduler.take(), 3u);
   EXPECT_EQ(scheduler.take(), 1u);
   EXPECT_FALSE(scheduler.take());
@@ -106,7 +106,7 @@ TEST(Scheduler, every_step_runs_once_and_after_its_needs) {
       ASSERT_EQ(scheduler.running(), running.size());
       std::swap(running[random() % running.size()], running.back());
       done[running.back()] = true;
-      scheduler.succeeded(running.back());
+      scheduler.mark_succeeded(running.back());
       running.pop_back();
     }
     EXPECT_EQ(std::count(done.begin(), done.end(), true), static_cast<std::ptrdiff_t>(graph.size()))
@@ -127,7 +127,7 @@ TEST(Scheduler, failed_step_skips_only_the_steps_that_depend_on_it) {
       ASSERT_FALSE(lost.count(*step)) << "seed " << seed;
       ended.insert(*step);
       if (random() % 6) {
-        scheduler.succeeded(*step);
+        scheduler.mark_succeeded(*step);
         continue;
       }
       std::set<StepIndex> expected = {*step};
@@ -139,7 +139,7 @@ TEST(Scheduler, failed_step_skips_only_the_steps_that_depend_on_it) {
           if (!lost.count(other)) in_order.push_back(other);
         }
       }
-      ASSERT_EQ(scheduler.failed(*step), in_order) << "seed " << seed;
+      ASSERT_EQ(scheduler.mark_failed(*step), in_order) << "seed " << seed;
       lost.insert(in_order.begin(), in_order.end());
     }
     EXPECT_EQ(lost.size() + ended.size(), graph.size()) << "seed " << seed;
@@ -150,11 +150,11 @@ TEST(Scheduler, failed_step_skips_only_the_steps_that_depend_on_it) {
 TEST(Scheduler, step_may_be_skipped_before_its_turn) {
   const Graph graph({{}, {}, {0, 1}});
   Scheduler scheduler(graph);
-  EXPECT_EQ(scheduler.failed(1), (Steps{2}));
-  EXPECT_TRUE(scheduler.failed(1).empty());
+  EXPECT_EQ(scheduler.mark_failed(1), (Steps{2}));
+  EXPECT_TRUE(scheduler.mark_failed(1).empty());
   EXPECT_EQ(scheduler.take(), 0u);
   EXPECT_FALSE(scheduler.take());
-  scheduler.succeeded(0);
+  scheduler.mark_succeeded(0);
   EXPECT_TRUE(scheduler.done());
 }
 
@@ -163,11 +163,11 @@ TEST(Scheduler, steps_that_wait_for_ends_are_ready_after_failures) {
   Scheduler scheduler(graph, {false, false, true, false});
   EXPECT_EQ(scheduler.take(), 0u);
   EXPECT_FALSE(scheduler.take());
-  EXPECT_EQ(scheduler.failed(0), (Steps{1}));
+  EXPECT_EQ(scheduler.mark_failed(0), (Steps{1}));
   EXPECT_EQ(scheduler.take(), 2u);
-  scheduler.succeeded(2);
+  scheduler.mark_succeeded(2);
   EXPECT_EQ(scheduler.take(), 3u);
-  scheduler.succeeded(3);
+  scheduler.mark_succeeded(3);
   EXPECT_TRUE(scheduler.done());
 }
 
@@ -177,7 +177,7 @@ TEST(Scheduler, hundred_thousand_steps_in_a_chain_need_no_stack) {
   const Graph graph(needs);
   EXPECT_TRUE(graph.find_cycle().empty());
   Scheduler scheduler(graph);
-  EXPECT_EQ(scheduler.failed(*scheduler.take()).size(), needs.size() - 1);
+  EXPECT_EQ(scheduler.mark_failed(*scheduler.take()).size(), needs.size() - 1);
   EXPECT_TRUE(scheduler.done());
   needs[0] = {99'999};
   EXPECT_EQ(Graph(needs).find_cycle().size(), needs.size());
@@ -187,21 +187,21 @@ TEST(Scheduler, steps_that_are_added_run_before_their_barrier) {
   const Graph graph({{}, {0}, {1}});
   Scheduler scheduler(graph);
   EXPECT_EQ(scheduler.take(), 0u);
-  scheduler.succeeded(0);
+  scheduler.mark_succeeded(0);
   EXPECT_TRUE(scheduler.has_ready());  // The barrier, which then has to wait again.
   scheduler.grow(1, {{0}, {0}, {3}});
   EXPECT_EQ(scheduler.take(), 3u);
   EXPECT_EQ(scheduler.take(), 4u);
   EXPECT_FALSE(scheduler.take());
-  scheduler.succeeded(3);
+  scheduler.mark_succeeded(3);
   EXPECT_EQ(scheduler.take(), 5u);
-  scheduler.succeeded(4);
+  scheduler.mark_succeeded(4);
   EXPECT_FALSE(scheduler.take());
-  scheduler.succeeded(5);
+  scheduler.mark_succeeded(5);
   EXPECT_EQ(scheduler.take(), 1u);
-  scheduler.succeeded(1);
+  scheduler.mark_succeeded(1);
   EXPECT_EQ(scheduler.take(), 2u);
-  scheduler.succeeded(2);
+  scheduler.mark_succeeded(2);
   EXPECT_TRUE(scheduler.done());
 }
 
@@ -218,12 +218,12 @@ TEST(Scheduler, barrier_is_ready_when_its_steps_have_ended_also_by_failures) {
   Scheduler scheduler(graph);
   scheduler.grow(0, {{}, {}, {2}});
   EXPECT_EQ(scheduler.take(), 2u);
-  EXPECT_THAT(scheduler.failed(2), testing::ElementsAre(4u));
+  EXPECT_THAT(scheduler.mark_failed(2), testing::ElementsAre(4u));
   EXPECT_EQ(scheduler.take(), 3u);
   EXPECT_FALSE(scheduler.take());
-  scheduler.succeeded(3);
+  scheduler.mark_succeeded(3);
   EXPECT_EQ(scheduler.take(), 0u);
-  EXPECT_THAT(scheduler.failed(0), testing::ElementsAre(1u));
+  EXPECT_THAT(scheduler.mark_failed(0), testing::ElementsAre(1u));
   EXPECT_TRUE(scheduler.done());
 }
 
@@ -237,7 +237,7 @@ TEST(Scheduler, a_hundred_thousand_steps_are_added_to_two_barriers) {
   scheduler.grow(1, needs);
   StepIndex taken = 0;
   while (const auto step = scheduler.take()) {
-    scheduler.succeeded(*step);
+    scheduler.mark_succeeded(*step);
     ++taken;
   }
   EXPECT_EQ(taken, 2 * count + 3);
