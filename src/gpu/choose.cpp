@@ -95,7 +95,15 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
         "asks for GPU " + text + ", which is divided by MIG and cannot be used as a whole", slices,
         "name a slice, as `" + first + "`"};
   }
-  const auto* kind = !wanted.index ? "the GPU with the UUID " : wanted.mig ? "MIG device " : "GPU ";
+  if (wanted.mig && device != inventory.devices.end() && !device->mig && device->trouble.empty())
+    return Shortage{"gpu-unknown",
+                    "asks for MIG device " + text + ", and GPU " + std::to_string(device->index) +
+                        " is not divided by MIG",
+                    listed(inventory, units), ""};
+  const auto* kind = wanted.mig                        ? "MIG device "
+                     : wanted.index                    ? "GPU "
+                     : wanted.uuid.starts_with("MIG-") ? "the MIG device with the UUID "
+                                                       : "the GPU with the UUID ";
   const bool exists = device != inventory.devices.end() && !(wanted.mig && device->mig);
   const auto* reason = exists                       ? "cannot be used"
                        : inventory.machines.empty() ? "this machine does not have"

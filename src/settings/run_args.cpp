@@ -95,7 +95,11 @@ constexpr std::array other_settings{
     OtherSetting{"mem_limit", "use `resources.memory`"},
     OtherSetting{"nano_cpus", "use `resources.cpu_count`"},
     OtherSetting{"cpu_count", "use `resources.cpu_count`"},
+    OtherSetting{"cpus", "use `resources.cpu_count`"},
     OtherSetting{"device_requests", "use `resources.gpu_count`"},
+    OtherSetting{"gpus", "use `resources.gpus`"},
+    OtherSetting{"runtime", "leave it out: a step with GPUs gets NVIDIA's if its engine needs it"},
+    OtherSetting{"entrypoint", "use `command` of the step"},
     OtherSetting{"command", "use `command` of the step"},
 };
 
