@@ -322,18 +322,22 @@ void refuse_template(const core::Value& document, const std::string& file,
                      const std::string& text) {
   const auto* version = document.find("AWSTemplateFormatVersion");
   const auto* resources = document.find("Resources");
-  if (!version && !(resources && resources->kind == Kind::map && !document.find("steps"))) return;
-  core::Diagnostic template_;
-  template_.code = "cloudformation";
-  template_.message =
-      "this is a template of CloudFormation, whose keys ('ContainerDefinitions') are not those of "
-      "a "
-      "task definition";
-  template_.span = (version ? version : resources)->span;
-  template_.suggestion =
-      "`aws ecs describe-task-definition --task-definition FAMILY` prints the task definition that "
-      "was made from it";
-  throw core::InputError({std::move(template_)}, file, text);
+  const auto* named = document.find("taskDefinition");
+  const bool is_template =
+      version || (resources && resources->kind == Kind::map && !document.find("steps"));
+  const bool is_service = named && named->kind == Kind::scalar && !document.find("steps");
+  if (!is_template && !is_service) return;
+  core::Diagnostic refusal;
+  refusal.code = is_template ? "cloudformation" : "ecs-service";
+  refusal.message =
+      is_template ? "this is a template of CloudFormation, whose keys ('ContainerDefinitions') are "
+                    "not those of a task definition"
+                  : "this is a service or task of ECS, which only names its task definition";
+  refusal.span = (version ? version : is_template ? resources : named)->span;
+  refusal.suggestion = "`aws ecs describe-task-definition --task-definition " +
+                       (is_template ? "FAMILY` prints the task definition that was made from it"
+                                    : named->scalar + "` prints that, and `pipe import` reads it");
+  throw core::InputError({std::move(refusal)}, file, text);
 }
 
 core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,

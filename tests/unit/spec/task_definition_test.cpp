@@ -344,6 +344,9 @@ TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_
       {R"({"AWSTemplateFormatVersion": "2010-09-09", "Resources": {"T": {"Type": "AWS::ECS::TaskDefinition",
            "Properties": {"ContainerDefinitions": [{"Name": "c", "Image": "i"}]}}}})",
        "this is a template of CloudFormation"},
+      {R"({"cluster": "c", "serviceName": "s", "taskDefinition": "train:3", "desiredCount": 2,
+           "placementStrategy": [{"type": "binpack", "field": "memory"}]})",
+       "describe-task-definition --task-definition train:3` prints that"},
   };
   for (const auto& [text, reason] : refused) {
     std::filesystem::remove(file_);
