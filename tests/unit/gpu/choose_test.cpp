@@ -181,6 +181,19 @@ INSTANTIATE_TEST_SUITE_P(
               "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
 
+TEST(GpuChoiceElsewhere, names_the_machine_that_has_the_gpus) {
+  Inventory inventory;
+  inventory.owner = "the engine's machine";
+  auto& device = inventory.devices.emplace_back();
+  device.uuid = "GPU-1";
+  auto result = demand_of(named({"9"}), inventory);
+  ASSERT_TRUE(std::holds_alternative<Shortage>(result));
+  const auto& shortage = std::get<Shortage>(result);
+  EXPECT_EQ(shortage.message, "asks for GPU 9, which the engine's machine does not have");
+  ASSERT_EQ(shortage.notes.size(), 1U);
+  EXPECT_TRUE(shortage.notes[0].starts_with("the engine's machine has GPU 0: "));
+}
+
 TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_with_the_reason) {
   Inventory inventory;
   inventory.unavailable = Unavailable{"this machine has no NVIDIA driver", {"install it"}};
