@@ -279,6 +279,15 @@ TEST(Settings, options_of_docker_are_named_where_they_belong) {
               HasSubstr("'gpus' is not allowed in 'run_args'"));
 }
 
+TEST(Settings, a_limit_that_linux_does_not_have_is_an_error) {
+  const auto limits = [](const char* name) {
+    return first_error(docker({{"run_args", {{"ulimits", {{name, -1}}}}}}));
+  };
+  EXPECT_EQ(limits("memlock"), "");
+  EXPECT_THAT(limits("memlok"), HasSubstr("unknown key 'memlok' in 'run_args.ulimits' | did you "
+                                          "mean 'memlock'?"));
+}
+
 TEST(Settings, contradictions_are_refused) {
   EXPECT_THAT(first_error({{"docker", {{"run_args", {{"shm_size", "1g"}}}}},
                            {"resources", {{"shm_size", "1g"}}}}),
