@@ -108,8 +108,8 @@ std::vector<core::Diagnostic> check_chosen_gpus(const RunContext& context,
     const auto request = settings::gpu_request(step->settings->resources);
     const auto& capabilities = context.services.routes.capabilities_of(*step);
     if (!capabilities.gpus || capabilities.explicit_devices) continue;
-    const auto refuse = [&](const std::string& asks, const std::string& answers,
-                            const std::string& suggestion) {
+    const auto add = [&](const std::string& asks, const std::string& answers,
+                         const std::string& suggestion) {
       wrong.push_back({"gpu-choice",
                        "step '" + step->name + "' " + asks + ", and the orchestrator " +
                            capabilities.name + " " + answers,
@@ -118,13 +118,12 @@ std::vector<core::Diagnostic> check_chosen_gpus(const RunContext& context,
                        suggestion});
     };
     if (request.selection == Selection::devices)
-      refuse(
-          "names its GPUs", "chooses them itself",
+      add("names its GPUs", "chooses them itself",
           "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`");
     else if (request.selection == Selection::all && !request.if_present &&
              !capabilities.on_this_machine)
-      refuse("asks for all GPUs of its machine", "gives GPUs by number",
-             "say how many: `gpu_count: 1`");
+      add("asks for all GPUs of its machine", "gives GPUs by number",
+          "say how many: `gpu_count: 1`");
   }
   return wrong;
 }
