@@ -169,6 +169,8 @@ const std::vector<BuildCause>& build_causes() {
        "unreachable|ProxyError|ConnectTimeout|operation timed out",
        "the build cannot reach the package index: an index or proxy on localhost is not reachable "
        "from a build, unless build_config.build_options.network is host"},
+      {Topic::other, "(?:unexpected argument '|no such option: )(--[a-z0-9-]+)",
+       "the installer has no option `$1`: correct `python_package_installer_args`"},
       {Topic::other, "externally-managed-environment",
        "this Python refuses installs outside of a virtual environment (PEP 668): pass "
        "--break-system-packages, or use a virtual environment"},

@@ -1,6 +1,7 @@
 #include "docker/package_resolver.hpp"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -153,6 +154,16 @@ std::vector<std::string> with_moments(std::vector<std::string> arguments) {
   return arguments;
 }
 
+/// Returns the reason of a failed resolution. Other failures, such as an unknown option, no
+/// compiler or no network, are explained by what was printed.
+std::string resolution_failure(const std::string& printed) {
+  constexpr std::array unsatisfied{"No solution found", "ResolutionImpossible",
+                                   "No matching distribution found"};
+  const auto is_printed = [&](const char* text) { return printed.find(text) != printed.npos; };
+  return std::ranges::any_of(unsatisfied, is_printed) ? "no versions satisfy them"
+                                                      : "the installer has failed";
+}
+
 }  // namespace
 
 std::string resolution_request(const std::vector<std::string>& arguments,
@@ -225,7 +236,7 @@ lockfile::LockedEnvironment finished_resolution(const ImagePlan& plan, bool succ
   auto environment = succeeded ? read_resolution(printed) : std::nullopt;
   if (!environment)
     throw failed_script("cannot resolve the requirements for " + plan.parent_image,
-                        "no versions satisfy them", printed);
+                        resolution_failure(printed), printed);
   if (const auto found = plan.parts.find("apt_snapshot"); found != plan.parts.end())
     environment->apt_snapshot = found->second.front();
   return std::move(*environment);

@@ -19,6 +19,7 @@
 #include "core/text.hpp"
 #include "model/findings.hpp"
 #include "orchestrators/orchestrator.hpp"
+#include "settings/settings.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -234,6 +235,31 @@ std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& st
   return found.all();
 }
 
+std::vector<core::Diagnostic> check_builds(const std::vector<const StepSpec*>& steps) {
+  model::Findings found;
+  const auto has_dockerfile = [](const StepSpec* step) {
+    return step->settings->docker.dockerfile.has_value();
+  };
+  // Beside steps with a Dockerfile, the pipeline's value may be theirs.
+  if (std::ranges::any_of(steps, has_dockerfile)) return {};
+  for (const auto* step : steps) {
+    const auto& docker = step->settings->docker;
+    const auto warn = [&](const char* name) {
+      found.add({&step, 1},
+                {"unused-setting",
+                 std::string("has `") + name + "`, which only the build of a `dockerfile` uses",
+                 {},
+                 {},
+                 "name the Dockerfile, as in `dockerfile: Dockerfile`, or remove it",
+                 core::Severity::warning});
+    };
+    if (docker.build_context_root) warn("build_context_root");
+    if (!settings::to_json(docker).value("parent_image_build_config", nlohmann::json()).empty())
+      warn("parent_image_build_config");
+  }
+  return found.all();
+}
+
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver) {
   model::Findings found;
@@ -302,6 +328,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
   for (const auto& step : pipeline.steps) steps.push_back(&step);
   auto all = check_scripts(steps, resolver);
   std::ranges::move(check_sizes(steps), std::back_inserter(all));
+  std::ranges::move(check_builds(steps), std::back_inserter(all));
   model::Findings found;
   std::set<std::string> taken(pipeline.filled_parameters.begin(), pipeline.filled_parameters.end());
   const StepSpec* before = nullptr;

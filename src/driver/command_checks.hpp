@@ -25,7 +25,10 @@ std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& st
 /// warnings about memory limits with which no program starts.
 std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& steps);
 
-/// Returns the findings of check_scripts() and check_sizes(), and warnings about pipes in which
+/// Returns warnings about settings of the build of a Dockerfile, where no step has a Dockerfile.
+std::vector<core::Diagnostic> check_builds(const std::vector<const StepSpec*>& steps);
+
+/// Returns the findings of the checks above but check_files(), and warnings about pipes in which
 /// `sh` ignores failures and about unused parameters.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                              spec::CodeResolver& resolver);

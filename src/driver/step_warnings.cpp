@@ -79,7 +79,9 @@ std::vector<core::Diagnostic> check_gpus_on(const orchestrators::Capabilities& o
   gpu::StepCheckContext checks;
   checks.host_file = spec::host_file().string();
   checks.in_images = orchestrator.traits.uses_images;
-  if (!orchestrator.traits.evaluates_constraints) checks.attributes = spec::host_attributes();
+  // On Slurm, steps run on other nodes, whose attributes are not known.
+  if (orchestrator.on_this_machine && !orchestrator.traits.evaluates_constraints)
+    checks.attributes = spec::host_attributes();
   std::optional<gpu::Inventory> inventory;
   if (orchestrator.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
@@ -134,6 +136,7 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
   std::ranges::move(check_files(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
   std::ranges::move(check_sizes(session.source.selected_steps()), std::back_inserter(found));
+  std::ranges::move(check_builds(session.source.selected_steps()), std::back_inserter(found));
   for (const auto& [name, steps] : by_orchestrator)
     for (auto& diagnostic :
          check_gpus_on(session.routes().capabilities_of(*steps.front()), session, steps))

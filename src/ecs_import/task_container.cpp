@@ -111,7 +111,7 @@ void ContainerReader::read_order(const core::Value& container, core::Value& step
                      condition_span = given(*dependency, "condition")->span;
     if (*condition == "SUCCESS" || *condition == "COMPLETE") {
       after.items.push_back(model::text_value(*name, span));
-      if (*condition == "COMPLETE")
+      if (*condition == "COMPLETE" && !task_.may_fail.contains(*name))
         document_.notice(place_ + " waits for the success of '" + *name +
                              "': it is skipped when that fails, where COMPLETE would start it",
                          condition_span);
@@ -233,6 +233,7 @@ void ContainerReader::join(const std::string& key, const core::Value& from, cons
                            const char* second, const char* argument, core::Value& step) {
   core::Value list = model::empty_value(Kind::list, from.span);
   for (const core::Value* item : document_.maps(key, from)) {
+    document_.check_keys(*item, std::array{TaskKey{first}, TaskKey{second}}, "'" + key + "'");
     const auto name = document_.text(first, *item), value = document_.text(second, *item);
     if (name && value) list.items.push_back(model::text_value(*name + ":" + *value, item->span));
   }
@@ -251,16 +252,13 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
     if (const auto mebibytes = document_.whole("sharedMemorySize", *size, 1, max_mebibytes))
       model::set_in(step, {"settings", "resources", "shm_size"},
                     model::plain_value(std::to_string(*mebibytes) + "MiB", size->span));
-  if (const core::Value* wanted = given(linux, "capabilities");
-      wanted && wanted->kind == Kind::map) {
+  if (const core::Value* wanted = document_.map_at("capabilities", linux)) {
     document_.check_keys(*wanted, capability_keys, "'capabilities'");
     for (const auto& [key, argument] : {std::pair("add", "cap_add"), std::pair("drop", "cap_drop")})
       if (const core::Value* list = given(*wanted, key); list && !is_blank(*list))
         run_arg(argument, *list);
   }
-  if (const core::Value* init = given(linux, "initProcessEnabled");
-      init && init->kind == Kind::scalar)
-    run_arg("init", *init);
+  if (const core::Value* init = given(linux, "initProcessEnabled")) run_arg("init", *init);
   if (const core::Value* swappiness = given(linux, "swappiness"))
     run_arg("mem_swappiness", *swappiness);
   if (const core::Value* swap = given(linux, "maxSwap")) {
@@ -289,7 +287,9 @@ void ContainerReader::read_devices(const core::Value& linux, core::Value& step) 
     const auto inside =
         given(*device, "containerPath") ? document_.text("containerPath", *device) : host;
     std::string rights;
-    if (const core::Value* permissions = given(*device, "permissions"))
+    if (const core::Value* permissions = given(*device, "permissions")) {
+      if (permissions->kind != Kind::list)
+        settings::report_type(document_.diagnostics(), "permissions", "a list", *permissions);
       for (const core::Value& permission : permissions->items) {
         if (permission.scalar == "read" || permission.scalar == "write" ||
             permission.scalar == "mknod")
@@ -298,6 +298,7 @@ void ContainerReader::read_devices(const core::Value& linux, core::Value& step) 
           settings::report_type(document_.diagnostics(), "permissions", "read, write or mknod",
                                 permission);
       }
+    }
     devices.items.push_back(model::text_value(
         *host + ":" + inside.value_or(*host) + ":" + (rights.empty() ? "rwm" : rights),
         device->span));
@@ -388,6 +389,9 @@ void ContainerReader::read(const core::Value& container, core::Value& steps) {
   read_resources(container, step);
   read_mounts(container, step);
   read_options(container, step);
+  if (task_.may_fail.contains(name->scalar))
+    model::set(step, "allow_failure",
+               model::plain_value("true", given(container, "essential")->span));
   if (!step.find("command"))  // This error has been reported; the document needs a command.
     model::set(step, "command", model::text_value("false", container.span));
   auto key = model::text_value(name->scalar, name->span);

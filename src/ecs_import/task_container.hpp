@@ -20,6 +20,7 @@ struct TaskFrame {
   std::optional<double> cpus;
   std::optional<std::int64_t> memory;  ///< MiB.
   std::set<std::string> containers;    ///< The names of all containers.
+  std::set<std::string> may_fail;      ///< Names of containers whose failure ends nothing.
 };
 
 class ContainerReader {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -33,6 +34,7 @@ class TaskReader {
  private:
   void read_volumes(const core::Value& task);
   void read_limits(const core::Value& task);
+  bool read_essential(const std::vector<const core::Value*>& containers);
   void read_settings(const core::Value& task, core::Value& pipeline);
   void read_placement(const core::Value& task, core::Value& pipeline);
   void check_gpus(const core::Value& pipeline);
@@ -54,9 +56,9 @@ void TaskReader::read_volumes(const core::Value& task) {
     const auto name = document_.text("name", *volume);
     if (!name) continue;
     std::string source;
-    const core::Value* host = given(*volume, "host");
-    const core::Value* path =
-        host && host->kind == Kind::map ? given(*host, "sourcePath") : nullptr;
+    const core::Value* host = document_.map_at("host", *volume);
+    if (host) document_.check_keys(*host, host_keys, "'host'");
+    const core::Value* path = host ? given(*host, "sourcePath") : nullptr;
     if (path && !is_blank(*path)) {
       source =
           settings::read_text("sourcePath", *path, settings::formats::path, document_.diagnostics())
@@ -98,6 +100,41 @@ void TaskReader::read_limits(const core::Value& task) {
     frame_.memory = static_cast<std::int64_t>(*mebibytes);
 }
 
+/// Fills TaskFrame::may_fail: the containers that are not essential, except those for whose success
+/// another one waits, as a step that may fail does not keep that one from running. Returns whether
+/// any other failure ends the task.
+bool TaskReader::read_essential(const std::vector<const core::Value*>& containers) {
+  std::vector<std::pair<std::string, core::Span>> others;
+  std::set<std::string> awaited, awaited_by_essential;  // By a condition SUCCESS.
+  for (const core::Value* container : containers) {
+    const core::Value *name = given(*container, "name"), *flag = given(*container, "essential"),
+                      *dependencies = given(*container, "dependsOn");
+    const bool is_essential =
+        !flag || settings::read_bool("essential", *flag, document_.diagnostics()).value_or(true);
+    if (!is_essential && name) others.emplace_back(name->scalar, flag->span);
+    if (!dependencies) continue;
+    for (const core::Value& each : dependencies->items) {
+      const core::Value *other = each.find("containerName"), *condition = each.find("condition");
+      if (!other || !condition || condition->scalar != "SUCCESS") continue;
+      awaited.insert(other->scalar);
+      if (is_essential) awaited_by_essential.insert(other->scalar);
+    }
+  }
+  bool is_fast = true;
+  for (const auto& [name, span] : others) {
+    if (!awaited.contains(name)) {
+      frame_.may_fail.insert(name);
+    } else if (!awaited_by_essential.contains(name)) {
+      is_fast = false;
+      document_.notice("'essential: false' of container '" + name +
+                           "' is honoured in part: the other steps continue when it fails, but the "
+                           "run counts as failed, because another container waits for its success",
+                       span);
+    }
+  }
+  return is_fast;
+}
+
 /// Reads the keys that become settings of all steps.
 void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
   const core::Span span = task.span;
@@ -127,8 +164,7 @@ void TaskReader::read_settings(const core::Value& task, core::Value& pipeline) {
                            " is not honoured: each container has its own",
                        mode->span);
   }
-  if (const core::Value* platform = given(task, "runtimePlatform");
-      platform && platform->kind == Kind::map) {
+  if (const core::Value* platform = document_.map_at("runtimePlatform", task)) {
     document_.check_keys(*platform, platform_keys, "'runtimePlatform'");
     const core::Value* system = given(*platform, "operatingSystemFamily");
     if (system && system->scalar != "LINUX")
@@ -235,6 +271,7 @@ core::Value TaskReader::read(const core::Value& task) {
   }
   core::Value tags = model::empty_value(Kind::list, task.span);
   for (const core::Value* tag : document_.maps("tags", task)) {
+    document_.check_keys(*tag, tag_keys, "a tag");
     const auto key = document_.text("key", *tag);
     const core::Value* value = given(*tag, "value");
     if (key)
@@ -251,20 +288,9 @@ core::Value TaskReader::read(const core::Value& task) {
                     containers[gpu::max_containers]->span);
   for (const core::Value* container : containers)
     if (const core::Value* name = given(*container, "name")) frame_.containers.insert(name->scalar);
-  bool are_all_essential = true;
-  for (const core::Value* container : containers)
-    if (const core::Value* essential = given(*container, "essential");
-        essential &&
-        !settings::read_bool("essential", *essential, document_.diagnostics()).value_or(true)) {
-      are_all_essential = false;
-      document_.notice(
-          "'essential: false' is honoured in part: the other steps continue when this one fails, "
-          "but the run counts as failed",
-          essential->span);
-    }
-  model::set(
-      pipeline, "execution_mode",
-      model::plain_value(are_all_essential ? "fail_fast" : "continue_on_failure", task.span));
+  const bool is_fast = read_essential(containers);
+  model::set(pipeline, "execution_mode",
+             model::plain_value(is_fast ? "fail_fast" : "continue_on_failure", task.span));
   // A task is run for its effects, so its results are not reused.
   model::set(pipeline, "cache", model::plain_value("false", task.span));
   // All code of a task is in its images.
@@ -296,18 +322,22 @@ void refuse_template(const core::Value& document, const std::string& file,
                      const std::string& text) {
   const auto* version = document.find("AWSTemplateFormatVersion");
   const auto* resources = document.find("Resources");
-  if (!version && !(resources && resources->kind == Kind::map && !document.find("steps"))) return;
-  core::Diagnostic template_;
-  template_.code = "cloudformation";
-  template_.message =
-      "this is a template of CloudFormation, whose keys ('ContainerDefinitions') are not those of "
-      "a "
-      "task definition";
-  template_.span = (version ? version : resources)->span;
-  template_.suggestion =
-      "`aws ecs describe-task-definition --task-definition FAMILY` prints the task definition that "
-      "was made from it";
-  throw core::InputError({std::move(template_)}, file, text);
+  const auto* named = document.find("taskDefinition");
+  const bool is_template =
+      version || (resources && resources->kind == Kind::map && !document.find("steps"));
+  const bool is_service = named && named->kind == Kind::scalar && !document.find("steps");
+  if (!is_template && !is_service) return;
+  core::Diagnostic refusal;
+  refusal.code = is_template ? "cloudformation" : "ecs-service";
+  refusal.message =
+      is_template ? "this is a template of CloudFormation, whose keys ('ContainerDefinitions') are "
+                    "not those of a task definition"
+                  : "this is a service or task of ECS, which only names its task definition";
+  refusal.span = (version ? version : is_template ? resources : named)->span;
+  refusal.suggestion = "`aws ecs describe-task-definition --task-definition " +
+                       (is_template ? "FAMILY` prints the task definition that was made from it"
+                                    : named->scalar + "` prints that, and `pipe import` reads it");
+  throw core::InputError({std::move(refusal)}, file, text);
 }
 
 core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,

@@ -14,7 +14,8 @@ namespace pipeline::ecs_import {
 /// `taskDefinition`, where `aws ecs describe-task-definition` prints it.
 bool is_task_definition(const core::Value& document);
 
-/// Throws InputError for a template of CloudFormation, which has task definitions with other keys.
+/// Throws InputError for a template of CloudFormation, which has task definitions with other keys,
+/// and for a service or task of ECS, which only names its task definition.
 void refuse_template(const core::Value& document, const std::string& file, const std::string& text);
 
 /// Returns the equivalent pipeline document. Every value keeps the position of its source, so that

@@ -67,6 +67,13 @@ std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const co
   return std::nullopt;
 }
 
+const core::Value* TaskDocument::map_at(const std::string& key, const core::Value& parent) {
+  const core::Value* value = given(parent, key);
+  if (!value || value->kind == core::Value::Kind::map) return value;
+  settings::report_type(diagnostics_, key, "a map", *value);
+  return nullptr;
+}
+
 std::vector<const core::Value*> TaskDocument::maps(const std::string& key, const core::Value& map) {
   std::vector<const core::Value*> found;
   const core::Value* list = given(map, key);

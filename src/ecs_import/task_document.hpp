@@ -42,6 +42,8 @@ class TaskDocument {
   /// Returns the value as a whole number; reports another value, and a number out of the range.
   std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
                                     std::int64_t min, std::int64_t max);
+  /// Returns the key's map, or null; reports another value.
+  const core::Value* map_at(const std::string& key, const core::Value& parent);
   /// Returns the maps of the key's list; reports items that are not maps.
   std::vector<const core::Value*> maps(const std::string& key, const core::Value& map);
   /// Returns the key's text; reports a missing one.

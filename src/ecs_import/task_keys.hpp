@@ -90,6 +90,8 @@ inline constexpr std::array linux_keys{
 inline constexpr std::array platform_keys{TaskKey{"cpuArchitecture"},
                                           TaskKey{"operatingSystemFamily"}};
 inline constexpr std::array constraint_keys{TaskKey{"type"}, TaskKey{"expression"}};
+inline constexpr std::array host_keys{TaskKey{"sourcePath"}};
+inline constexpr std::array tag_keys{TaskKey{"key"}, TaskKey{"value"}};
 inline constexpr std::array pair_keys{TaskKey{"name"}, TaskKey{"value"}};
 inline constexpr std::array secret_keys{TaskKey{"name"}, TaskKey{"valueFrom"}};
 inline constexpr std::array dependency_keys{TaskKey{"containerName"}, TaskKey{"condition"}};

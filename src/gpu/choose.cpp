@@ -31,7 +31,7 @@ bool meets(const settings::GpuRequest& request, const Unit& unit) {
 
 /// Returns `this machine has`, or for several `the machines have`.
 std::string owner_has(const Inventory& inventory) {
-  return inventory.machines.empty() ? "this machine has" : "the machines have";
+  return inventory.machines.empty() ? inventory.owner + " has" : "the machines have";
 }
 
 /// Returns the name of a unit on its machine.
@@ -45,7 +45,7 @@ std::vector<std::string> listed(const Inventory& inventory, const std::vector<Un
   std::vector<std::string> lines;
   if (!inventory.narrowed.empty()) lines.push_back(inventory.narrowed);
   for (const auto& unit : units)
-    lines.push_back((unit.place.empty() ? "this machine" : unit.place) + " has " +
+    lines.push_back((unit.place.empty() ? inventory.owner : unit.place) + " has " +
                     unit.description());
   for (const auto& device : inventory.devices) {
     const auto name =
@@ -95,11 +95,19 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
         "asks for GPU " + text + ", which is divided by MIG and cannot be used as a whole", slices,
         "name a slice, as `" + first + "`"};
   }
-  const auto* kind = !wanted.index ? "the GPU with the UUID " : wanted.mig ? "MIG device " : "GPU ";
+  if (wanted.mig && device != inventory.devices.end() && !device->mig && device->trouble.empty())
+    return Shortage{"gpu-unknown",
+                    "asks for MIG device " + text + ", and GPU " + std::to_string(device->index) +
+                        " is not divided by MIG",
+                    listed(inventory, units), ""};
+  const auto* kind = wanted.mig                        ? "MIG device "
+                     : wanted.index                    ? "GPU "
+                     : wanted.uuid.starts_with("MIG-") ? "the MIG device with the UUID "
+                                                       : "the GPU with the UUID ";
   const bool exists = device != inventory.devices.end() && !(wanted.mig && device->mig);
-  const auto* reason = exists                       ? "cannot be used"
-                       : inventory.machines.empty() ? "this machine does not have"
-                                                    : "none of the machines has";
+  const auto reason = exists                       ? "cannot be used"
+                      : inventory.machines.empty() ? inventory.owner + " does not have"
+                                                   : "none of the machines has";
   return Shortage{"gpu-unknown", "asks for " + (kind + text) + ", which " + reason,
                   listed(inventory, units), ""};
 }

@@ -66,6 +66,8 @@ struct Inventory {
   std::optional<Unavailable> unavailable;
   /// Names of the machines by Device::machine, where attempts run on several; else empty.
   std::vector<std::string> machines = {};
+  /// The machine for messages, where attempts run on one: `the engine's machine` for another one.
+  std::string owner = "this machine";
 };
 
 /// The current use of a GPU or a MIG slice.

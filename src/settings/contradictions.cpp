@@ -116,6 +116,11 @@ void check_contradictions(const Settings& settings, const core::Value& value,
            "'dockerfile' and 'parent_image' both say what the image is built on",
            key_of(*docker, "dockerfile")->span,
            {"remove one: the image that 'dockerfile' makes is the parent"});
+  if (settings.resources.shm_size && docker_settings.run_args.contains("shm_size"))
+    report(diagnostics, "contradiction",
+           "'shm_size' of 'run_args' and of 'resources' both say how large /dev/shm is",
+           key_of(*docker->find("run_args"), "shm_size")->span,
+           {"remove the one in 'run_args': that of 'resources' holds on every orchestrator"});
 }
 
 void check_against_pipeline(const Settings& pipeline, const Settings& step,

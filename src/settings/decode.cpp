@@ -109,8 +109,12 @@ void report_unknown_keys(const core::Value& map, std::span<const std::string> al
     std::string list = "allowed: ";
     for (const auto& name : allowed) list += (&name == allowed.data() ? "" : ", ") + name;
     const auto known = std::ranges::find(others, std::string_view(key.scalar), &OtherName::key);
-    std::string suggestion =
-        known == others.end() ? core::did_you_mean(key.scalar, allowed) : known->advice;
+    // Such as the `1` of `{gpus: device=0,1}`.
+    const bool is_rest = value.kind == core::Value::Kind::null && !key.scalar.empty() &&
+                         (core::is_digit(key.scalar[0]) || key.scalar.find('=') != key.scalar.npos);
+    std::string suggestion = is_rest ? "a comma ends a value within braces: quote the whole value"
+                             : known == others.end() ? core::did_you_mean(key.scalar, allowed)
+                                                     : known->advice;
     report(diagnostics, "unknown-key",
            "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span,
            {std::move(list)}, std::move(suggestion));

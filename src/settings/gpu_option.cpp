@@ -34,6 +34,9 @@ std::optional<long> parse_gpu_count(std::string_view text) {
   return number;
 }
 
+/// A GPU's name in the Container Device Interface begins with it.
+constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
+
 /// Returns true for a capability, which users write where docker expects a count.
 bool is_capability(std::string_view text) {
   constexpr std::array words{"compute", "utility", "graphics", "video", "display", "compat32"};
@@ -138,6 +141,8 @@ class Option {
       for (const auto& capability : list_of(value)) read_capability(capability);
     } else if (key == "options") {
       read_options(value);
+    } else if (text.starts_with(cdi_kind)) {
+      read_device(text);
     } else {
       static const std::vector<std::string> keys{"count", "device", "driver", "capabilities",
                                                  "options"};
@@ -159,7 +164,8 @@ class Option {
   void read_count(const std::string& text) {
     static const std::vector<std::string> words{"all",   "compute", "utility", "graphics",
                                                 "video", "display", "compat32"};
-    if (counted_ && !is_capability(text)) return problem("'gpus' gives the count twice");
+    if (counted_ && !is_capability(text))
+      return problem("'gpus' gives the count twice", {}, with_device_key());
     if (text == "all") return take_count(-1);
     const auto number = parse_gpu_count(text);
     if (number && *number >= -1) return take_count(*number);
@@ -175,6 +181,16 @@ class Option {
             {"as in `all`, `2`, `device=0,1`, `GPU-8932f937`, "
              "`\"device=0,1\",\"capabilities=compute,utility\"`"},
             std::move(suggestion));
+  }
+
+  /// Suggests `device=` before a list of indices alone; nothing for other texts.
+  std::string with_device_key() const {
+    const auto is_index = [](const CsvField& field) {
+      const auto device = parse_gpu_device(field.text);
+      return device && device->index && !device->mig;
+    };
+    const bool are_indices = text_.size() < 60 && std::ranges::all_of(fields_, is_index);
+    return are_indices ? "did you mean `gpus: \"device=" + std::string(text_) + "\"`?" : "";
   }
 
   /// Suggests the fields with quotes around lists: without quotes, docker reads
@@ -210,14 +226,13 @@ class Option {
 
   void read_device(const std::string& text) {
     auto device = parse_gpu_device(text);
-    constexpr std::string_view cdi = "nvidia.com/gpu=";
-    if (!device && text.starts_with(cdi))
+    if (!device && text.starts_with(cdi_kind))
       return problem("'gpus' names a device as the Container Device Interface does: '" +
                          text.substr(0, 60) + "'",
                      {"pipe asks for GPUs by that interface itself where the engine has it"},
-                     text.substr(cdi.size()) == "all"
+                     text.substr(cdi_kind.size()) == "all"
                          ? "did you mean `gpus: all`?"
-                         : "did you mean `gpus: device=" + text.substr(cdi.size(), 60) + "`?");
+                         : "did you mean `gpus: device=" + text.substr(cdi_kind.size(), 60) + "`?");
     if (!device)
       return problem("'" + text.substr(0, 60) + "' in 'gpus' is not a device",
                      {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as "

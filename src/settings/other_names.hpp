@@ -25,11 +25,26 @@ inline constexpr OtherName other_docker_names[]{
     {"env", "write `environment: {NAME: VALUE}`"},
     {"mounts", "write `volumes: [...]`"},
     {"privileged", "write `run_args: {privileged: true}`"},
+    {"cap_add", "write `run_args: {cap_add: [...]}`"},
+    {"devices", "write `run_args: {devices: [...]}`"},
+    {"ipc", "write `run_args: {ipc_mode: host}`"},
+    {"ipc_mode", "write `run_args: {ipc_mode: host}`"},
+    {"ulimits", "write `run_args: {ulimits: {...}}`"},
+    {"runtime", "leave it out: a step with GPUs gets NVIDIA's if its engine needs it"},
     {"required_integrations", "write the packages that the step imports: `requirements: [...]`"},
     {"install_stack_requirements", "leave it out: nothing of pipe is installed in the image"},
     {"allow_including_files_in_images",
      "leave it out: code reaches the container beside the image"},
+    {"allow_download_from_code_repository",
+     "leave it out: code reaches the container beside the image"},
+    {"allow_download_from_artifact_store",
+     "leave it out: code reaches the container beside the image"},
     {"source_files", "leave it out: code reaches the container beside the image"},
+    {"copy_files", "leave it out: code reaches the container beside the image"},
+    {"copy_global_config", "leave it out: nothing of pipe is installed in the image"},
+    {"disable_automatic_requirements_detection",
+     "leave it out: only what the settings name is installed"},
+    {"dockerignore", "write `build_config: {dockerignore: FILE}`"},
     {"build_options", "write `build_config: {build_options: {...}}`"},
     {"python_package_installer_cache_mount", "leave it out: builds share the installer's cache"},
     {"command", "it belongs to the step, beside its `settings`"},
@@ -45,7 +60,9 @@ inline constexpr OtherName other_resource_names[]{
     {"nvidia.com/gpu", "write `gpu_count: 1`"},
     {"vram", "write `gpu_memory: 16GiB`"},
     {"limits", "write `cpu_count`, `memory` and `gpu_count` here"},
-    {"requests", "write `cpu_count`, `memory` and `gpu_count` here"}};
+    {"requests", "write `cpu_count`, `memory` and `gpu_count` here"},
+    {"num_nodes", "write `nodes: 2`, beside the step's `settings`"},
+    {"strategy", "it stays an argument of the Trainer"}};
 template <>
 inline constexpr std::span<const OtherName> other_names<ResourceSettings>{other_resource_names};
 

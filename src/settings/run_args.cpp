@@ -95,7 +95,11 @@ constexpr std::array other_settings{
     OtherSetting{"mem_limit", "use `resources.memory`"},
     OtherSetting{"nano_cpus", "use `resources.cpu_count`"},
     OtherSetting{"cpu_count", "use `resources.cpu_count`"},
+    OtherSetting{"cpus", "use `resources.cpu_count`"},
     OtherSetting{"device_requests", "use `resources.gpu_count`"},
+    OtherSetting{"gpus", "use `resources.gpus`"},
+    OtherSetting{"runtime", "leave it out: a step with GPUs gets NVIDIA's if its engine needs it"},
+    OtherSetting{"entrypoint", "use `command` of the step"},
     OtherSetting{"command", "use `command` of the step"},
 };
 
@@ -136,6 +140,11 @@ std::optional<json> read_limits(const std::string& key, const core::Value& value
                                 Diagnostics& diagnostics) {
   if (!expect_map(key, value, diagnostics)) return std::nullopt;
   static const std::vector<std::string> allowed{"soft", "hard"};
+  /// As runc names the limits of setrlimit(2).
+  static const std::vector<std::string> names{
+      "as",   "core",   "cpu",   "data", "fsize",  "locks",  "memlock",    "msgqueue",
+      "nice", "nofile", "nproc", "rss",  "rtprio", "rttime", "sigpending", "stack"};
+  report_unknown_keys(value, names, "'" + key + "'", diagnostics);
   constexpr std::int64_t max_allowed = std::int64_t{1} << 62;
   json limits = json::object();
   for (const auto& [name, limit] : value.members) {

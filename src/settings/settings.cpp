@@ -426,6 +426,9 @@ Settings merge(const Settings& pipeline, const Settings& step) {
   // pipeline's Dockerfile.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
+  // docker's name for a size that `resources` has, too: a step's own size drops the pipeline's.
+  if (step.resources.shm_size) merged.docker.run_args.erase("shm_size");
+  if (step.docker.run_args.contains("shm_size")) merged.resources.shm_size.reset();
   merge_gpu_settings(merged.resources, pipeline.resources, step.resources);
   return merged;
 }

@@ -3,11 +3,16 @@ number() { case $1 in *[!0-9]*) return 1 ;; esac; }
 # The id of an entry found by name or number; both files have it in the third place.
 id_in() {
   [ -e "$1" ] || : >"$1"
-  while IFS=: read -r entry_name _ entry_id _; do
+  while IFS=: read -r entry_name _ entry_id _ || [ -n "$entry_name" ]; do
     if number "$2"; then found=$entry_id; else found=$entry_name; fi
     [ "$found" != "$2" ] || { echo "$entry_id"; return; }
   done <"$1"
   return 1
+}
+# Appends a line, also where the last one has no end.
+append() {
+  [ -z "$(tail -c 1 "$1")" ] || echo >>"$1"
+  echo "$2" >>"$1"
 }
 free_id() {
   free=1000
@@ -31,14 +36,14 @@ fi
 if [ -z "$known" ] || [ -n "$group" ]; then
   if ! id_in /etc/group "$gid" >/dev/null; then
     ! number "$new_group" || new_group=group$new_group
-    echo "$new_group:x:$gid:" >>/etc/group
+    append /etc/group "$new_group:x:$gid:"
   fi
 fi
 [ -z "$known" ] || exit 0
 uid=$user
 name=$user
 if number "$user"; then name=user$user; else uid=$gid; ! id_in /etc/passwd "$uid" >/dev/null || uid=$(free_id); fi
-echo "$name:x:$uid:$gid::/home/$name:/bin/sh" >>/etc/passwd
-[ ! -e /etc/shadow ] || echo "$name:!::0:99999:7:::" >>/etc/shadow
+append /etc/passwd "$name:x:$uid:$gid::/home/$name:/bin/sh"
+[ ! -e /etc/shadow ] || append /etc/shadow "$name:!::0:99999:7:::"
 mkdir -p "/home/$name"
 chown "$uid:$gid" "/home/$name"

@@ -247,6 +247,16 @@ class Commands(PipeTest):
         warnings = [each["warning"] for each in events if each["event"] == "warning"]
         self.assertEqual([(each["code"], each["file"]) for each in warnings], [("missing-file", str(self.folder / "pipeline.yaml"))])
 
+    def test_settings_of_a_dockerfiles_build_are_told_where_there_is_none(self):
+        self.write("Dockerfile", "FROM debian:bookworm-slim\n")
+        self.pipeline({"a": {"command": "true"}, "b": {"command": "true"}}, {"build_context_root": "."})
+        told = self.pipe("validate", "pipeline.yaml")
+        self.assertEqual(told.code, 0, told)
+        self.assertIn("steps 'a', 'b': have `build_context_root`, which only the build of a `dockerfile` uses", told.err.replace(" has `", " have `"))
+        own = {"docker": {"dockerfile": "Dockerfile"}}
+        self.pipeline({"a": {"command": "true", "settings": own}, "b": {"command": "true"}}, {"build_context_root": "."})
+        self.assertNotIn("build_context_root", self.pipe("validate", "pipeline.yaml").err)
+
     def test_advice_of_a_run_with_a_state_of_its_own_names_it(self):
         self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}, "b": {"command": "echo said; exit 3"}})
         run = self.pipe("run", "-o", "local", "--state", "other")

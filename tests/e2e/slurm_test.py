@@ -42,6 +42,22 @@ class Results(OnSlurm):
         self.assertIn("gpus=0,1\n", self.pipe("logs", "latest", "gpus").out)
         self.assertIn("gpus=[] in brief\n", self.pipe("logs", "latest", "none").out)
 
+    def test_conditions_for_other_orchestrators_are_told_and_not_compared_with_the_login_node(self):
+        resources = {"gpu_count": 1, "gpu_memory": "900GiB", "placement_constraints": ["attribute:rack == nowhere"]}
+        self.pipeline({"a": {"command": "true", "settings": {"resources": resources}}})
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"a": "succeeded"})
+        told = " ".join(event["text"] for event in result.events("notice"))
+        self.assertIn("`resources.gpu_memory` has no effect on Slurm", told)
+        self.assertIn("`resources.placement_constraints` has no effect on Slurm", told)
+
+    def test_a_plan_refuses_all_gpus_of_a_machine_as_a_run_does(self):
+        self.pipeline({"a": {"command": "true", "settings": {"resources": {"gpus": "all"}}}})
+        for command in ("plan", "run"):
+            result = self.pipe(command, "pipeline.yaml", "--orchestrator", "slurm")
+            self.assertEqual(result.code, 2, result)
+            self.assertIn("step 'a' asks for all GPUs of its machine, and the orchestrator slurm gives GPUs by number", result.err)
+
     def test_the_failure_of_a_step_has_its_exit_code_and_its_last_lines(self):
         self.pipeline({"bad": {"command": "echo sorry >&2; exit 7"}})
         failure = self.run_pipe(code=1).failure("bad")

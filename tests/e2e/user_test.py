@@ -6,7 +6,7 @@ import stat
 import subprocess
 import unittest
 
-from support import PipeTest, Result, wait_until
+from support import PARENT, PipeTest, Result, wait_until
 from support_machines import network_folder
 
 SOCKET = pathlib.Path("/var/run/docker.sock")
@@ -41,6 +41,14 @@ class PinnedUsers(PipeTest):
         self.assertEqual(self.said("built"), "user4321 user4321 4321 4321 False")
         self.assertIn("user4321:x:4321:0::/pipe/scratch:/bin/sh", self.said("read_only").splitlines())
         self.assertEqual(self.said("mounted"), "me:x:4321:1::/:/bin/sh")
+        self.assert_nothing_left()
+
+    def test_lists_of_users_whose_last_line_has_no_end_keep_their_last_user(self):
+        self.write("Dockerfile", f"FROM {PARENT}\nRUN printf 'last:x:4320:4320::/home/last:/bin/sh' >> /etc/passwd && printf 'last:x:4320:' >> /etc/group\n")
+        self.pipeline({"last": who(dockerfile="Dockerfile", user="last"), "new": who(dockerfile="Dockerfile", user="4321")})
+        self.run_pipe()
+        self.assertEqual(self.said("last"), "last last 4320 4320 False")
+        self.assertEqual(self.said("new"), "user4321 user4321 4321 4321 False")
         self.assert_nothing_left()
 
     def test_no_other_user_of_the_machine_can_open_the_folders_of_a_step_with_a_user(self):

@@ -143,7 +143,7 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
            {},
            "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
   }
-  if (pipeline.reserve_gpus_together) check_together(steps, wrong);
+  if (pipeline.reserve_gpus_together) check_together(steps, inventory->owner, wrong);
   refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))
@@ -154,6 +154,7 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
 /// pipeline, they run at the same time and may wait for each other, so that one which waits for
 /// GPUs could block all.
 void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
+                                 const std::string& owner,
                                  std::vector<core::Diagnostic>& wrong) const {
   std::vector<gpu::TogetherMember> members;
   for (const auto* step : steps)
@@ -164,11 +165,11 @@ void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
   std::vector<std::string> notes;
   for (const auto i : group.members)
     notes.push_back("'" + members[i].name + "' asks for " + gpu::counted_gpus(members[i].gpus));
-  for (const auto& unit : units_) notes.push_back("this machine has " + unit.description());
+  for (const auto& unit : units_) notes.push_back(owner + " has " + unit.description());
   wrong.push_back({"too-many-gpus",
                    "the containers " + gpu::names_of(members, group) +
                        " run at the same time and ask for " + gpu::counted_gpus(group.gpus) +
-                       " together, and this machine has " + std::to_string(units_.size()),
+                       " together, and " + owner + " has " + std::to_string(units_.size()),
                    model::span_of(*steps[group.members.back()]), std::move(notes),
                    "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});
 }

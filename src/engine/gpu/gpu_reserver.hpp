@@ -67,7 +67,7 @@ class GpuReserver {
   std::optional<gpu::Shortage> let_nodes_be_whole(const StepSpec& step, gpu::Demand& demand) const;
   void add_demand(const Request& request, const gpu::Inventory& inventory,
                   std::vector<core::Diagnostic>& wrong);
-  void check_together(const std::vector<const StepSpec*>& steps,
+  void check_together(const std::vector<const StepSpec*>& steps, const std::string& owner,
                       std::vector<core::Diagnostic>& wrong) const;
   async::Task<> offer_gpus();
   async::Task<bool> wait_for_change(Duration timeout);

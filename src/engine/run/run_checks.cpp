@@ -98,23 +98,32 @@ std::vector<core::Diagnostic> check_nodes(const RunContext& context,
   return found.all();
 }
 
-/// Reports steps that name GPUs on an orchestrator that takes only a number of them.
-std::vector<core::Diagnostic> check_named_gpus(const RunContext& context,
-                                               const std::vector<const StepSpec*>& steps) {
+/// Reports steps that name GPUs, or ask for all of a machine, on an orchestrator that takes only a
+/// number of them.
+std::vector<core::Diagnostic> check_chosen_gpus(const RunContext& context,
+                                                const std::vector<const StepSpec*>& steps) {
+  using Selection = settings::GpuRequest::Selection;
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
     const auto request = settings::gpu_request(step->settings->resources);
     const auto& capabilities = context.services.routes.capabilities_of(*step);
-    if (request.selection != settings::GpuRequest::Selection::devices || !capabilities.gpus ||
-        capabilities.explicit_devices)
-      continue;
-    wrong.push_back(
-        {"gpu-choice",
-         "step '" + step->name + "' names its GPUs, and the orchestrator " + capabilities.name +
-             " chooses them itself",
-         model::span_of(*step),
-         {},
-         "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`"});
+    if (!capabilities.gpus || capabilities.explicit_devices) continue;
+    const auto add = [&](const std::string& asks, const std::string& answers,
+                         const std::string& suggestion) {
+      wrong.push_back({"gpu-choice",
+                       "step '" + step->name + "' " + asks + ", and the orchestrator " +
+                           capabilities.name + " " + answers,
+                       model::span_of(*step),
+                       {},
+                       suggestion});
+    };
+    if (request.selection == Selection::devices)
+      add("names its GPUs", "chooses them itself",
+          "ask for a number of them: `gpu_count: " + std::to_string(request.devices.size()) + "`");
+    else if (request.selection == Selection::all && !request.if_present &&
+             !capabilities.on_this_machine)
+      add("asks for all GPUs of its machine", "gives GPUs by number",
+          "say how many: `gpu_count: 1`");
   }
   return wrong;
 }
@@ -125,7 +134,7 @@ void check_remaining(const RunContext& context, const std::vector<const StepSpec
   refuse(check_limits(context, steps), pipeline);
   refuse(check_services(context, steps), pipeline);
   refuse(check_nodes(context, steps), pipeline);
-  refuse(check_named_gpus(context, steps), pipeline);
+  refuse(check_chosen_gpus(context, steps), pipeline);
 }
 
 /// Reads the steps' data and code. Called on the thread pool: on the event loop, large files would

@@ -296,6 +296,7 @@ class DockerOrchestrator : public OneEngine {
       labels["pipe.run"] = options_.run_id;
       labels["pipe.state"] = owner();
       inventory_ = co_await probe_gpus(engine_, *access, image, std::move(labels), cancel);
+      if (!capabilities_.gpus_of_this_machine) inventory_->owner = "the engine's machine";
     }
     co_return inventory_;
   }

@@ -149,6 +149,21 @@ std::optional<Refusal> refusal_of(const std::vector<Partition>& partitions,
 
 }  // namespace
 
+std::vector<std::string> unknown_conditions(const ResourceSettings& resources) {
+  std::vector<std::string> notices;
+  const auto add = [&](bool is_set, const char* name, const char* instead) {
+    if (is_set)
+      notices.push_back(std::string("`resources.") + name + "` has no effect on Slurm: " + instead);
+  };
+  constexpr const char* of_gpus = "`gpu_class` and `slurm.constraint` choose the GPUs";
+  constexpr const char* of_nodes = "`slurm.constraint` chooses the nodes";
+  add(resources.gpu_memory.has_value(), "gpu_memory", of_gpus);
+  add(resources.compute_capability.has_value(), "compute_capability", of_gpus);
+  add(resources.instance_type.has_value(), "instance_type", of_nodes);
+  add(!resources.placement_constraints.items().empty(), "placement_constraints", of_nodes);
+  return notices;
+}
+
 std::vector<Partition> parse_partitions(std::string_view output) {
   constexpr std::size_t fields = 7;
   constexpr Bytes mebibyte = Bytes{1} << 20;

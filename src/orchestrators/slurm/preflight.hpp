@@ -53,6 +53,9 @@ std::vector<core::Diagnostic> check_steps(const std::vector<Partition>& partitio
                                           const StringMap& connection,
                                           const std::vector<const StepSpec*>& steps);
 
+/// Returns a sentence on each condition for nodes and GPUs that Slurm does not know.
+std::vector<std::string> unknown_conditions(const ResourceSettings& resources);
+
 /// The accounts and QOS (qualities of service) that the user may use.
 struct Associations {
   std::vector<std::string> accounts, qos;

@@ -283,6 +283,8 @@ class SlurmOrchestrator : public Orchestrator {
   }
 
   void add_to(Environment& environment, const StepSpec& step) const {
+    std::ranges::move(unknown_conditions(step.settings->resources),
+                      std::back_inserter(environment.notices));
     if (!runs_in_image(step)) return;
     if (!environment.fingerprint.empty()) environment.fingerprint.insert(0, of_image);
     for (auto& notice : notices_of_image(step)) environment.notices.push_back(std::move(notice));

@@ -13,6 +13,7 @@
 #include "docker/build_reason.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
+#include "docker/package_resolver.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -226,6 +227,10 @@ TEST(BuildLogs, advice_names_what_is_wrong) {
   EXPECT_NE(
       advice("error: command 'gcc' failed: No such file or directory").find("build-essential"),
       std::string::npos);
+  EXPECT_NE(advice("error: unexpected argument '--bogus' found").find("no option `--bogus`"),
+            std::string::npos);
+  EXPECT_NE(advice("no such option: --bogus").find("python_package_installer_args"),
+            std::string::npos);
   EXPECT_NE(advice("error: externally-managed-environment").find("PEP 668"), std::string::npos);
   EXPECT_NE(advice("E: The repository 'http://snapshot.debian.org/archive/debian/20200101T000000Z "
                    "bookworm Release' does not have a Release file.")
@@ -235,6 +240,24 @@ TEST(BuildLogs, advice_names_what_is_wrong) {
                 .find("take a later date"),
             std::string::npos);
   EXPECT_EQ(advice("all is well"), "");
+}
+
+TEST(Resolutions, a_failure_is_one_of_versions_only_if_the_installer_says_so) {
+  const auto message = [](const std::string& printed) -> std::string {
+    try {
+      finished_resolution(ImagePlan{}, false, printed);
+    } catch (const core::BuildError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message("  × No solution found when resolving dependencies:\n").find("no versions"),
+            std::string::npos);
+  EXPECT_NE(message("ERROR: No matching distribution found for x==9\n").find("no versions"),
+            std::string::npos);
+  const auto option = message("error: unexpected argument '--bogus' found\n");
+  EXPECT_EQ(option.find("no versions"), std::string::npos) << option;
+  EXPECT_NE(option.find("the installer has failed"), std::string::npos) << option;
 }
 
 TEST(BuildkitTraces, all_kinds_of_records_are_decoded) {

@@ -164,6 +164,23 @@ TEST_F(RunWithGpus, an_orchestrator_that_chooses_gpus_itself_takes_no_names_of_d
   }
 }
 
+TEST_F(RunWithGpus, a_cluster_gives_no_step_all_gpus_of_a_machine) {
+  FakeOrchestrator cluster("cluster", false);
+  cluster.chooses_gpus_itself = true;
+  places.emplace(cluster);
+  pipeline.steps = {step("a")};
+  pipeline.steps[0].settings->resources.devices = -1;
+  try {
+    run();
+    FAIL();
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step 'a' asks for all GPUs of its machine, and the "
+                                        "orchestrator cluster gives GPUs by number"));
+  }
+  pipeline.steps[0].settings->resources.accelerator = Accelerator::automatic;
+  EXPECT_EQ(run().status, RunStatus::succeeded) << "it does without";
+}
+
 TEST_F(RunWithGpus, gpus_of_another_machine_are_not_mixed_with_those_of_this_one) {
   gpu::Device device;
   device.uuid = "GPU-elsewhere";

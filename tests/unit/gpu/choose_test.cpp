@@ -152,6 +152,11 @@ INSTANTIATE_TEST_SUITE_P(
               "asks for GPU 9, which this machine does not have", "this machine has GPU 0: Tesla"},
         Wrong{"no_such_slice", named({"2:7"}), "gpu-unknown",
               "asks for MIG device 2:7, which this machine does not have", "MIG device 2:0"},
+        Wrong{"not_divided", named({"0:1"}), "gpu-unknown",
+              "asks for MIG device 0:1, and GPU 0 is not divided by MIG", "GPU 0: Tesla"},
+        Wrong{"no_such_uuid_of_a_slice", named({"MIG-f00"}), "gpu-unknown",
+              "asks for the MIG device with the UUID MIG-f00, which this machine does not have",
+              "MIG device 2:0"},
         Wrong{"no_such_uuid", named({"GPU-f00"}), "gpu-unknown",
               "asks for the GPU with the UUID GPU-f00, which this machine does not have",
               "GPU-0aaa"},
@@ -175,6 +180,19 @@ INSTANTIATE_TEST_SUITE_P(
               "asks for GPUs with at least 20 GiB, and names GPU 0, which does not match",
               "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
+
+TEST(GpuChoiceElsewhere, names_the_machine_that_has_the_gpus) {
+  Inventory inventory;
+  inventory.owner = "the engine's machine";
+  auto& device = inventory.devices.emplace_back();
+  device.uuid = "GPU-1";
+  auto result = demand_of(named({"9"}), inventory);
+  ASSERT_TRUE(std::holds_alternative<Shortage>(result));
+  const auto& shortage = std::get<Shortage>(result);
+  EXPECT_EQ(shortage.message, "asks for GPU 9, which the engine's machine does not have");
+  ASSERT_EQ(shortage.notes.size(), 1U);
+  EXPECT_TRUE(shortage.notes[0].starts_with("the engine's machine has GPU 0: "));
+}
 
 TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_with_the_reason) {
   Inventory inventory;

@@ -234,6 +234,8 @@ TEST(GpuOption, values_that_docker_refuses_are_errors) {
       {"device=", "is not a device"},
       {"device=all", "is not a device"},
       {"device=nvidia.com/gpu=0", "as the Container Device Interface does"},
+      {"nvidia.com/gpu=0", "as the Container Device Interface does"},
+      {"0,1", "gives the count twice"},
       {"device=0,0", "names device 0 twice"},
       {"\"device=0,x\"", "'x' in 'gpus' is not a device"},
       {"capabilities=cumpute", "is not a capability"},
@@ -263,6 +265,9 @@ TEST(GpuOption, likely_fixes_are_named) {
   };
   EXPECT_EQ(fix("alll"), "did you mean 'all'?");
   EXPECT_EQ(fix("devise=0"), "did you mean 'device'?");
+  EXPECT_EQ(fix("0,1"), "did you mean `gpus: \"device=0,1\"`?");
+  EXPECT_EQ(fix("2,3x"), "");
+  EXPECT_EQ(fix("nvidia.com/gpu=all"), "did you mean `gpus: all`?");
   EXPECT_EQ(fix("none"), "did you mean `accelerator: cpu`?");
   EXPECT_EQ(fix("device=\"0,1\""), "did you mean `gpus: '\"device=0,1\"'`?");
   EXPECT_EQ(fix("capabilities=compute,utility"),

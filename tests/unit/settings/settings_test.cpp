@@ -249,7 +249,49 @@ TEST(Settings, a_steps_parent_replaces_the_pipelines_other_kind_of_parent) {
   EXPECT_FALSE(merge(step, pipeline).docker.dockerfile);
 }
 
+TEST(Settings, a_steps_size_of_shared_memory_replaces_the_pipelines_under_its_other_name) {
+  Settings pipeline, step;
+  pipeline.docker.run_args["shm_size"] = 1024;
+  step.resources.shm_size = 2048;
+  EXPECT_FALSE(merge(pipeline, step).docker.run_args.contains("shm_size"));
+  EXPECT_EQ(merge(pipeline, step).resources.shm_size, Bytes{2048});
+  EXPECT_FALSE(merge(step, pipeline).resources.shm_size);
+  EXPECT_EQ(merge(pipeline, Settings{}).docker.run_args.at("shm_size"), 1024);
+}
+
+TEST(Settings, a_key_that_a_comma_within_braces_has_made_is_told_as_that) {
+  core::Value rest;
+  auto resources = value_of({{"resources", {{"gpus", "device=0"}}}});
+  core::Value key;
+  key.kind = core::Value::Kind::scalar;
+  key.scalar = "1";
+  resources.members[0].second.members.push_back({key, rest});
+  Diagnostics diagnostics;
+  decode_settings(resources, diagnostics);
+  ASSERT_EQ(diagnostics.size(), 1u);
+  EXPECT_THAT(diagnostics[0].suggestion, HasSubstr("quote the whole value"));
+}
+
+TEST(Settings, options_of_docker_are_named_where_they_belong) {
+  EXPECT_THAT(first_error(docker({{"ulimits", {{"memlock", -1}}}})), HasSubstr("`run_args: "));
+  EXPECT_THAT(first_error(docker({{"runtime", "nvidia"}})), HasSubstr("leave it out"));
+  EXPECT_THAT(first_error(docker({{"run_args", {{"gpus", "all"}}}})),
+              HasSubstr("'gpus' is not allowed in 'run_args'"));
+}
+
+TEST(Settings, a_limit_that_linux_does_not_have_is_an_error) {
+  const auto limits = [](const char* name) {
+    return first_error(docker({{"run_args", {{"ulimits", {{name, -1}}}}}}));
+  };
+  EXPECT_EQ(limits("memlock"), "");
+  EXPECT_THAT(limits("memlok"), HasSubstr("unknown key 'memlok' in 'run_args.ulimits' | did you "
+                                          "mean 'memlock'?"));
+}
+
 TEST(Settings, contradictions_are_refused) {
+  EXPECT_THAT(first_error({{"docker", {{"run_args", {{"shm_size", "1g"}}}}},
+                           {"resources", {{"shm_size", "1g"}}}}),
+              HasSubstr("both say how large /dev/shm is"));
   EXPECT_THAT(first_error(docker({{"skip_build", true}, {"requirements", {"numpy"}}})),
               HasSubstr("needs a build"));
   EXPECT_THAT(first_error(docker({{"dockerfile", "D"}, {"parent_image", "a"}})), HasSubstr("both"));

@@ -137,7 +137,7 @@ TEST_F(TaskDefinition, the_guides_example_is_a_step_with_two_gpus) {
 
 TEST_F(TaskDefinition, every_supported_key_is_translated) {
   const auto pipeline = read(everything);
-  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::continue_on_failure);
+  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::fail_fast);
   EXPECT_THAT(pipeline.tags, ElementsAre("team=vision"));
   ASSERT_EQ(pipeline.steps.size(), 3U);
   const auto &prepare = pipeline.steps[0], &train = pipeline.steps[1], &after = pipeline.steps[2];
@@ -187,10 +187,10 @@ TEST_F(TaskDefinition, unsupported_keys_and_only_those_are_named_with_their_plac
         "'efs' is not mounted in container 'train'", "your own variable TOKEN",
         "'logConfiguration' of container 'train'", "'healthCheck' of container 'train'",
         "'startTimeout' of container 'train'", "waits for the success of 'train'",
-        "does not wait for 'prepare' to start", "'essential: false' is honoured in part",
+        "does not wait for 'prepare' to start",
         "'command' of container 'after' is run as it stands"})
     EXPECT_THAT(notices, Contains(HasSubstr(part)));
-  EXPECT_EQ(notices.size(), 14U) << testing::PrintToString(notices);
+  EXPECT_EQ(notices.size(), 13U) << testing::PrintToString(notices);
   EXPECT_THAT(notices, Contains(HasSubstr("task.json:4:56: 'pidMode'")));
 }
 
@@ -206,6 +206,7 @@ void expect_equal(const PipelineSpec& one, const PipelineSpec& two) {
     EXPECT_EQ(a.command, b.command);
     EXPECT_EQ(a.environment, b.environment);
     EXPECT_EQ(a.after, b.after);
+    EXPECT_EQ(a.allow_failure, b.allow_failure);
     EXPECT_EQ(a.cache, b.cache);
     EXPECT_EQ(a.code.items(), b.code.items());
     EXPECT_EQ(a.secrets.size(), b.secrets.size());
@@ -234,6 +235,40 @@ TEST_F(TaskDefinition, output_of_describe_task_definition_is_accepted) {
     "registeredBy": "me", "compatibilities": ["EC2"]}, "tags": []})");
   EXPECT_EQ(notices_.size(), 1U);
   expect_equal(described, read(guide));
+}
+
+/// Returns a task of the containers `log`, which is not essential, and `train`, and of this one.
+std::string with_another(const std::string& container) {
+  return R"({"family": "f", "containerDefinitions": [
+    {"name": "log", "image": "i", "entryPoint": ["true"], "essential": false},
+    {"name": "train", "image": "i", "entryPoint": ["true"]}, )" +
+         container + "]}";
+}
+
+TEST_F(TaskDefinition, a_container_that_is_not_essential_may_fail) {
+  const auto pipeline = read(with_another(
+      R"({"name": "after", "image": "i", "entryPoint": ["true"],
+          "dependsOn": [{"containerName": "log", "condition": "COMPLETE"}]})"));
+  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::fail_fast);
+  EXPECT_TRUE(pipeline.steps[0].allow_failure);
+  EXPECT_FALSE(pipeline.steps[1].allow_failure);
+  EXPECT_THAT(pipeline.steps[2].after, ElementsAre("log"));
+  EXPECT_THAT(notices_, IsEmpty()) << "COMPLETE is the end, whether it is a success or not";
+}
+
+TEST_F(TaskDefinition, a_container_for_whose_success_another_waits_may_not_fail) {
+  const std::string waits = R"({"name": "after", "image": "i", "entryPoint": ["true"],
+      "dependsOn": [{"containerName": "log", "condition": "SUCCESS"}])";
+  auto pipeline = read(with_another(waits + "}"));
+  EXPECT_FALSE(pipeline.steps[0].allow_failure) << "an essential container then cannot start";
+  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::fail_fast);
+  EXPECT_THAT(notices_, IsEmpty());
+  pipeline = read(with_another(waits + R"(, "essential": false})"));
+  EXPECT_FALSE(pipeline.steps[0].allow_failure);
+  EXPECT_TRUE(pipeline.steps[2].allow_failure);
+  EXPECT_EQ(pipeline.execution_mode, ExecutionMode::continue_on_failure);
+  EXPECT_THAT(notices_,
+              ElementsAre(HasSubstr("'essential: false' of container 'log' is honoured in part")));
 }
 
 TEST_F(TaskDefinition, json_that_is_not_valid_yaml_is_read_too) {
@@ -309,11 +344,35 @@ TEST_F(TaskDefinition, definitions_that_cannot_run_are_refused_with_the_key_and_
       {R"({"AWSTemplateFormatVersion": "2010-09-09", "Resources": {"T": {"Type": "AWS::ECS::TaskDefinition",
            "Properties": {"ContainerDefinitions": [{"Name": "c", "Image": "i"}]}}}})",
        "this is a template of CloudFormation"},
+      {R"({"cluster": "c", "serviceName": "s", "taskDefinition": "train:3", "desiredCount": 2,
+           "placementStrategy": [{"type": "binpack", "field": "memory"}]})",
+       "describe-task-definition --task-definition train:3` prints that"},
   };
   for (const auto& [text, reason] : refused) {
     std::filesystem::remove(file_);
     EXPECT_THAT(error(text), HasSubstr(reason)) << text;
   }
+}
+
+TEST_F(TaskDefinition, no_value_is_left_out_in_silence) {
+  const std::vector<std::pair<std::string, std::string>> of_container = {
+      {R"("linuxParameters": {"capabilities": ["SYS_PTRACE"]})", "'capabilities' must be a map"},
+      {R"("linuxParameters": {"initProcessEnabled": [true]})", "'run_args.init' must be"},
+      {R"("linuxParameters": {"devices": [{"hostPath": "/dev/fuse", "permissions": "read"}]})",
+       "'permissions' must be a list"},
+      {R"("extraHosts": [{"hostname": "h", "ipAddress": "10.0.0.3", "port": 1}])",
+       "unknown key 'port' in 'extraHosts'"},
+  };
+  for (const auto& [member, reason] : of_container)
+    EXPECT_THAT(error(with(member)), HasSubstr(reason)) << member;
+  const std::vector<std::pair<std::string, std::string>> of_task = {
+      {R"("volumes": [{"name": "v", "host": ["/data"]}])", "'host' must be a map"},
+      {R"("volumes": [{"name": "v", "host": {"path": "/data"}}])", "unknown key 'path' in 'host'"},
+      {R"("runtimePlatform": "WINDOWS")", "'runtimePlatform' must be a map"},
+      {R"("tags": [{"key": "a", "val": "b"}])", "unknown key 'val' in a tag"},
+  };
+  for (const auto& [member, reason] : of_task)
+    EXPECT_THAT(error(with("", member)), HasSubstr(reason)) << member;
 }
 
 TEST_F(TaskDefinition, a_definition_that_is_cut_anywhere_is_an_error) {

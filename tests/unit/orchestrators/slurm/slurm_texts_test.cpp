@@ -379,6 +379,21 @@ TEST(SlurmTexts, steps_that_no_node_can_run_are_named_with_the_limit) {
             "'step' asks for GPUs of the class 'H100': the partition 'main' has: a100, v100");
 }
 
+TEST(SlurmTexts, conditions_that_slurm_does_not_know_are_named) {
+  ResourceSettings resources;
+  resources.gpu_count = 1;
+  resources.gpu_class = "A100";
+  EXPECT_TRUE(unknown_conditions(resources).empty());
+  resources.gpu_memory = Bytes{40} << 30;
+  resources.placement_constraints = {"attribute:rack == a1"};
+  const auto notices = unknown_conditions(resources);
+  ASSERT_EQ(notices.size(), 2U);
+  EXPECT_EQ(notices[0],
+            "`resources.gpu_memory` has no effect on Slurm: `gpu_class` and `slurm.constraint` "
+            "choose the GPUs");
+  EXPECT_TRUE(notices[1].starts_with("`resources.placement_constraints` has no effect on Slurm"));
+}
+
 TEST(SlurmTexts, a_step_has_no_more_nodes_than_its_partition) {
   const auto partitions = parse_partitions(two_partitions);
   AttemptBuilder step(program({"true"}));
