@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <pipeline/spec.hpp>
+
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -218,6 +220,12 @@ std::vector<Unit> units_of(const Inventory& inventory) {
     }
   }
   return units;
+}
+
+settings::GpuRequest request_of(const StepSpec& step) {
+  auto request = settings::gpu_request(step.settings->resources);
+  if (step.nodes) request.count *= step.nodes.count;
+  return request;
 }
 
 std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,
