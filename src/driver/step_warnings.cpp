@@ -160,7 +160,8 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
     const auto request = gpu::request_of(*step);
     if (!request.wanted() || !has_gpus_here) continue;
     if (!inventory) inventory = session.machine().read();
-    if (inventory->unavailable) return {};  // Docker may see GPUs, but asking it starts a container.
+    if (inventory->unavailable)
+      return {};  // Docker may see GPUs, but asking it starts a container.
     const auto result = gpu::demand_of(request, *inventory);
     if (const auto* shortage = std::get_if<gpu::Shortage>(&result))
       warn(*step, *shortage, "step '" + step->name + "' " + shortage->message);
