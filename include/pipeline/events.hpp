@@ -86,6 +86,7 @@ struct Gpu {
   std::string uuid;
   unsigned index = 0;  ///< In PCI bus order.
   std::string model;
+  std::optional<unsigned> slice = {};  ///< Index of the MIG slice on the GPU.
 };
 struct StepStarted {
   std::string step;

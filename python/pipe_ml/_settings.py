@@ -360,7 +360,7 @@ class StepSettings(TypedDict, total=False):
     same key until it succeeds. Default: whether its command names it."""
     code: Union[str, Sequence[str]]
     """Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore
-    and .gitignore leave. Default: the files that the command names, and what those import or source."""
+    and .gitignore leave. Default: the files that the command and PYTHONPATH name, and what those import or source."""
     description: str
     """What the step is for."""
     environment: Union[Mapping[str, Union[str, float, bool, None]], Sequence[str]]
@@ -418,7 +418,7 @@ class PipelineSettings(TypedDict, total=False):
     results of other machines, whose age is not known, are not used. `{until: '${params.day}'}`: until that text changes."""
     code: Union[str, Sequence[str]]
     """Files, folders and globs (`**` crosses folders) of the pipeline's folder that the step sees; `.` is all that .dockerignore
-    and .gitignore leave. Default: the files that the command names, and what those import or source."""
+    and .gitignore leave. Default: the files that the command and PYTHONPATH name, and what those import or source."""
     environment: Union[Mapping[str, Union[str, float, bool, None]], Sequence[str]]
     """Variables of the step: a map of names to values (none: the caller's value), or a list of names whose values come from the
     caller."""

@@ -34,6 +34,8 @@ class Statement:
         self.binds: Set[str] = set()
         self.uses: Set[str] = set()
         self.calls_methods_of: Set[str] = set()  # TABLE of TABLE.append(3), also within for, with and if
+        self.decorators: Set[str] = set()  # names of others than pipe_ml's
+        self.puts_into: Set[str] = set()  # TABLE of a function with TABLE.append(x) or TABLE[name] = x
         self.is_expression = isinstance(node, ast.Expr)
         self._read()
 
@@ -46,8 +48,10 @@ class Statement:
         if isinstance(node, (*_Function, ast.ClassDef)):
             self.binds.add(node.name)
             ours = [each for each in node.decorator_list if self.is_of_pipe(each)]
+            self.decorators = {_root(each) for each in node.decorator_list if each not in ours}
             if isinstance(node, _Function):
                 self._read_function(node, ours)
+                self.puts_into = _filled_by(node)
                 nodes = []
             else:
                 nodes = [child for child in ast.iter_child_nodes(node) if child not in ours]
@@ -190,6 +194,17 @@ def _last(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def _filled_by(function: ast.AST) -> Set[str]:
+    """Returns the names of the containers into which the function, or one within it, puts something."""
+    names = set()
+    for each in ast.walk(function):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in ("append", "appendleft", "add", "insert", "setdefault"):
+            names.add(_root(each.func))
+        elif isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
+            names.add(_root(each))
+    return names
+
+
 class ModuleSource:
     """A module's statements; ``code_of`` makes the file of one of its functions."""
 
@@ -205,6 +220,10 @@ class ModuleSource:
         assigned = {name for each in self.statements if not isinstance(each.node, kinds) for name in each.binds} - self.pipe_names
         for statement in self.statements:  # TABLE.append(3) makes the value of TABLE, as an assignment does
             statement.binds |= statement.calls_methods_of & assigned
+        filled = {each.node.name: each.puts_into & assigned for each in self.statements if isinstance(each.node, _Function)}
+        for statement in self.statements:  # and so does @register, whose function has TABLE.append(function)
+            for decorator in statement.decorators:
+                statement.binds |= filled.get(decorator, set())
         self.by_name: Dict[str, List[int]] = {}
         for i, statement in enumerate(self.statements):
             if not statement.is_main_block:

@@ -109,9 +109,23 @@ def _literal(value, annotation, _origin, arguments, at, _depth=0):
     raise mismatch(at, annotation, value)
 
 
+def _is_flag(origin):
+    from enum import Flag
+
+    return issubclass(origin, Flag)
+
+
 def _enum_to(value, annotation, origin, _arguments, at, _depth):
     if isinstance(value, origin) and value.name in origin.__members__:
         return value.name
+    if isinstance(value, origin) and _is_flag(origin):
+        names, left = [], value.value
+        for name, each in origin.__members__.items():
+            if each.value and left & each.value == each.value:
+                names.append(name)
+                left &= ~each.value
+        if left == 0:
+            return "|".join(names)
     raise mismatch(at, annotation, value)
 
 
@@ -157,6 +171,13 @@ def _union_from(value, annotation, _origin, arguments, at):
 def _enum_from(value, annotation, origin, _arguments, at):
     if isinstance(value, str) and value in origin.__members__:
         return origin[value]
+    if isinstance(value, str) and _is_flag(origin):
+        names = value.split("|") if value else []
+        if all(name in origin.__members__ for name in names):
+            whole = origin(0)
+            for name in names:
+                whole |= origin[name]
+            return whole
     raise mismatch(at, annotation, value)
 
 

@@ -112,6 +112,10 @@ std::string ranks_text(std::vector<store::TaskRecord> tasks, const std::string& 
   return text;
 }
 
+std::string device_text(const event::Gpu& gpu) {
+  return std::to_string(gpu.index) + (gpu.slice ? ":" + std::to_string(*gpu.slice) : "");
+}
+
 UsageCells usage_cells(const core::Usage& usage) {
   UsageCells cells;
   const auto bytes = [](const std::optional<std::uint64_t>& count) {

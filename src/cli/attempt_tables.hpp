@@ -10,6 +10,9 @@
 
 namespace pipeline::cli {
 
+/// Returns `1`, or `0:2` for a MIG slice: the words of the setting `devices`.
+std::string device_text(const event::Gpu& gpu);
+
 /// Texts of cells; the text of an unknown value is empty.
 struct UsageCells {
   std::string cpu, memory, limit, read, written;

@@ -47,7 +47,9 @@ void add_file(CLI::App& app, Options& options) {
              if (!core::is_utf8(parameter))
                throw core::InputError("--param " + core::printable(parameter) + " is not UTF-8",
                                       "write the value in UTF-8");
-             options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
+             const auto name = parameter.substr(0, equals);
+             options.parameters[name] = parameter.substr(equals + 1);
+             options.parameter_places.erase(name);
            }
          },
          "Set a parameter of the pipeline, or with STEP.NAME=VALUE of one step; may be repeated")
@@ -56,8 +58,11 @@ void add_file(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "--params",
          [&options](const std::string& file) {
+           auto found = spec::load_parameters(file);
            // A value of --param takes precedence, wherever it stands.
-           options.parameters.merge(spec::load_parameters(file));
+           for (auto& [name, value] : found.values)
+             if (options.parameters.try_emplace(name, std::move(value)).second)
+               options.parameter_places[name] = found.places[name];
          },
          "Set parameters from a YAML or JSON file, a map of names to values; --param takes "
          "precedence")

@@ -1,7 +1,10 @@
 #include "cli/progress.hpp"
 
+#include <algorithm>
 #include <map>
 
+#include "cli/attempt_tables.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "driver/origin.hpp"
 #include "model/event_json.hpp"
@@ -63,11 +66,11 @@ struct Lines {
   }
   std::string operator()(const event::StepStarted& e) const {
     std::string text = e.attempt > 1 ? "started, attempt " + std::to_string(e.attempt) : "started";
-    for (std::size_t i = 0; i < e.gpus.size(); ++i)
-      text += (i                   ? ", "
-               : e.gpus.size() > 1 ? " on GPUs "
-                                   : " on GPU ") +
-              std::to_string(e.gpus[i].index);
+    const bool are_slices =
+        std::ranges::all_of(e.gpus, [](const event::Gpu& gpu) { return gpu.slice.has_value(); });
+    if (!e.gpus.empty())
+      text += std::string(" on ") + (are_slices ? "MIG device" : "GPU") +
+              (e.gpus.size() > 1 ? "s " : " ") + core::joined(e.gpus, ", ", device_text);
     return tag(paint, e.step) + text + "\n";
   }
   std::string operator()(const event::StepLog& e) const {

@@ -42,6 +42,7 @@ json attempt_json(const store::RunStore& store, const store::AttemptRecord& atte
   if (!attempt.image.empty()) entry["image"] = attempt.image;
   for (const auto& gpu : attempt.gpus) {
     entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+    if (gpu.slice) entry["gpus"].back()["slice"] = *gpu.slice;
     if (const auto* used = attempt.usage.of_gpu(gpu.uuid))
       add_gpu_usage(*used, entry["gpus"].back());
   }

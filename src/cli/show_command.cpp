@@ -172,8 +172,8 @@ std::string gpus_text(store::RunStore& store, const std::vector<store::StepRecor
     for (const auto& attempt : store.attempts().list(step.run, step.name))
       for (const auto& gpu : attempt.gpus) {
         const auto used = gpu_cells(attempt.usage.of_gpu(gpu.uuid));
-        table.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index),
-                   gpu.model, used.mean, used.peak, used.memory, gpu.uuid});
+        table.add({step.name + " " + std::to_string(attempt.number), device_text(gpu), gpu.model,
+                   used.mean, used.peak, used.memory, gpu.uuid});
       }
   }
   return table.empty() ? "" : "\n" + table.render(paint);

@@ -96,10 +96,15 @@ std::string CodeSeeds::key() const {
   return key;
 }
 
-CodeSeeds CodeDiscovery::seeds_of(const Command& command) {
+CodeSeeds CodeDiscovery::seeds_of(const Command& command, const std::string& python_path) {
   CodeSeeds seeds;
   seeds.looked_at.insert("");
   read_words(words_of(command), true, "", seeds);
+  for (std::size_t begin = 0; begin < python_path.size();) {
+    const auto end = std::min(python_path.find(':', begin), python_path.size());
+    add_path(python_path.substr(begin, end - begin), true, "named in PYTHONPATH", seeds);
+    begin = end + 1;
+  }
   return seeds;
 }
 

@@ -31,7 +31,9 @@ struct CodeSeeds {
 class CodeDiscovery {
  public:
   explicit CodeDiscovery(CodeTree& tree) : tree_(tree) {}
-  CodeSeeds seeds_of(const Command& command);
+  /// @param python_path the value of the step's variable PYTHONPATH: its folders are code, as those
+  /// that the command names
+  CodeSeeds seeds_of(const Command& command, const std::string& python_path);
   /// Returns the scripts that the command passes to Python or a shell, as written; none if the
   /// command changes the folder.
   std::vector<std::string> scripts_of(const Command& command);

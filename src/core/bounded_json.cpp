@@ -52,6 +52,23 @@ nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
+std::string fault_of_json(std::string_view text, JsonLimits limits) {
+  if (!is_within(text, limits) || max_values_of(text) > max_values)
+    return "it is too large or nested too deeply";
+  std::size_t position = text.size();
+  try {
+    [[maybe_unused]] const auto value = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    position = std::min(error.byte, text.size());
+  } catch (const nlohmann::json::out_of_range& error) {
+    const std::string_view message = error.what();  // `number overflow parsing '1e400'`
+    const auto number = message.substr(std::min(message.find('\''), message.size()));
+    return "the number " + std::string(number) + " is too large for 64 bits";
+  }
+  const auto before = text.substr(0, position);
+  return "the fault is in line " + std::to_string(std::ranges::count(before, '\n') + 1);
+}
+
 std::int64_t integer_within(const nlohmann::json& value, std::int64_t min, std::int64_t max) {
   const bool is_larger_than_any =
       value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>());

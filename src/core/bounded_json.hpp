@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,6 +26,8 @@ struct JsonLimits {
 bool is_within(std::string_view text, JsonLimits limits);
 /// Returns the value; a discarded value if the text is not JSON or exceeds the limits.
 nlohmann::json parse_json(std::string_view text, JsonLimits limits = {});
+/// Returns why parse_json() discards the text, for messages: `the fault is in line 3`.
+std::string fault_of_json(std::string_view text, JsonLimits limits = {});
 
 /// Returns the value if it is an integer from `min` to `max`.
 /// @throws nlohmann::json::exception if it is not

@@ -320,6 +320,15 @@ class Expression::Evaluation {
     return left && right ? std::optional(!deciding) : std::nullopt;
   }
 
+  /// Returns the value's type for messages, or its text if that is Python's way to write a number
+  /// which JSON does not have: metrics are read with such a number as a text.
+  static std::string described(const Value& value) {
+    if (value.type == Type::text && value.content)
+      for (const char* word : {"NaN", "Infinity", "-Infinity"})
+        if (*value.content == word) return word;
+    return name_of(value.type);
+  }
+
   Value compare(const Node& node) const {
     const auto& left_node = of_.nodes_[node.left];
     const auto& right_node = of_.nodes_[node.right];
@@ -334,8 +343,8 @@ class Expression::Evaluation {
             "numbers and texts are compared by `" + node.comparison + "`");
     if (left.type != Type::unknown && right.type != Type::unknown && left.type != right.type)
       throw ExpressionError(node.offset, node.length,
-                            written(left_node) + " is " + name_of(left.type) + ", but " +
-                                written(right_node) + " is " + name_of(right.type),
+                            written(left_node) + " is " + described(left) + ", but " +
+                                written(right_node) + " is " + described(right),
                             "compare values of one type");
     if (!left.content || !right.content) return {Type::boolean, std::nullopt};
     const auto& a = *left.content;

@@ -20,7 +20,9 @@ struct Invocation {
   std::filesystem::path file = "pipeline.yaml";
   std::filesystem::path root;  ///< Replaces a C++ program's own root, unless empty.
   std::map<std::string, std::string> parameters;  ///< Values of `--param`, by name.
-  std::string profile;                            ///< Empty: none.
+  /// Where a file of parameters has them, for messages; not recorded.
+  std::map<std::string, std::string> parameter_places = {};
+  std::string profile;  ///< Empty: none.
   std::string orchestrator = "docker";
   StringMap connection;  ///< Keyed by the names of the orchestrators' fields (ConnectionField).
   settings::RemoteStoreSettings remote_store;  ///< The run's remote store; may be unset.

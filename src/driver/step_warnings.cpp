@@ -17,6 +17,7 @@
 #include "engine/run/refusal.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/step_checks.hpp"
+#include "gpu/together.hpp"
 #include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
@@ -148,23 +149,32 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
                                                  const std::vector<const StepSpec*>& steps,
                                                  const Say& say) {
   std::vector<core::Diagnostic> found;
-  std::optional<gpu::Inventory> inventory;  // Read once: it takes milliseconds for each GPU.
+  const auto warn = [&](const StepSpec& step, const gpu::Shortage& lack, std::string message) {
+    found.push_back({lack.code, std::move(message), model::span_of(step), lack.notes,
+                     lack.suggestion, core::Severity::warning});
+  };
+  std::optional<gpu::Inventory> inventory;    // Read once: it takes milliseconds for each GPU.
+  std::vector<gpu::TogetherMember> together;  // Those without GPUs as well: others wait for them.
   for (const auto* step : steps) {
+    together.push_back({step->name, 0, {step->after.begin(), step->after.end()}});
     const auto& orchestrator = session.routes().capabilities_of(*step);
     const bool has_gpus_here =
         orchestrator.gpus && orchestrator.on_this_machine && orchestrator.gpus_of_this_machine;
-    const auto request = settings::gpu_request(step->settings->resources);
+    const auto request = gpu::request_of(*step);
     if (!request.wanted() || !has_gpus_here) continue;
     if (!inventory) inventory = session.machine().read();
-    if (inventory->unavailable) break;  // Docker may see GPUs, but asking it starts a container.
-    const auto demand = gpu::demand_of(request, *inventory);
-    const auto* shortage = std::get_if<gpu::Shortage>(&demand);
-    if (!shortage) continue;
-    core::Diagnostic warning{shortage->code, "step '" + step->name + "' " + shortage->message,
-                             model::span_of(*step), shortage->notes, shortage->suggestion};
-    warning.severity = core::Severity::warning;
-    found.push_back(std::move(warning));
+    if (inventory->unavailable)
+      return {};  // Docker may see GPUs, but asking it starts a container.
+    const auto result = gpu::demand_of(request, *inventory);
+    if (const auto* shortage = std::get_if<gpu::Shortage>(&result))
+      warn(*step, *shortage, "step '" + step->name + "' " + shortage->message);
+    else
+      together.back().gpus = std::get<gpu::Demand>(result).count;
   }
+  if (session.pipeline().reserve_gpus_together && inventory)
+    if (const auto lack =
+            gpu::shortage_together(together, gpu::units_of(*inventory), inventory->owner))
+      warn(*steps[lack->member], lack->shortage, lack->shortage.message);
   return report_warnings(session.pipeline(), std::move(found), say);
 }
 

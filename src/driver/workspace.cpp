@@ -68,10 +68,11 @@ fs::path Workspace::pipeline_file() const {
 
 PipelineSpec Workspace::load_pipeline() const {
   std::vector<std::string> notices;
-  auto pipeline =
-      options_.program
-          ? dsl::build(*options_.program, options_.parameters, options_.root)
-          : spec::load(pipeline_file(), {.parameters = options_.parameters, .notices = &notices});
+  auto pipeline = options_.program
+                      ? dsl::build(*options_.program, options_.parameters, options_.root)
+                      : spec::load(pipeline_file(), {.parameters = options_.parameters,
+                                                     .parameter_places = options_.parameter_places,
+                                                     .notices = &notices});
   for (const auto& notice : notices) note("note: " + core::printable(notice));
   if (!options_.profile.empty()) {
     const auto folder = pipeline_file().parent_path();

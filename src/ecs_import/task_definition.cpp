@@ -226,13 +226,15 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
   const core::Value* constraints =
       member_at(&pipeline, {"settings", "resources", "placement_constraints"});
   if (group.members.empty() || !constraints) return;
+  std::vector<std::string_view> known;
+  for (const auto& type : gpu::instance_types()) known.emplace_back(type.name);
   for (const core::Value& constraint : constraints->items) {
     const auto parsed = gpu::parse_placement(constraint.scalar);
     const auto* placement = std::get_if<gpu::Placement>(&parsed);
     if (!placement) continue;  // Reported elsewhere, with its position.
     const gpu::InstanceType* largest = nullptr;
     bool are_all_known = true;
-    for (const auto& name : gpu::demanded_values(*placement, "ecs.instance-type")) {
+    for (const auto& name : gpu::demanded_values(*placement, "ecs.instance-type", known)) {
       const auto* type = gpu::find_instance_type(name);
       are_all_known &= type != nullptr;
       if (type && (!largest || type->gpus > largest->gpus)) largest = type;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include <pipeline/spec.hpp>
+
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -75,11 +77,15 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
   }
   if (found.size() == 1) return found[0];
   const auto text = wanted.text();
+  const bool is_slice = wanted.mig || wanted.uuid.starts_with("MIG-");
+  const std::string kind = is_slice ? "MIG device" : "GPU";
+  const auto name = wanted.index ? kind + " " + text : "the " + kind + " with the UUID " + text;
   if (found.size() > 1)
-    return Shortage{"gpu-ambiguous",
-                    "asks for " + text + ", which is the beginning of more than one GPU's UUID",
-                    {"they are: " + core::joined(found, ", ", &Unit::uuid)},
-                    "write more characters of the UUID"};
+    return Shortage{
+        "gpu-ambiguous",
+        "asks for " + text + ", which is the beginning of more than one " + kind + "'s UUID",
+        {"they are: " + core::joined(found, ", ", &Unit::uuid)},
+        "write more characters of the UUID"};
   const auto device = std::ranges::find_if(inventory.devices, [&](const Device& each) {
     return wanted.index ? each.index == *wanted.index
                         : !each.uuid.empty() && each.uuid.starts_with(wanted.uuid);
@@ -90,26 +96,22 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
     std::vector<std::string> slices;
     for (const auto& unit : units)
       if (unit.index == device->index) slices.push_back("it has " + unit.description());
-    return Shortage{
-        "gpu-divided",
-        "asks for GPU " + text + ", which is divided by MIG and cannot be used as a whole", slices,
-        "name a slice, as `" + first + "`"};
+    return Shortage{"gpu-divided",
+                    "asks for " + name + ", which is divided by MIG and cannot be used as a whole",
+                    slices, "name a slice, as `" + first + "`"};
   }
-  if (wanted.mig && device != inventory.devices.end() && !device->mig && device->trouble.empty())
+  if (device != inventory.devices.end() && wanted.mig && !device->mig && device->trouble.empty())
     return Shortage{"gpu-unknown",
-                    "asks for MIG device " + text + ", and GPU " + std::to_string(device->index) +
+                    "asks for " + name + ", and GPU " + std::to_string(device->index) +
                         " is not divided by MIG",
-                    listed(inventory, units), ""};
-  const auto* kind = wanted.mig                        ? "MIG device "
-                     : wanted.index                    ? "GPU "
-                     : wanted.uuid.starts_with("MIG-") ? "the MIG device with the UUID "
-                                                       : "the GPU with the UUID ";
+                    listed(inventory, units),
+                    "name the GPU as a whole, as `" + std::to_string(device->index) + "`"};
   const bool exists = device != inventory.devices.end() && !(wanted.mig && device->mig);
-  const auto reason = exists                       ? "cannot be used"
-                      : inventory.machines.empty() ? inventory.owner + " does not have"
-                                                   : "none of the machines has";
-  return Shortage{"gpu-unknown", "asks for " + (kind + text) + ", which " + reason,
-                  listed(inventory, units), ""};
+  const std::string reason = exists                       ? "cannot be used"
+                             : inventory.machines.empty() ? inventory.owner + " does not have"
+                                                          : "none of the machines has";
+  return Shortage{"gpu-unknown", "asks for " + name + ", which " + reason, listed(inventory, units),
+                  ""};
 }
 
 /// Returns why a machine has no unit that a step could use.
@@ -226,6 +228,12 @@ std::vector<Unit> units_of(const Inventory& inventory) {
     }
   }
   return units;
+}
+
+settings::GpuRequest request_of(const StepSpec& step) {
+  auto request = settings::gpu_request(step.settings->resources);
+  if (step.nodes) request.count *= step.nodes.count;
+  return request;
 }
 
 std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,

@@ -12,6 +12,10 @@
 #include "gpu/queue.hpp"
 #include "settings/accelerator.hpp"
 
+namespace pipeline {
+struct StepSpec;
+}
+
 namespace pipeline::gpu {
 
 /// A device that a step can reserve: a GPU, or a slice of a GPU that is divided by MIG.
@@ -44,6 +48,9 @@ struct Shortage {
   /// The machine has no driver or no GPU; the user's file can be correct.
   bool of_machine = false;
 };
+
+/// Returns the step's request, with the GPUs of all its nodes: they are reserved together, or none.
+settings::GpuRequest request_of(const StepSpec& step);
 
 /// Returns the units that a step with this request may get, and how many of them it needs.
 std::variant<Demand, Shortage> demand_of(const settings::GpuRequest& request,

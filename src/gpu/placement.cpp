@@ -406,22 +406,26 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
   return reasons;
 }
 
-std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute) {
+std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute,
+                                         std::span<const std::string_view> known) {
   std::vector<std::string> values;
   switch (placement.kind) {
     case Placement::Kind::negation: break;
     case Placement::Kind::comparison:
-      if (placement.attribute == attribute &&
-          (placement.op == Placement::Operator::equal || placement.op == Placement::Operator::in))
+      if (placement.attribute != attribute) break;
+      if (placement.op == Placement::Operator::equal || placement.op == Placement::Operator::in)
         values = placement.values;
+      if (placement.op == Placement::Operator::matches)
+        for (const auto value : known)
+          if (placement.pattern->matches(value)) values.emplace_back(value);
       break;
     case Placement::Kind::all_of:
       for (const Placement& operand : placement.operands)
-        if (values.empty()) values = demanded_values(operand, attribute);
+        if (values.empty()) values = demanded_values(operand, attribute, known);
       break;
     case Placement::Kind::any_of:
       for (const Placement& operand : placement.operands) {
-        const auto more = demanded_values(operand, attribute);
+        const auto more = demanded_values(operand, attribute, known);
         if (more.empty()) return {};
         values.insert(values.end(), more.begin(), more.end());
       }

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -64,6 +65,9 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
 
 /// Returns the values of which the attribute must have one to satisfy the expression; empty if
 /// other values are possible, too.
-std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute);
+/// @param known the values that a pattern stands for, where it matches them; without any, a pattern
+/// demands no value
+std::vector<std::string> demanded_values(const Placement& placement, std::string_view attribute,
+                                         std::span<const std::string_view> known = {});
 
 }  // namespace pipeline::gpu

@@ -55,6 +55,25 @@ Group largest_group(const std::vector<TogetherMember>& members) {
   return best;
 }
 
+std::optional<TogetherShortage> shortage_together(const std::vector<TogetherMember>& members,
+                                                  const std::vector<Unit>& units,
+                                                  const std::string& owner) {
+  const auto group = largest_group(members);
+  if (group.gpus <= units.size() || group.members.size() < 2) return std::nullopt;
+  std::vector<std::string> notes;
+  for (const auto i : group.members)
+    notes.push_back("'" + members[i].name + "' asks for " + counted_gpus(members[i].gpus));
+  for (const auto& unit : units) notes.push_back(owner + " has " + unit.description());
+  return TogetherShortage{
+      group.members.back(),
+      {"too-many-gpus",
+       "the containers " + names_of(members, group) + " run at the same time and ask for " +
+           counted_gpus(group.gpus) + " together, and " + owner + " has " +
+           std::to_string(units.size()),
+       std::move(notes), "let one wait for the other's end: `dependsOn` with the condition SUCCESS",
+       false}};
+}
+
 std::string counted_gpus(std::size_t count) { return core::counted(count, "GPU"); }
 
 std::string names_of(const std::vector<TogetherMember>& members, const Group& group) {

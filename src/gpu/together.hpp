@@ -3,8 +3,11 @@
 /// except that a container may wait for the end of another.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "gpu/choose.hpp"
 
 namespace pipeline::gpu {
 
@@ -27,6 +30,20 @@ struct Group {
 /// Returns the members that may run at the same time and together hold the most GPUs; an empty
 /// group for more than max_containers.
 Group largest_group(const std::vector<TogetherMember>& members);
+
+/// The reason why the containers can never run together on a machine.
+struct TogetherShortage {
+  std::size_t member;  ///< Index of the last member of the group that is too large.
+  Shortage shortage;
+};
+
+/// Returns the reason if members that run at the same time ask for more than the machine's units.
+/// Unlike steps of a pipeline, containers of a task may wait for each other, so that one which
+/// waits for GPUs could block all.
+/// @param owner words for the machine, as an Inventory has them
+std::optional<TogetherShortage> shortage_together(const std::vector<TogetherMember>& members,
+                                                  const std::vector<Unit>& units,
+                                                  const std::string& owner = "this machine");
 
 /// Returns `1 GPU`, `2 GPUs`.
 std::string counted_gpus(std::size_t count);

@@ -42,8 +42,11 @@ json convert(const event::BuildFinished& e) {
 json convert(const event::StepStarted& e) {
   json object = {
       {"event", "step_started"}, {"step", e.step}, {"attempt", e.attempt}, {"image", e.image}};
-  for (const auto& gpu : e.gpus)
-    object["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+  for (const auto& gpu : e.gpus) {
+    auto& entry = object["gpus"].emplace_back(
+        json{{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+    if (gpu.slice) entry["slice"] = *gpu.slice;
+  }
   return object;
 }
 

@@ -73,9 +73,12 @@ Event step_started(const json& object) {
                        text_of(object, "image"),
                        {}};
   if (const auto gpus = object.find("gpus"); gpus != object.end())
-    for (const auto& gpu : *gpus)
+    for (const auto& gpu : *gpus) {
       e.gpus.push_back({gpu.at("uuid").get<std::string>(),
                         core::integer_of<unsigned>(gpu.at("index")), text_of(gpu, "model")});
+      if (const auto slice = gpu.find("slice"); slice != gpu.end())
+        e.gpus.back().slice = core::integer_of<unsigned>(*slice);
+    }
   return e;
 }
 

@@ -105,6 +105,7 @@ struct AssignedGpu {
   Bytes memory = 0;     ///< Bytes.
   int lock = -1;  ///< Descriptor of the reservation; a child process that inherits it keeps the GPU
                   ///< reserved while it lives. -1: none.
+  std::optional<unsigned> slice = {};  ///< MIG only: index of the slice on the GPU.
 };
 
 /// Words that are executed on the user's terminal in place of a step's command.

@@ -71,6 +71,24 @@ std::string shortened(const std::string& text) {
   return cut ? shown + "..." : shown;
 }
 
+/// Returns true if the member is what YAML reads behind a comma in a text without quotes:
+/// `{gpus: device=0,1}` has the keys `gpus` and `1`.
+bool is_behind_comma(const core::Value::Member& before, const core::Value::Member& member) {
+  const auto& [key, value] = member;
+  const auto& last = before.second.kind == core::Value::Kind::null ? before.first : before.second;
+  return value.kind == core::Value::Kind::null && last.kind == core::Value::Kind::scalar &&
+         !last.quoted && !key.quoted && last.span.line == key.span.line &&
+         last.span.column + last.span.length + 1 == key.span.column;
+}
+
+/// Returns advice to quote the text that the members from `first` to `last` are, by its commas.
+std::string quoting_advice(const core::Value& map, std::size_t first, std::size_t last) {
+  std::string text = map.members[first].second.scalar;
+  for (auto i = first + 1; i <= last; ++i) text += "," + map.members[i].first.scalar;
+  return "YAML ends a value in braces at a `,`: put the value in quotes, as in `" +
+         map.members[first].first.scalar + ": \"" + shortened(text) + "\"`";
+}
+
 }  // namespace
 
 void report(Diagnostics& diagnostics, std::string code, std::string message, core::Span span,
@@ -104,17 +122,20 @@ void report_type(Diagnostics& diagnostics, std::string_view key, std::string_vie
 void report_unknown_keys(const core::Value& map, std::span<const std::string> allowed,
                          std::string_view place, Diagnostics& diagnostics,
                          std::span<const OtherName> others) {
-  for (const auto& [key, value] : map.members) {
+  for (std::size_t i = 0; i < map.members.size(); ++i) {
+    const auto& key = map.members[i].first;
     if (std::find(allowed.begin(), allowed.end(), key.scalar) != allowed.end()) continue;
     std::string list = "allowed: ";
     for (const auto& name : allowed) list += (&name == allowed.data() ? "" : ", ") + name;
     const auto known = std::ranges::find(others, std::string_view(key.scalar), &OtherName::key);
-    // Such as the `1` of `{gpus: device=0,1}`.
-    const bool is_rest = value.kind == core::Value::Kind::null && !key.scalar.empty() &&
-                         (core::is_digit(key.scalar[0]) || key.scalar.find('=') != key.scalar.npos);
-    std::string suggestion = is_rest ? "a comma ends a value within braces: quote the whole value"
-                             : known == others.end() ? core::did_you_mean(key.scalar, allowed)
-                                                     : known->advice;
+    std::string suggestion =
+        known == others.end() ? core::did_you_mean(key.scalar, allowed) : known->advice;
+    if (i > 0 && map.members[i - 1].second.kind == core::Value::Kind::scalar &&
+        is_behind_comma(map.members[i - 1], map.members[i])) {
+      const auto first = i - 1;
+      while (i + 1 < map.members.size() && is_behind_comma(map.members[i], map.members[i + 1])) ++i;
+      suggestion = quoting_advice(map, first, i);
+    }
     report(diagnostics, "unknown-key",
            "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span,
            {std::move(list)}, std::move(suggestion));

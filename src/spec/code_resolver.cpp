@@ -40,7 +40,11 @@ struct CodeFolder {
       : root(folder), tree(folder), discovery(tree) {}
 
   const CodeSet& code_of(const StepSpec& step) {
-    return step.code ? listed(step.code.items()) : found(step.command);
+    if (step.code) return listed(step.code.items());
+    const auto variable = step.environment.find("PYTHONPATH");
+    return found(step.command, variable == step.environment.end()
+                                   ? std::string()
+                                   : variable->second.value_or(std::string()));
   }
 
   /// Returns the files that a step's `code` lists.
@@ -55,16 +59,19 @@ struct CodeFolder {
         });
   }
 
-  /// Returns the files that the command names, and those that they import.
-  const CodeSet& found(const Command& command) {
+  /// Returns the files that the command and the variable PYTHONPATH name, and those that they
+  /// import.
+  const CodeSet& found(const Command& command, const std::string& python_path) {
     // The instances of a step have one command.
-    if (last_found && command == last_command) return *last_found;
-    const code::CodeSeeds seeds = discovery.seeds_of(command);
+    if (last_found && command == last_command && python_path == last_python_path)
+      return *last_found;
+    const code::CodeSeeds seeds = discovery.seeds_of(command, python_path);
     last_found = &remember(seeds.key(), [&](std::map<std::string, std::string>& files,
                                             std::set<std::string>& looked_at) {
       files = discovery.follow(seeds, looked_at);
     });
     last_command = command;
+    last_python_path = python_path;
     return *last_found;
   }
 
@@ -156,7 +163,8 @@ struct CodeFolder {
   code::CodeTree tree;
   code::CodeDiscovery discovery;
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
-  Command last_command;                 ///< The command that found() had last.
+  Command last_command;  ///< The command that found() had last.
+  std::string last_python_path;
   const CodeSet* last_found = nullptr;  ///< Its files; null before the first call.
 };
 

@@ -23,9 +23,9 @@ std::string shown(const nlohmann::json& value) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-/// Reads a list or a map, written as in the file or as JSON.
-std::optional<Json> read_structure(const std::string& option, const std::string& text,
-                                   const nlohmann::json& declared,
+/// Reads a list or a map, written as in the file or as JSON. @param written the option for messages
+std::optional<Json> read_structure(const std::string& option, const std::string& written,
+                                   const std::string& text, const nlohmann::json& declared,
                                    settings::Diagnostics& diagnostics) {
   settings::Diagnostics problems;
   const auto value = yaml::parse_yaml(text, problems);
@@ -37,19 +37,19 @@ std::optional<Json> read_structure(const std::string& option, const std::string&
       json ? settings::describe(*value) : settings::describe(model::plain_value(text, {}));
   settings::report(
       diagnostics, "bad-option",
-      "--param " + option + ": '" + option + "' is " + kind_of(declared) + ", such as " +
-          shown(declared) + ", not " + found,
+      written + ": '" + option + "' is " + kind_of(declared) + ", such as " + shown(declared) +
+          ", not " + found,
       {}, problems.empty() ? std::vector<std::string>{} : std::vector{problems.front().message});
   return std::nullopt;
 }
 
 /// Reads an option's value with the type of the file's own value: a text stays a text even if it
-/// reads as a number.
-std::optional<Json> read_option(const std::string& option, const std::string& text,
-                                const nlohmann::json& declared,
+/// reads as a number. @param written the option for messages
+std::optional<Json> read_option(const std::string& option, const std::string& written,
+                                const std::string& text, const nlohmann::json& declared,
                                 settings::Diagnostics& diagnostics) {
   if (declared.is_string()) return Json(text);
-  if (declared.is_structured()) return read_structure(option, text, declared, diagnostics);
+  if (declared.is_structured()) return read_structure(option, written, text, declared, diagnostics);
   const auto json = scalar_of(model::plain_value(text, {}));
   const bool fits = declared.is_null()     ? json.has_value()
                     : declared.is_number() ? json && (*json)->is_number()
@@ -58,15 +58,15 @@ std::optional<Json> read_option(const std::string& option, const std::string& te
   if (json && !json->is_null()) {
     settings::report(
         diagnostics, "bad-option",
-        "--param " + option + "=" + text + ": '" + option + "' is " +
+        written + "=" + text + ": '" + option + "' is " +
             (declared.is_boolean() ? "true or false" : "a number, such as " + declared.dump()) +
             ", not " + settings::describe(model::plain_value(text, {})),
         {}, {"a value that is in quotes in the file may be any text"});
     return std::nullopt;
   }
-  settings::report(
-      diagnostics, "bad-option",
-      "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
+  settings::report(diagnostics, "bad-option",
+                   written + "=" + text + ": the value is empty, or a number that is too large",
+                   {});
   return std::nullopt;
 }
 
@@ -97,6 +97,11 @@ std::size_t dot_of(const std::string& name) { return std::min(name.find('.'), na
 
 }  // namespace
 
+std::string ParameterOptions::written(const std::string& option) const {
+  const auto place = places_.find(option);
+  return place == places_.end() ? "--param " + option : place->second + ": " + option;
+}
+
 /// Replaces options that are maps by an option for each member. A file of parameters has the own
 /// parameters of a step in a map below the step's name, and those of an included file in a map
 /// below its prefix. A single option takes precedence over such a member.
@@ -109,9 +114,16 @@ void ParameterOptions::spread(const Parameters& of_pipeline) {
     const auto map = yaml::parse_yaml(text, ignored);
     if (!map || map->kind != core::Value::Kind::map) continue;
     options_.erase(name);
-    for (const auto& [key, value] : map->members)
-      options_.try_emplace(name + "." + key.scalar,
-                           value.kind == core::Value::Kind::scalar ? value.scalar : to_flow(value));
+    const auto place = places_.find(name);
+    for (const auto& [key, value] : map->members) {
+      const auto member = name + "." + key.scalar;
+      const bool is_new =
+          options_
+              .try_emplace(member,
+                           value.kind == core::Value::Kind::scalar ? value.scalar : to_flow(value))
+              .second;
+      if (is_new && place != places_.end()) places_.emplace(member, place->second);
+    }
   }
 }
 
@@ -130,9 +142,9 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
   taken_.insert(option);
   if (unescape_until_placeholder(text))
     settings::report(diagnostics_, "unfilled",
-                     "--param " + option + ": nothing fills `${...}` in a parameter", {},
+                     written(option) + ": nothing fills `${...}` in a parameter", {},
                      {"for a literal `${` write `$${`"});
-  if (auto value = read_option(option, text, *declared, diagnostics_))
+  if (auto value = read_option(option, written(option), text, *declared, diagnostics_))
     set_member(found->second, *declared, name.substr(std::min(dot + 1, name.size())), *value);
   return true;
 }
@@ -170,8 +182,7 @@ void ParameterOptions::report_unknown(const Defaults& defaults,
     if (step != steps.end() && std::ranges::count(axes_of(*step), key))
       settings::report(
           diagnostics_, "bad-option",
-          "--param " + option + ": '" + key + "' is an axis of the step's matrix, not one value",
-          {},
+          written(option) + ": '" + key + "' is an axis of the step's matrix, not one value", {},
           {"`--step " + step->spec.name + "[" + key + "=" + text +
            "]` runs the instances with this value"});
     else
@@ -186,7 +197,7 @@ void ParameterOptions::report_unknown(const std::string& name, const Defaults& d
   if (dot < name.size() && map != defaults.parameters.end() && map->second->is_structured()) {
     const auto member = member_of(map->first, *map->second, name.substr(dot + 1));
     return settings::report(diagnostics_, "unknown-parameter",
-                            "--param " + name + ": " + member.problem, {}, {}, member.suggestion);
+                            written(name) + ": " + member.problem, {}, {}, member.suggestion);
   }
   std::vector<std::string> known;
   for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
@@ -213,7 +224,7 @@ void ParameterOptions::report_unknown(const std::string& name, const Defaults& d
   list += core::joined(known | std::views::take(max_named), ", ");
   if (known.size() > max_named) list += ", ...";
   settings::report(diagnostics_, "unknown-parameter",
-                   "--param " + name + ": there is no such parameter", {}, {std::move(list)},
+                   written(name) + ": there is no such parameter", {}, {std::move(list)},
                    std::move(suggestion));
 }
 

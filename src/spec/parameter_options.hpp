@@ -20,9 +20,11 @@ namespace pipeline::spec {
 class ParameterOptions {
  public:
   /// Keeps a reference to the diagnostics.
+  /// @param places where a file has the options, by name; others are of `--param`
   ParameterOptions(const std::map<std::string, std::string>& options,
+                   const std::map<std::string, std::string>& places,
                    settings::Diagnostics& diagnostics)
-      : options_(options), diagnostics_(diagnostics) {}
+      : options_(options), places_(places), diagnostics_(diagnostics) {}
 
   /// Sets the parameters of a file: `NAME` in the pipeline's own file, `PREFIX.NAME` in included
   /// ones.
@@ -36,13 +38,15 @@ class ParameterOptions {
  private:
   using Parameters = std::map<std::string, Json>;
 
+  /// Returns the option as the user wrote it: `--param NAME`, or `few.yaml:2:1: NAME`.
+  std::string written(const std::string& option) const;
   void spread(const Parameters& of_pipeline);
   bool set(Parameters& parameters, const std::string& name, const std::string& option,
            std::string text);
   void report_unknown(const std::string& name, const Defaults& defaults,
                       const std::vector<ReadStep>& steps);
 
-  std::map<std::string, std::string> options_;
+  std::map<std::string, std::string> options_, places_;
   std::set<std::string> taken_;  ///< Options that name a parameter.
   settings::Diagnostics& diagnostics_;
 };

@@ -13,25 +13,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void read_values(const core::Value& map, std::map<std::string, std::string>& values,
+void read_values(const core::Value& map, const fs::path& file, FileParameters& found,
                  settings::Diagnostics& diagnostics) {
   for (const auto& [name, value] : map.members) {
     if (!read_parameter(name.scalar, value, diagnostics)) continue;
-    values.emplace(name.scalar,
-                   value.kind == core::Value::Kind::scalar ? value.scalar : to_flow(value));
+    found.values.emplace(name.scalar,
+                         value.kind == core::Value::Kind::scalar ? value.scalar : to_flow(value));
+    found.places.emplace(name.scalar, file.string() + ":" + std::to_string(name.span.line) + ":" +
+                                          std::to_string(name.span.column));
   }
 }
 
 }  // namespace
 
-std::map<std::string, std::string> load_parameters(const fs::path& file) {
+FileParameters load_parameters(const fs::path& file) {
   std::error_code error;  // Pipes are files as well: `--params <(...)`.
   if (!fs::exists(file, error) || fs::is_directory(file, error))
     throw core::InputError("there is no file '" + file.string() + "'",
                            "`--params FILE` takes a YAML or JSON file: a map of names to values");
   const auto text = core::read_file(file);
   settings::Diagnostics diagnostics;
-  std::map<std::string, std::string> values;
+  FileParameters found;
   const auto root =
       yaml::parse_yaml(file.extension() == ".json" ? json_as_yaml(text) : text, diagnostics);
   if (root && root->kind != core::Value::Kind::map)
@@ -40,9 +42,9 @@ std::map<std::string, std::string> load_parameters(const fs::path& file) {
         "a file of parameters must be a map of names to values, not " + settings::describe(*root),
         root->span);
   else if (root)
-    read_values(*root, values, diagnostics);
+    read_values(*root, file, found, diagnostics);
   if (!diagnostics.empty()) throw core::InputError(std::move(diagnostics), file.string(), text);
-  return values;
+  return found;
 }
 
 }  // namespace pipeline::spec

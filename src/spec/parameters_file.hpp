@@ -8,9 +8,15 @@
 
 namespace pipeline::spec {
 
-/// Returns the values by name, as `--param` would give them: lists and maps are in one line. A map
-/// may be one of a step's own parameters, below the step's name. Throws InputError with all errors
-/// of the file, or if there is no such file.
-std::map<std::string, std::string> load_parameters(const std::filesystem::path& file);
+/// The parameters of a file, by name.
+struct FileParameters {
+  /// As `--param` would give them: lists and maps are in one line. A map may be one of a step's own
+  /// parameters, below the step's name.
+  std::map<std::string, std::string> values;
+  std::map<std::string, std::string> places;  ///< For messages: `few.yaml:2:1`.
+};
+
+/// Throws InputError with all errors of the file, or if there is no such file.
+FileParameters load_parameters(const std::filesystem::path& file);
 
 }  // namespace pipeline::spec

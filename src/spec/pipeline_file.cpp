@@ -205,7 +205,7 @@ class PipelineReader {
   PipelineReader(Files& files, const LoadOptions& given, settings::Diagnostics& diagnostics)
       : files_(files),
         diagnostics_(diagnostics),
-        options_(given.parameters, diagnostics),
+        options_(given.parameters, given.parameter_places, diagnostics),
         budget_(diagnostics) {}
 
   /// Returns the pipeline, without its steps once the memory budget is spent, which is reported.

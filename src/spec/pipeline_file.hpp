@@ -21,6 +21,8 @@ namespace pipeline::spec {
 struct LoadOptions {
   std::map<std::string, std::string> parameters;  ///< `--param k=v`: the values are read as YAML
                                                   ///< scalars. `STEP.k=v` sets a step's own.
+  /// Where a file has parameters, for messages: `few.yaml:2:1`, by name. Others are of `--param`.
+  std::map<std::string, std::string> parameter_places = {};
   /// Receives the requests of a task definition that pipe does not support; may be null.
   std::vector<std::string>* notices = nullptr;
 };

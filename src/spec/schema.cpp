@@ -77,7 +77,8 @@ json common_properties() {
                  "Files, folders and globs (`**` crosses folders) of the pipeline's folder that "
                  "the step sees; `.` is all that .dockerignore "
                  "and .gitignore leave. "
-                 "Default: the files that the command names, and what those import or source.")},
+                 "Default: the files that the command and PYTHONPATH name, and what those import "
+                 "or source.")},
       {"settings", described(settings::settings_schema(),
                              "Image, container and resources. The pipeline's are each step's "
                              "default; a step's own values win key by key, its lists "

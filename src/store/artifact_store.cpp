@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
@@ -362,8 +363,8 @@ void ArtifactStore::copy_out(const core::Digest& digest, const fs::path& target)
     throw core::EnvironmentError("the artifact " + digest.hex() + " is not in the store",
                                  {"run the pipeline again: the step that makes it will run"});
   if (status_of(target))
-    throw core::EnvironmentError("cannot copy to " + target.string() + ": it exists",
-                                 {"choose another name, or remove it first"});
+    throw core::InputError("cannot copy to " + target.string() + ": it exists",
+                           "choose another name, or remove it first");
   const auto parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
   const core::TemporaryFolder temporary(parent, ".pipe-copy-");
   const auto content = temporary.path() / "content";

@@ -175,15 +175,20 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
 std::string write_gpus(const std::vector<event::Gpu>& gpus) {
   if (gpus.empty()) return {};
   auto list = nlohmann::json::array();
-  for (const auto& gpu : gpus) list.push_back({gpu.uuid, gpu.index, gpu.model});
+  for (const auto& gpu : gpus) {
+    list.push_back({gpu.uuid, gpu.index, gpu.model});
+    if (gpu.slice) list.back().push_back(*gpu.slice);
+  }
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::vector<event::Gpu> read_gpus(const std::string& text) try {
   std::vector<event::Gpu> gpus;
   if (!text.empty())
-    for (const auto& row : list_of(text))
+    for (const auto& row : list_of(text)) {
       gpus.push_back({row.at(0), core::integer_of<unsigned>(row.at(1)), row.at(2)});
+      if (row.size() > 3) gpus.back().slice = core::integer_of<unsigned>(row.at(3));
+    }
   return gpus;
 } catch (const std::exception& error) {
   throw core::EnvironmentError(

@@ -1,12 +1,19 @@
 #include "store/runs.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
+#include "core/json_member.hpp"
+#include "model/instance.hpp"
 #include "store/attempts.hpp"
 #include "store/database.hpp"
 #include "store/driver_locks.hpp"
+#include "store/key_values.hpp"
 #include "store/record_texts.hpp"
 #include "store/run_schema.hpp"
 
@@ -160,6 +167,30 @@ std::unordered_map<std::string, Runs::LastTry> Runs::last_tries(const std::strin
   return found;
 }
 
+/// Moves the steps that the run has made, such as rounds, to the places of the steps that the file
+/// has for them. Their records are newer than those of all others.
+void Runs::put_in_order(const std::string& run, std::vector<StepRecord>& steps) {
+  auto row = database_.prepare(
+      "SELECT value FROM blobs WHERE kind = ?1 AND key = ?2 AND instr(value, '\"place\":')");
+  row.bind(declared_kind, run);
+  if (!row.step()) return;
+  const auto declared = core::parse_json(row.text(0));
+  if (!declared.is_object()) return;
+  const auto place_of = [&](const StepRecord& step) {
+    const auto* entry = core::member(declared, model::base_name(step.name));
+    const auto* place = entry ? core::member(*entry, "place") : nullptr;
+    return place && place->is_number_unsigned() ? place->get<std::uint64_t>() : ~std::uint64_t{0};
+  };
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;  // Of each record: place, index.
+  for (std::size_t i = 0; i < steps.size(); ++i) order.emplace_back(place_of(steps[i]), i);
+  if (std::ranges::is_sorted(order)) return;
+  std::ranges::sort(order);
+  std::vector<StepRecord> ordered;
+  ordered.reserve(steps.size());
+  for (const auto& [place, index] : order) ordered.push_back(std::move(steps[index]));
+  steps = std::move(ordered);
+}
+
 std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& only) {
   std::string shown_from;
   {
@@ -197,6 +228,7 @@ std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& o
     }
     found.push_back(std::move(step));
   }
+  if (only.empty()) put_in_order(of, found);
   return found;
 }
 

@@ -62,6 +62,8 @@ class Runs {
   std::unordered_map<std::string, LastTry> last_tries(const std::string& pipeline);
 
  private:
+  void put_in_order(const std::string& run, std::vector<StepRecord>& steps);
+
   Database& database_;
   DriverLocks& drivers_;
   Attempts& attempts_;

@@ -92,7 +92,7 @@ class Commands(PipeTest):
         self.assertEqual((tree / "file").read_text(), "in\n")
         (tree / "file").write_text("mine now")
         again = self.pipe("artifacts", "latest", "make.text", "--copy", tree / "file")
-        self.assertNotEqual(again.code, 0, "what exists is not overwritten")
+        self.assertEqual(again.code, 2, "what exists is not overwritten")
         self.assertEqual((tree / "file").read_text(), "mine now")
 
     def test_results_have_paths_with_the_names_of_their_files(self):

@@ -88,6 +88,14 @@ class AskingForGpus(PipeTest):
         without = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local", PIPE_NVML=str(self.folder / "none"))
         self.assertEqual((without.code, without.err), (0, ""), "a machine without a driver plans for others")
 
+    def test_a_plan_counts_the_gpus_of_all_nodes_of_a_step(self):
+        self.pipeline({"a": {**self.step(gpu_count=1, preflight="off"), "nodes": 2}})
+        machine = self.machine("580.65.06", [9, 0])
+        for command, code in (("plan", 0), ("run", 2)):
+            result = self.pipe(command, "pipeline.yaml", "--orchestrator", "local", **machine)
+            self.assertEqual(result.code, code, result)
+            self.assertIn("step 'a' asks for 2 GPUs, and this machine has 1", result.err)
+
     def test_instances_lists_the_types_that_fit(self):
         text = self.pipe("instances", "--gpus", "4", "--memory", "100GiB")
         self.assertEqual(text.code, 0, text)

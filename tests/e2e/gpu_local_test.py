@@ -181,6 +181,8 @@ class OneRun(GpuTest):
         self.assertIn("'serve' asks for 3 GPUs", result.text)
         self.assertIn("`dependsOn` with the condition SUCCESS", result.text)
         self.assertFalse((self.folder / "serve").exists(), "nothing of it has run")
+        plan = self.pipe("plan", "task.json", "--orchestrator", "local")
+        self.assertIn("warning: the containers 'serve' and 'train' run at the same time and ask for 5 GPUs together, and this machine has 4", plan.err)
         smi = self.write("bin/nvidia-smi", "#!/bin/sh\n" + "".join(f"echo 'GPU {i}: stand-in (UUID: {uuid})'\n" for i, uuid in enumerate(UUIDS)))
         smi.chmod(0o755)
         path = {"PATH": f"{smi.parent}:{os.environ['PATH']}"}
@@ -189,6 +191,7 @@ class OneRun(GpuTest):
         after = self.pipe("run", self.task(train=["serve"]), "--orchestrator", "local", **path)
         self.assertEqual(after.code, 0, after)
         self.assertTrue((self.folder / "serve").exists())
+        self.assertNotIn("together", self.pipe("plan", "task.json", "--orchestrator", "local").err)
 
     def test_more_gpus_than_the_machine_has_are_an_error_before_anything_runs(self):
         self.pipeline({

@@ -64,6 +64,8 @@ class OnDocker(PipeTest):
             self.assertEqual(list(made), ["start.state", "fit.state", "use.copy"])
             self.assertEqual(json.loads((self.folder / made["fit.state"]).read_text()), {"n": 3})
         self.assertEqual(json.loads(self.artifact("fit.state")), {"n": 3})
+        shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
+        self.assertEqual([step["step"] for step in shown["steps"]], ["start", "fit.round-0", "fit.round-1", "fit.round-2", "use"])
 
     def test_rounds_end_when_the_condition_holds(self):
         self.pipeline(one_step())

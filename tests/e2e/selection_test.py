@@ -97,7 +97,7 @@ class Selection(PipeTest):
         self.write("few.json", json.dumps({"lr": 0.125, "seed": 4}))
         self.run_pipe("-p", "seed=5", "--params", "few.json")
         self.assertEqual(self.artifact("a.x"), "0.125 5 1\n", "--param takes precedence")
-        for text, said in (("lr: [1, 2]\n", "'lr' is a number, such as 0.5"), ("lr: [\"\\x01\"]\n", "wrong.yaml:1:6: error: parameter 'lr' has a control character"), ("lt: 1\n", "--param lt: there is no such parameter"),
+        for text, said in (("lr: [1, 2]\n", "'lr' is a number, such as 0.5"), ("lr: [\"\\x01\"]\n", "wrong.yaml:1:6: error: parameter 'lr' has a control character"), ("lt: 1\n", "wrong.yaml:1:1: lt: there is no such parameter"),
                            ("- 1\n", "must be a map of names to values"), ("lr: abc\n", "'lr' is a number")):
             self.write("wrong.yaml", text)
             self.assertIn(said, self.run_pipe("--params", "wrong.yaml", code=2).err)

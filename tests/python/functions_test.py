@@ -189,6 +189,63 @@ class Functions(PythonTest):
         self.assertEqual(self.json_of("read.result"), [["A", "B", "Y", "z"], {"a": 0, "b": 1}])
         self.assertNotIn("LABELS", (self.folder / "__pipe__/digits.other.py").read_text())
 
+    def test_functions_that_decorators_put_into_a_container_are_part_of_the_steps_that_use_it(self):
+        self.program("""
+            import functools
+
+            import pipe_ml as pl
+
+            MODELS = []
+            BY_NAME = {}
+            memory = functools.lru_cache(None)
+
+            def listed(function):
+                MODELS.append(function)
+                return function
+
+            def named(name):
+                def put(function):
+                    BY_NAME[name] = function
+                    return function
+                return put
+
+            @listed
+            def linear():
+                return "linear"
+
+            @named("deep")
+            @memory
+            def network():
+                return layers()
+
+            @memory
+            def apart():
+                return 1
+
+            def layers():
+                return 3
+
+            @pl.step
+            def read() -> list:
+                return [[each() for each in MODELS], {name: each() for name, each in BY_NAME.items()}]
+
+            @pl.step
+            def other() -> int:
+                return apart()
+
+            @pl.pipeline
+            def digits():
+                read(), other()
+
+            if __name__ == "__main__":
+                digits.main()
+        """)
+        self.digits("run")
+        self.assertEqual(self.json_of("read.result"), [["linear"], {"deep": 3}])
+        self.assertNotIn("def apart", (self.folder / "__pipe__/digits.read.py").read_text())
+        for name in ("MODELS", "def network"):
+            self.assertNotIn(name, (self.folder / "__pipe__/digits.other.py").read_text())
+
     def test_values_of_any_content_arrive_unchanged(self):
         values = ["${HOME} \" ' \n \t # : é \U0001f600 $${x} `id` $(id)", "- b", "null", "1e3", "01", "~", "", " x "]
         self.program(f"""

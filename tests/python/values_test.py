@@ -31,6 +31,13 @@ class Colour(enum.Enum):
     green = "g"
 
 
+class Rights(enum.Flag):
+    read = 1
+    write = 2
+    both = 3
+    run = 4
+
+
 class Pair(NamedTuple):
     left: int
     right: "Optional[Pair]" = None
@@ -89,6 +96,7 @@ Seconds = NewType("Seconds", float)
 TABLE = [
     (int, 0), (int, 10**30), (float, 0.1), (float, 3), (float, math.inf), (float, math.nan), (bool, True), (str, ""), (str, "ä\n\"\\ \u2028 \U0001f600 \x00 \ud800"), (None, None),
     (Optional[int], None), (Optional[int], 5), (Union[int, str], "5"), (Union[bool, int], True), (Union[int, float], 2.0), (Literal["a", 1], 1), (Colour, Colour.green),
+    (Rights, Rights.read), (Rights, Rights.both), (Rights, Rights.write | Rights.run), (Rights, Rights(0)), (Dict[Rights, int], {Rights.read | Rights.run: 1}),
     (list, [1, "a", None, [True, {"b": 2.5}]]), (dict, {"a": [1], "": {}}), (Any, {"x": [None]}), (List[int], []), (List[List[float]], [[1.0], []]),
     (Tuple[int, str], (1, "a")), (Tuple[int, ...], (1, 2, 3)), (Tuple[()], ()), (typing.Set[str], {"b", "a"}), (typing.FrozenSet[int], frozenset({3, 1})),
     (Dict[str, float], {"a": 1.0}), (Dict[int, str], {1: "a", -2: "b"}), (Dict[str, Any], {"a": 1}), (Dict[Tuple[int, int], bool], {(1, 2): True}),
@@ -111,7 +119,7 @@ HOSTILE = [
     (dict, {1: 2}, "is a dict with keys that are not texts"), (list, [math.nan], "[0] is a float that is not finite"), (list, [{1}], "[0] is a set"),
     (Any, datetime.date(2026, 1, 1), "is a date, which would not come back"), (Any, Model([]), "is a Model, which would not come back"),
     (List[int], [1, "a"], "[1] should be int, and is a str: 'a'"), (Dict[str, int], {"a": {"b": 1}}, "['a'] should be int, and is a dict"),
-    (Tuple[int, str], (1,), "should be Tuple[int, str], and is a tuple: (1,)"), (Literal["a"], "b", "should be Literal['a']"), (Colour, 1, "should be Colour, and is an int: 1"),
+    (Tuple[int, str], (1,), "should be Tuple[int, str], and is a tuple: (1,)"), (Literal["a"], "b", "should be Literal['a']"), (Colour, 1, "should be Colour, and is an int: 1"), (Rights, 3, "should be Rights, and is an int: 3"),
     (Model, {"weights": []}, "should be Model, and is a dict"), (Model, Sub([]), "is a Sub, and only the fields of Model would be stored: annotate it as Sub"),
     (Model, Model(["x"]), ".weights[0] should be float, and is a str: 'x'"), (Options, {"rates": 1}, "has 'rates', which Options lacks"),
     (list, LOOP, "is nested too deeply, or contains itself"), (Optional[int], "x", "should be Optional[int]"), (collections.OrderedDict, collections.OrderedDict(), "no file format"),
@@ -142,7 +150,7 @@ class Plain(unittest.TestCase):
 
     def test_files_of_other_programs_that_do_not_fit_the_type_are_refused(self):
         for annotation, text, message in [(int, "1.0", "should be int"), (Model, '{"weight": []}', "has 'weight', which Model lacks"), (Model, "{}", "missing 1 required"),
-                                          (List[int], '{"a": 1}', "should be List[int]"), (Colour, '"blue"', "should be Colour"), (int, "1 2", "is not JSON"),
+                                          (List[int], '{"a": 1}', "should be List[int]"), (Colour, '"blue"', "should be Colour"), (Rights, '"read|fly"', "should be Rights"), (int, "1 2", "is not JSON"),
                                           (Dict[int, int], '{"a": 1}', "a key of the value should be int"), (datetime.date, '"today"', "should be date")]:
             with self.subTest(text), self.assertRaises(StepError) as raised:
                 (self.folder / "x.json").write_text(text)

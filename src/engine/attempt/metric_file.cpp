@@ -123,7 +123,7 @@ void read_metric_file(const std::filesystem::path& file, const std::filesystem::
         {"write a JSON object or a CSV file with a heading, whose values are numbers: "
          "`{\"accuracy\": 0.93}`"});
   };
-  const auto text = core::read_untrusted_file(file, max_file_size);
+  auto text = core::read_untrusted_file(file, max_file_size);
   if (!text) fail("it is not a file of at most 16 MiB");
   const auto extension = name.extension();
   bool has_number = false;
@@ -137,10 +137,13 @@ void read_metric_file(const std::filesystem::path& file, const std::filesystem::
     auto value = core::parse_json(*text);
     ReadNumber read_number = plain_number;
     if (value.is_discarded()) {  // Python writes NaN and Infinity, which JSON does not have.
-      value = core::parse_json(model::with_quoted_numbers(*text));
+      *text = model::with_quoted_numbers(*text);
+      value = core::parse_json(*text);
       read_number = model::metric_value;
     }
-    if (value.is_discarded()) fail("it is not JSON, and its name does not end in .csv");
+    if (value.is_discarded())
+      fail("it is not JSON (" + core::fault_of_json(*text) +
+           "), and its name does not end in .csv");
     take_numbers(value, "", read_number, pass);
   }
   if (!has_number) fail("it has no number");

@@ -19,11 +19,9 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
     const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline) const {
   std::vector<Request> requests;
   for (const auto* step : steps) {
-    auto request = settings::gpu_request(step->settings->resources);
+    auto request = gpu::request_of(*step);
     const auto& capabilities = routes_.capabilities_of(*step);
     if (!request.wanted() || !capabilities.gpus) continue;
-    // The GPUs of all nodes are reserved together, or none.
-    if (step->nodes) request.count *= step->nodes.count;
     if (capabilities.on_this_machine) requests.emplace_back(step, std::move(request));
   }
   if (requests.empty()) return requests;
@@ -150,9 +148,7 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
     folder_.emplace();  // A step will reserve GPUs.
 }
 
-/// Reports containers of an ECS task that together need more GPUs than there are. Unlike steps of a
-/// pipeline, they run at the same time and may wait for each other, so that one which waits for
-/// GPUs could block all.
+/// Reports containers of an ECS task that together need more GPUs than there are.
 void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
                                  const std::string& owner,
                                  std::vector<core::Diagnostic>& wrong) const {
@@ -160,18 +156,10 @@ void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
   for (const auto* step : steps)
     members.push_back(
         {step->name, demand_of(*step).count, {step->after.begin(), step->after.end()}});
-  const auto group = gpu::largest_group(members);
-  if (group.gpus <= units_.size() || group.members.size() < 2) return;
-  std::vector<std::string> notes;
-  for (const auto i : group.members)
-    notes.push_back("'" + members[i].name + "' asks for " + gpu::counted_gpus(members[i].gpus));
-  for (const auto& unit : units_) notes.push_back(owner + " has " + unit.description());
-  wrong.push_back({"too-many-gpus",
-                   "the containers " + gpu::names_of(members, group) +
-                       " run at the same time and ask for " + gpu::counted_gpus(group.gpus) +
-                       " together, and " + owner + " has " + std::to_string(units_.size()),
-                   model::span_of(*steps[group.members.back()]), std::move(notes),
-                   "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});
+  if (auto lack = gpu::shortage_together(members, units_, owner))
+    wrong.push_back({lack->shortage.code, lack->shortage.message,
+                     model::span_of(*steps[lack->member]), lack->shortage.notes,
+                     lack->shortage.suggestion});
 }
 
 }  // namespace pipeline::engine

@@ -325,11 +325,11 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
     reservation.locks.push_back(session.share(uuid));
     const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
     reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
-                                reservation.locks.back().get()});
+                                reservation.locks.back().get(), unit.slice});
   }
   std::ranges::sort(reservation.gpus, {}, [this](const orchestrators::AssignedGpu& gpu) {
     const auto& unit = *std::ranges::find(units_, gpu.uuid, &gpu::Unit::uuid);
-    return std::tuple(unit.machine, gpu.index, gpu.uuid);
+    return std::tuple(unit.machine, gpu.index, gpu.slice, gpu.uuid);
   });
   std::vector<gpu::Waiting> waiting;
   for (const auto& entry : entries) waiting.push_back(entry.waiting);

@@ -91,8 +91,12 @@ nlohmann::json read_json(const store::OutputRecord& output, const std::string& n
   if (large_integers == LargeIntegers::as_texts) text = with_quoted_integers(text);
   auto value = core::parse_json(text);
   // Python writes NaN, which must not affect a condition on another member.
-  if (value.is_discarded()) value = core::parse_json(model::with_quoted_numbers(text));
-  if (value.is_discarded()) throw std::runtime_error(name + " is not JSON");
+  if (value.is_discarded()) {
+    text = model::with_quoted_numbers(text);
+    value = core::parse_json(text);
+  }
+  if (value.is_discarded())
+    throw std::runtime_error(name + " is not JSON: " + core::fault_of_json(text));
   return value;
 }
 

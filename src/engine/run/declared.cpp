@@ -1,5 +1,6 @@
 #include "engine/run/declared.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +28,20 @@ std::optional<std::size_t> ranks_of(const StepSpec& step) {
   return std::size_t{step.nodes.count} * orchestrators::processes_of(step.nodes, gpus);
 }
 
+/// Adds the steps' places in the file, by which the records of a run are ordered if the run makes
+/// some of its steps. Steps that run in rounds together have one place, so that the records of a
+/// round stay together.
+void add_places(const std::vector<const StepSpec*>& steps, nlohmann::json& entries) {
+  if (std::ranges::none_of(steps, [](const auto* step) { return step->repeat || step->matrix; }))
+    return;
+  std::map<std::string, std::size_t> places;
+  for (const auto* step : steps) {
+    const auto base = base_of(*step);
+    const auto place = places.try_emplace(step->repeat ? step->repeat->of : base, places.size());
+    entries[base]["place"] = place.first->second;
+  }
+}
+
 }  // namespace
 
 std::string declared(const std::vector<const StepSpec*>& steps,
@@ -50,6 +65,7 @@ std::string declared(const std::vector<const StepSpec*>& steps,
     if (const auto ranks = ranks_of(*step)) entry["ranks"] = *ranks;
   }
   for (const auto& [base, list] : needs) entries[base]["needs"] = list;
+  add_places(steps, entries);
   for (std::size_t i = 0; i < headline.size(); ++i) {
     const auto dot = headline[i].find('.');
     const auto entry = entries.find(headline[i].substr(0, dot));

@@ -240,8 +240,8 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   attempt.log = store::log_name(record_.id, step.name, number);
   std::vector<event::Gpu> held;
   for (const auto& gpu : gpus)
-    held.push_back(
-        {gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
+    held.push_back({gpu.uuid, gpu.index,
+                    gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile, gpu.slice});
   attempt.gpus = held;
   attempt.usage.memory_limit = memory;
   attempt.image = environment;

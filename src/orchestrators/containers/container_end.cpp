@@ -7,6 +7,7 @@
 #include "gpu/errors.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/crash_advice.hpp"
+#include "orchestrators/memory_failure.hpp"
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/retry_advice.hpp"
 
@@ -21,10 +22,10 @@ std::string program_of(const AttemptSpec& attempt) {
   return command.empty() ? std::string() : command.front();
 }
 
+constexpr auto engine_machine = "the engine's machine";
+
 std::string memory_limit(const AttemptSpec& attempt) {
-  const auto& memory = attempt.step.settings->resources.memory;
-  return memory ? "its limit is " + core::format_bytes(*memory)
-                : "it has no limit of its own: the engine's machine ran out of memory";
+  return memory_limit_text(attempt.step, engine_machine);
 }
 
 /// Returns true for a program's messages about a full /dev/shm, or about a worker that a full
@@ -91,11 +92,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
                                   const std::string& image) {
   const auto code = std::to_string(end.exit_code);
   if (end.exit_code == 0) return std::nullopt;
-  if (end.exit_code == 137 && end.oom_killed)
-    return Failure{FailureKind::out_of_memory,
-                   "was killed because it used too much memory (" + memory_limit(attempt) + ")",
-                   {"raise `resources.memory`, or reduce the step's memory use"},
-                   {}};
+  if (end.exit_code == 137 && end.oom_killed) return memory_failure(attempt.step, engine_machine);
   const bool by_init = end.first_errors.starts_with("[FATAL tini") ||
                        end.first_errors.find("catatonit") != std::string::npos ||
                        end.first_errors.find("failed to exec pid1") != std::string::npos ||

@@ -14,6 +14,7 @@
 #include "orchestrators/kubernetes/pod_refusal.hpp"
 #include "orchestrators/kubernetes/pod_services.hpp"
 #include "orchestrators/kubernetes/stager_report.hpp"
+#include "orchestrators/memory_failure.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -435,17 +436,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attemp
                    {retry_advice},
                    {}};
   const auto reason = text_at(terminated, "/reason"), message = text_at(terminated, "/message");
-  if (reason == "OOMKilled") {
-    const auto& memory = attempt.step.settings->resources.memory;
-    return Failure{
-        FailureKind::out_of_memory,
-        "was killed because it used too much memory (" +
-            (memory ? "its limit is " + core::format_bytes(*memory)
-                    : "it has no limit of its own: " + place_of(pod) + " ran out of memory") +
-            ")",
-        {"raise `resources.memory`, or let the step hold less at a time"},
-        {}};
-  }
+  if (reason == "OOMKilled") return memory_failure(attempt.step, place_of(pod));
   if (auto failure = stager_failure(message, place_of(pod))) return failure;
   const auto report = core::parse_json(message);
   if (report.is_object() && report.contains("not_executed")) {

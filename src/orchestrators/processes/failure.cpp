@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "core/diagnostic.hpp"
-#include "core/quantity.hpp"
 #include "gpu/errors.hpp"
 #include "orchestrators/crash_advice.hpp"
+#include "orchestrators/memory_failure.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::processes {
@@ -97,17 +97,7 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
             " processes of another user, which cannot be killed and may still write to its outputs",
         {"wait in the step for all that it starts with sudo or as another user"},
         {}};
-  if (out_of_memory) {
-    auto limit = step.settings->resources.memory;
-    return Failure{
-        FailureKind::out_of_memory,
-        limit ? "ran out of memory: its limit is " + core::format_bytes(*limit)
-              : "was killed: this machine ran out of memory",
-        {limit
-             ? "raise settings.resources.memory"
-             : "run fewer steps at a time (--jobs), or limit them with settings.resources.memory"},
-        {}};
-  }
+  if (out_of_memory) return memory_failure(step, "this machine");
   if (!end.exited) {
     Failure failure{FailureKind::signal, "was killed by " + signal_name(end.code), {}, {}};
     if (auto why = crash_reason(end.code); !why.empty()) failure.hints.push_back(why);

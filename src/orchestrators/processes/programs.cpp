@@ -43,35 +43,48 @@ std::string stamp(const fs::path& file) {
          std::to_string(info.st_mtim.tv_nsec);
 }
 
-/// Returns `3.11` for `/usr/bin/python3.11`.
-std::string version_of_name(const std::string& name) {
-  if (!name.starts_with("python3.")) return {};
-  auto version = name.substr(6);
-  return version.find_first_not_of("0123456789.") == version.npos ? version : "";
+bool is_version(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789.") == text.npos;
+}
+
+/// Returns `3.11` for `/usr/bin/python3.11`, and `3.11.7` for
+/// `~/.pyenv/versions/3.11.7/bin/python`.
+/// @param real the file that `file` leads to
+std::string version_of(const fs::path& file, const fs::path& real) {
+  const auto home = file.parent_path().parent_path();
+  if (home.parent_path().filename() == "versions" && is_version(home.filename().string()))
+    return home.filename().string();
+  const auto name = real.filename().string();
+  return name.starts_with("python3.") && is_version(name.substr(6)) ? name.substr(6) : "";
+}
+
+/// Returns the version or the environment that pyenv chooses, if the file is one of its shims,
+/// scripts that start the Python of the choice.
+std::optional<std::string> choice_of_pyenv(const fs::path& file, const fs::path& root) {
+  const auto bin = file.parent_path();
+  if (bin.filename() != "shims") return std::nullopt;
+  const char* chosen = std::getenv("PYENV_VERSION");
+  auto choice = chosen ? std::string(chosen) : first_line(root / ".python-version");
+  return choice.empty() ? first_line(bin.parent_path() / "version") : choice;
+}
+
+/// Returns the Python that the shim starts; an empty path if there is no such file.
+fs::path behind_shim(const fs::path& shim, const std::string& choice) {
+  if (choice.empty() || choice.find('/') != choice.npos) return {};
+  auto file = shim.parent_path().parent_path() / "versions" / choice / "bin" / shim.filename();
+  return access(file.c_str(), X_OK) == 0 ? file : fs::path();
 }
 
 /// Adds what identifies a Python besides the executable's file.
-void describe_python(FoundProgram& program, const fs::path& real, const fs::path& root) {
-  program.version = version_of_name(real.filename().string());
-  if (auto bin = program.file.parent_path();
-      bin.filename() == "shims") {  // pyenv's shims are scripts that choose a Python.
-    const char* chosen = std::getenv("PYENV_VERSION");
-    auto choice = chosen ? std::string(chosen) : first_line(root / ".python-version");
-    if (choice.empty()) choice = first_line(bin.parent_path() / "version");
-    program.identity += " pyenv " + choice;
-    if (choice.find_first_not_of("0123456789.") != choice.npos) return;
-    program.version = choice;
-    // The script takes ten times as long to start as the Python that it chooses.
-    auto chosen_file = bin.parent_path() / "versions" / choice / "bin" / program.file.filename();
-    if (!choice.empty() && access(chosen_file.c_str(), X_OK) == 0)
-      program.file = std::move(chosen_file);
-  } else if (auto home = bin.parent_path(); fs::exists(home / "pyvenv.cfg")) {
-    program.identity += " venv " + home.string();
-    std::error_code error;
-    // The installation of a package changes the time of `site-packages`.
-    for (auto& entry : fs::directory_iterator(home / "lib", error))
-      program.identity += " " + stamp(entry.path() / "site-packages");
-  }
+void describe_python(FoundProgram& program, const fs::path& real) {
+  program.version = version_of(program.file, real);
+  const auto home = program.file.parent_path().parent_path();
+  if (!fs::exists(home / "pyvenv.cfg")) return;
+  program.identity += " venv " + home.string();
+  std::error_code error;
+  // The installation of a package changes the time of `site-packages`.
+  for (auto& entry : fs::directory_iterator(home / "lib", error))
+    program.identity += " " + stamp(entry.path() / "site-packages");
 }
 
 }  // namespace
@@ -127,11 +140,21 @@ const FoundProgram& Programs::find(const std::string& name) {
     program.identity = "missing";
     return program;
   }
+  const bool is_python = fs::path(name).filename().string().starts_with("python");
+  const auto choice = is_python ? choice_of_pyenv(program.file, root_) : std::nullopt;
+  auto behind = choice ? behind_shim(program.file, *choice) : fs::path();
+  const bool is_shim = choice && behind.empty();
+  // A Python that the shim has started has its own folder first on PATH, so that its `python3` is
+  // this file. The shim takes ten times as long to start as well.
+  if (!behind.empty()) program.file = std::move(behind);
   std::error_code error;
   auto real = fs::canonical(program.file, error);
   program.identity = program.file.string() + " " + real.string() + " " + stamp(program.file);
-  if (name.starts_with("python") || fs::path(name).filename().string().starts_with("python"))
-    describe_python(program, real, root_);
+  if (is_python) describe_python(program, real);
+  if (is_shim) {
+    program.identity += " pyenv " + *choice;
+    if (is_version(*choice)) program.version = *choice;
+  }
   return program;
 }
 

@@ -108,6 +108,25 @@ TEST(PlainProgress, shows_values_of_a_step_from_time_to_time_and_at_its_end) {
   EXPECT_EQ(screen.take(), "[train] succeeded after 1.0s: 50 %, loss 0.5 (step 3)\n");
 }
 
+TEST(PlainProgress, names_the_gpus_and_the_slices_of_an_attempt) {
+  Screen screen;
+  const auto progress = plain_progress(screen.io());
+  progress->emit(RunStarted{"r", "digits", "local", 1});
+  const auto shown = [&](std::vector<event::Gpu> gpus) {
+    screen.take();
+    progress->emit(StepStarted{"a", 1, "pipe", std::move(gpus)});
+    return screen.take();
+  };
+  EXPECT_NE(shown({}).find("[a] started\n"), std::string::npos);
+  EXPECT_NE(shown({{"GPU-1", 1, "H100"}}).find("started on GPU 1\n"), std::string::npos);
+  EXPECT_NE(shown({{"GPU-1", 1, "H100"}, {"MIG-1", 0, "A100 1g.5gb", 2}})
+                .find("started on GPUs 1, 0:2\n"),
+            std::string::npos);
+  EXPECT_NE(shown({{"MIG-0", 0, "A100 1g.5gb", 1}, {"MIG-1", 0, "A100 1g.5gb", 2}})
+                .find("started on MIG devices 0:1, 0:2\n"),
+            std::string::npos);
+}
+
 TEST(LiveProgress, the_line_of_a_step_has_its_last_values) {
   Screen screen;
   auto io = screen.io();

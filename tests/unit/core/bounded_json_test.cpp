@@ -68,5 +68,12 @@ TEST(BoundedJson, a_short_text_with_too_many_values_is_refused) {
   EXPECT_FALSE(parse_json("[" + std::string(5'000'000, ' ') + "[1,2]]").is_discarded());
 }
 
+TEST(BoundedJson, the_fault_of_a_text_is_found) {
+  EXPECT_EQ(fault_of_json("{\"a\": 1,\n\"b\": }"), "the fault is in line 2");
+  EXPECT_EQ(fault_of_json(""), "the fault is in line 1");
+  EXPECT_EQ(fault_of_json("[1, 1e400]"), "the number '1e400' is too large for 64 bits");
+  EXPECT_EQ(fault_of_json("[[1]]", {.depth = 1}), "it is too large or nested too deeply");
+}
+
 }  // namespace
 }  // namespace pipeline::core

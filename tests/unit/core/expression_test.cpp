@@ -72,6 +72,8 @@ TEST(Expression, types_that_do_not_fit_are_refused_though_other_values_are_unkno
       "10+1: each side of `and` must be true or false, but 1 is a number; compare it: `1 > 0`");
   EXPECT_EQ(error_of("${x} or ${lr} == 'a'", {{"lr", 1}}),
             "8+12: ${lr} is a number, but 'a' is a text; compare values of one type");
+  EXPECT_EQ(error_of("${lr} > 0.5", {{"lr", "NaN"}}),
+            "0+11: ${lr} is NaN, but 0.5 is a number; compare values of one type");
   EXPECT_EQ(error_of("${x} < true"),
             "0+11: true and false have no order: true is compared by `<`; numbers and texts are "
             "compared by `<`");

@@ -34,5 +34,21 @@ TEST(Declared, has_the_number_of_ranks_of_a_step_with_nodes_if_it_is_known) {
   EXPECT_FALSE(entries["all"].contains("ranks"));
 }
 
+TEST(Declared, has_places_where_the_run_makes_steps_and_one_for_steps_with_the_same_rounds) {
+  StepSpec start, propose, between, choose;
+  start.name = "start";
+  propose.name = "propose";
+  between.name = "between";
+  choose.name = "choose";
+  EXPECT_FALSE(nlohmann::json::parse(declared({&start, &between}, {}))["start"].contains("place"));
+  propose.repeat.emplace().of = "propose";
+  choose.repeat.emplace().of = "propose";
+  const auto entries = nlohmann::json::parse(declared({&start, &propose, &between, &choose}, {}));
+  EXPECT_EQ(entries["start"]["place"], 0);
+  EXPECT_EQ(entries["propose"]["place"], 1);
+  EXPECT_EQ(entries["between"]["place"], 2);
+  EXPECT_EQ(entries["choose"]["place"], 1);
+}
+
 }  // namespace
 }  // namespace pipeline::engine

@@ -74,6 +74,17 @@ TEST_F(MetricFile, of_python_may_have_no_numbers_and_infinite_ones) {
   EXPECT_THROW(read("m.json", R"({"a": "NaN"})"), core::ContentError) << "a text";
 }
 
+TEST_F(MetricFile, with_a_number_that_no_double_holds_is_refused_with_it) {
+  try {
+    read("m.json", R"({"loss": 1e400})");
+    FAIL() << "it was read";
+  } catch (const core::ContentError& error) {
+    EXPECT_NE(std::string(error.what()).find("the number '1e400' is too large for 64 bits"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(MetricFile, has_the_format_of_its_outputs_name) {
   std::ofstream(folder.path() / "0123abcd") << "step,loss\n1,0.5\n";
   EXPECT_EQ(metrics_in(folder.path() / "0123abcd", "m.csv").size(), 1u);

@@ -251,5 +251,18 @@ TEST(Placement, values_of_which_an_attribute_needs_one_are_found) {
     EXPECT_EQ(demanded(open), Texts{}) << open;
 }
 
+TEST(Placement, a_pattern_demands_those_of_the_known_values_that_it_matches) {
+  const std::vector<std::string_view> known{"a1", "a2", "b"};
+  const auto demanded = [&](std::string_view text) {
+    return demanded_values(std::get<Placement>(parse_placement(text)), "t", known);
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(demanded("attribute:t =~ a.*"), (Texts{"a1", "a2"}));
+  EXPECT_EQ(demanded("attribute:t =~ a.* or attribute:t == c"), (Texts{"a1", "a2", "c"}));
+  EXPECT_EQ(demanded("attribute:t =~ x.* or attribute:t == c"), Texts{})
+      << "the pattern may match other values than the known ones";
+  EXPECT_EQ(demanded("attribute:t !~ a.*"), Texts{});
+}
+
 }  // namespace
 }  // namespace pipeline::gpu

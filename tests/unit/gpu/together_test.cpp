@@ -28,6 +28,19 @@ TEST(GpusTogether, are_none_where_no_step_wants_any) {
   EXPECT_EQ(group({{"a", 0, {}}}), "0: ");
 }
 
+TEST(GpusTogether, more_than_the_machine_has_are_refused_at_the_last_of_them) {
+  const std::vector<TogetherMember> members{{"a", 2, {}}, {"between", 0, {}}, {"b", 1, {}}};
+  const std::vector<Unit> two{{.uuid = "GPU-0"}, {.uuid = "GPU-1"}};
+  const auto lack = shortage_together(members, two);
+  ASSERT_TRUE(lack);
+  EXPECT_EQ(lack->member, 2U);
+  EXPECT_EQ(lack->shortage.message,
+            "the containers 'a' and 'b' run at the same time and ask for 3 GPUs together, and this "
+            "machine has 2");
+  EXPECT_FALSE(shortage_together({{"a", 2, {}}, {"b", 1, {"a"}}}, two));
+  EXPECT_FALSE(shortage_together({{"a", 3, {}}}, two)) << "the error of one step is another";
+}
+
 TEST(GpusTogether, cycles_and_unknown_names_are_passed_over) {
   EXPECT_EQ(group({{"a", 1, {"b"}}, {"b", 1, {"a", "nobody"}}}), "1: 'a'");
 }

@@ -39,6 +39,8 @@ TEST(EventJson, every_event_is_one_flat_object_with_its_name) {
        R"({"event":"build_finished","image":"i","took_ms":2,"failure":{"kind":"timed_out","message":"took longer than 1s","hints":["raise timeout"]}})"},
       {event::StepStarted{"a", 2, "i", {{"GPU-1", 3, "H200"}}},
        R"({"event":"step_started","step":"a","attempt":2,"image":"i","gpus":[{"uuid":"GPU-1","index":3,"model":"H200"}]})"},
+      {event::StepStarted{"a", 1, "i", {{"MIG-1", 0, "A100 1g.5gb", 2}}},
+       R"({"event":"step_started","step":"a","attempt":1,"image":"i","gpus":[{"uuid":"MIG-1","index":0,"model":"A100 1g.5gb","slice":2}]})"},
       {event::StepProgress{"a", 1, "50 %"},
        R"({"event":"step_progress","step":"a","attempt":1,"row":"50 %"})"},
       {event::StepRetried{"a", 1, failure, 0s, 1024},

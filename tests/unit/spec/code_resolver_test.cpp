@@ -89,6 +89,17 @@ TEST_F(CodeResolving, modules_beside_the_script_and_in_the_root_are_both_seen) {
               ElementsAre("common.py", "scripts/beside.py", "scripts/train.py"));
 }
 
+TEST_F(CodeResolving, folders_of_the_steps_pythonpath_are_code) {
+  write("main.py", "import helper");
+  write("lib/helper.py");
+  write("more/other.py");
+  EXPECT_THAT(of("[python, main.py]"), ElementsAre("main.py"));
+  EXPECT_THAT(code("command: [python, main.py], environment: {PYTHONPATH: lib}"),
+              ElementsAre("lib/helper.py", "main.py"));
+  EXPECT_THAT(code("command: [python, main.py], environment: {PYTHONPATH: '/opt/x:./lib:more'}"),
+              ElementsAre("lib/helper.py", "main.py", "more/other.py"));
+}
+
 TEST_F(CodeResolving, python_m_and_c_are_understood) {
   write("pkg/__init__.py");
   write("pkg/__main__.py", "from pkg import a");

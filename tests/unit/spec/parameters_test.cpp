@@ -113,7 +113,7 @@ TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
   const core::TemporaryFolder folder;
   const auto from = [&](const std::string& text) {
     core::write_file_atomically(folder.path() / "few.yaml", text);
-    return load_parameters(folder.path() / "few.yaml");
+    return load_parameters(folder.path() / "few.yaml").values;
   };
   const auto pipeline = read("a: {command: x, parameters: {text: '1', list: [1]}}",
                              from("opt: {lr: 7}\nnames: []\na: {text: 007, list: [2, 3]}\n"));
@@ -126,6 +126,28 @@ TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
   const auto other = read("a: {command: x, parameters: {text: '1', list: [1]}}", options);
   EXPECT_EQ(*other.steps[0].parameters.at("text"), "y") << "a single option takes precedence";
   EXPECT_EQ(*other.steps[0].parameters.at("list"), json({5}));
+}
+
+TEST(Parameters, an_error_in_a_file_of_parameters_names_the_place_there) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "few.yaml";
+  core::write_file_atomically(file, "n: abc\nm: 1\na:\n  text: x\n  tex: y\n");
+  const auto given = load_parameters(file);
+  EXPECT_EQ(given.places.at("m"), file.string() + ":2:1");
+  const auto wrong = [&](const std::map<std::string, std::string>& options) -> std::string {
+    try {
+      parse("name: x\nparameters: {n: 1}\nsteps: {a: {command: x, parameters: {text: t}}}\n",
+            "/tmp/pipeline.yaml", {.parameters = options, .parameter_places = given.places});
+    } catch (const core::InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto all = wrong(given.values);
+  EXPECT_THAT(all, HasSubstr("few.yaml:1:1: n=abc: 'n' is a number"));
+  EXPECT_THAT(all, HasSubstr("few.yaml:2:1: m: there is no such parameter"));
+  EXPECT_THAT(all, HasSubstr("few.yaml:3:1: a.tex: there is no such parameter"));
+  EXPECT_THAT(wrong({{"a.text", "z"}, {"other", "1"}}), HasSubstr("--param other: there is no"));
 }
 
 /// Returns the texts that a step's parameters keep of their numbers, as `NAME/PATH=TEXT`.
@@ -174,7 +196,7 @@ TEST(Parameters, a_file_of_parameters_may_be_a_pipe) {
   ASSERT_EQ(::pipe(ends), 0);
   ASSERT_EQ(::write(ends[1], "lr: 0.5\n", 8), 8);
   ::close(ends[1]);
-  EXPECT_EQ(load_parameters("/dev/fd/" + std::to_string(ends[0])).at("lr"), "0.5");
+  EXPECT_EQ(load_parameters("/dev/fd/" + std::to_string(ends[0])).values.at("lr"), "0.5");
   ::close(ends[0]);
   EXPECT_THROW(load_parameters("/dev"), core::InputError);
   EXPECT_THROW(load_parameters("/nowhere/few.yaml"), core::InputError);

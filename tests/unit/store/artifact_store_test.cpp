@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "unit/store/artifact_store_fixture.hpp"
@@ -399,9 +400,9 @@ TEST_F(ArtifactStoreTest, copying_out_gives_writable_files_and_replaces_nothing)
   EXPECT_NE(mode(folder.path() / "copy/a.txt") & 0200, 0u);
   EXPECT_NE(mode(folder.path() / "copy/sub") & 0200, 0u);
   EXPECT_NE(mode(folder.path() / "copy/sub/b.txt") & 0100, 0u);
-  EXPECT_THROW(store.copy_out(tree.digest, folder.path() / "copy"), core::EnvironmentError);
+  EXPECT_THROW(store.copy_out(tree.digest, folder.path() / "copy"), core::InputError);
   const auto file = store.take(write("out", "x"));
-  EXPECT_THROW(store.copy_out(file.digest, write("there", "mine")), core::EnvironmentError);
+  EXPECT_THROW(store.copy_out(file.digest, write("there", "mine")), core::InputError);
   EXPECT_EQ(core::read_file(folder.path() / "there"), "mine");
   EXPECT_THROW(store.copy_out(core::sha256("nothing"), folder.path() / "nothing"),
                core::EnvironmentError);

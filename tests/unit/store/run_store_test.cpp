@@ -469,11 +469,13 @@ TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_k
     store.attempts().put({.run = "r",
                           .step = "b",
                           .log = "r/b.1.log",
-                          .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb"}}});
+                          .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb", 2}}});
     ASSERT_EQ(store.attempts().list("r", "b").at(0).gpus.size(), 2u);
     EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[0].uuid, "GPU-1");
     EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[0].index, 1u);
+    EXPECT_FALSE(store.attempts().list("r", "b")[0].gpus[0].slice);
     EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[1].model, "A100 1g.5gb");
+    EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[1].slice, 2u);
   }
 }
 
