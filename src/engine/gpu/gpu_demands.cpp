@@ -3,9 +3,10 @@
 
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/refusal.hpp"
-#include "gpu/together.hpp"
+#include "gpu/concurrent_containers.hpp"
 #include "gpu/visible.hpp"
 #include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
@@ -85,7 +86,7 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{
       "too-many-gpus",
-      "asks for " + gpu::counted_gpus(demand.each) +
+      "asks for " + core::counted(demand.each, "GPU") +
           (wanted > 1 ? " on each of " + std::to_string(wanted) +
                             " nodes, and the machines have them for " + std::to_string(nodes)
                       : ", and no machine has so many"),
@@ -112,7 +113,8 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
   const auto message = "step '" + step->name + "' " + shortage.message;
   if (step->nodes.count > 1)
     shortage.notes.push_back("it has " + std::to_string(step->nodes.count) + " nodes with " +
-                             gpu::counted_gpus(request.second.count / step->nodes.count) + " each");
+                             core::counted(request.second.count / step->nodes.count, "GPU") +
+                             " each");
   if (shortage.of_machine) {
     auto advice = shortage.notes;
     if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
@@ -155,19 +157,18 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
 /// GPUs could block all.
 void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
                                  std::vector<core::Diagnostic>& wrong) const {
-  std::vector<gpu::TogetherMember> members;
+  std::vector<gpu::TaskContainer> task;
   for (const auto* step : steps)
-    members.push_back(
-        {step->name, demand_of(*step).count, {step->after.begin(), step->after.end()}});
-  const auto group = gpu::largest_group(members);
+    task.push_back({step->name, demand_of(*step).count, {step->after.begin(), step->after.end()}});
+  const auto group = gpu::most_gpus_at_once(task);
   if (group.gpus <= units_.size() || group.members.size() < 2) return;
   std::vector<std::string> notes;
   for (const auto i : group.members)
-    notes.push_back("'" + members[i].name + "' asks for " + gpu::counted_gpus(members[i].gpus));
+    notes.push_back("'" + task[i].name + "' asks for " + core::counted(task[i].gpus, "GPU"));
   for (const auto& unit : units_) notes.push_back("this machine has " + unit.description());
   wrong.push_back({"too-many-gpus",
-                   "the containers " + gpu::names_of(members, group) +
-                       " run at the same time and ask for " + gpu::counted_gpus(group.gpus) +
+                   "the containers " + gpu::names_of(task, group) +
+                       " run at the same time and ask for " + core::counted(group.gpus, "GPU") +
                        " together, and this machine has " + std::to_string(units_.size()),
                    model::span_of(*steps[group.members.back()]), std::move(notes),
                    "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});

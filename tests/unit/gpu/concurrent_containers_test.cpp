@@ -1,34 +1,35 @@
-#include "gpu/together.hpp"
+#include "gpu/concurrent_containers.hpp"
 
 #include <gmock/gmock.h>
 
 namespace pipeline::gpu {
 namespace {
 
-/// Returns the largest number of GPUs at a time and its steps, as `3: 'a' and 'b'`.
-std::string group(const std::vector<TogetherMember>& members) {
-  const auto largest = largest_group(members);
-  return std::to_string(largest.gpus) + ": " + names_of(members, largest);
+/// Returns the largest number of GPUs at a time and the containers that hold them, as `3: 'a' and
+/// 'b'`.
+std::string group(const std::vector<TaskContainer>& task) {
+  const auto largest = most_gpus_at_once(task);
+  return std::to_string(largest.gpus) + ": " + names_of(task, largest);
 }
 
-TEST(GpusTogether, all_steps_that_may_run_at_the_same_time_count) {
+TEST(GpusAtOnce, all_containers_that_may_run_at_the_same_time_count) {
   EXPECT_EQ(group({{"a", 1, {}}, {"b", 2, {}}, {"none", 0, {}}, {"c", 4, {}}}),
             "7: 'a', 'b' and 'c'");
 }
 
-TEST(GpusTogether, a_step_that_waits_for_anothers_end_does_not_run_beside_it) {
+TEST(GpusAtOnce, a_container_that_waits_for_anothers_end_does_not_run_beside_it) {
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 3, {"a"}}}), "3: 'b'");
   EXPECT_EQ(group({{"a", 2, {}}, {"between", 0, {"a"}}, {"b", 3, {"between"}}}), "3: 'b'")
       << "also by way of others";
   EXPECT_EQ(group({{"a", 2, {}}, {"b", 2, {}}, {"after", 3, {"a", "b"}}}), "4: 'a' and 'b'");
 }
 
-TEST(GpusTogether, are_none_where_no_step_wants_any) {
+TEST(GpusAtOnce, are_none_where_no_container_wants_any) {
   EXPECT_EQ(group({}), "0: ");
   EXPECT_EQ(group({{"a", 0, {}}}), "0: ");
 }
 
-TEST(GpusTogether, cycles_and_unknown_names_are_passed_over) {
+TEST(GpusAtOnce, cycles_and_unknown_names_are_passed_over) {
   EXPECT_EQ(group({{"a", 1, {"b"}}, {"b", 1, {"a", "nobody"}}}), "1: 'a'");
 }
 
