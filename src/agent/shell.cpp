@@ -70,12 +70,12 @@ void Input::read_some() {
       if (head_size_ >= 4) take_head();
       continue;
     }
-    const auto here = static_cast<std::uint32_t>(count - i);
-    const auto size_here = here < left_ ? here : left_;
-    memcpy(pending + end, buffer + i, size_here);
-    end += size_here;
-    left_ -= size_here;
-    i += static_cast<ssize_t>(size_here);
+    const auto available = static_cast<std::uint32_t>(count - i);
+    const auto size = available < left_ ? available : left_;
+    memcpy(pending + end, buffer + i, size);
+    end += size;
+    left_ -= size;
+    i += static_cast<ssize_t>(size);
   }
 }
 

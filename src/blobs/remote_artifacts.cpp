@@ -223,9 +223,9 @@ async::Task<bool> RemoteArtifacts::keep(std::string key, std::string digest, boo
   const auto to = key_of(digest, is_tree);
   co_await use(to);
   if (!damaged_.contains(to)) {
-    const auto there = co_await pods->attest(to);
-    if (there && is_same_content(*there, *found)) co_return true;
-    if (there) co_return false;
+    const auto existing = co_await pods->attest(to);
+    if (existing && is_same_content(*existing, *found)) co_return true;
+    if (existing) co_return false;
   }
   std::optional<BlobError> refused;
   try {

@@ -37,23 +37,23 @@ class WordReader {
   };
   enum class Variable { none, dollar, name };
 
-  Frame& here() { return frames_.back(); }
+  Frame& frame() { return frames_.back(); }
 
   /// Begins a word, which may stay empty, unless one has begun.
   void begin() {
-    if (!std::exchange(here().in_word, true)) here().line = line_;
+    if (!std::exchange(frame().in_word, true)) frame().line = line_;
   }
 
   void add(char c) {
     begin();
-    here().word += c;
+    frame().word += c;
   }
 
   /// Ends the current word, if there is one.
   void finish() {
-    if (here().in_word && here().has_words) words_.push_back({here().word, here().line});
-    here().word.clear();
-    here().in_word = false;
+    if (frame().in_word && frame().has_words) words_.push_back({frame().word, frame().line});
+    frame().word.clear();
+    frame().in_word = false;
   }
 
   /// Ends an expansion: its value is unknown in the word around it.
@@ -89,11 +89,11 @@ class WordReader {
     if (now > level && is_expansion(lexer_.kind())) {
       if (lexer_.kind() == Kind::backquotes) end_variable();
       variable_ = Variable::none;
-      const bool has_words = here().has_words && lexer_.kind() != Kind::braces;
+      const bool has_words = frame().has_words && lexer_.kind() != Kind::braces;
       frames_.push_back({now, has_words});
-    } else if (lexer_.kind() == Kind::arithmetic && now == here().level) {
-      here() = {now, false};
-    } else if (now < here().level) {
+    } else if (lexer_.kind() == Kind::arithmetic && now == frame().level) {
+      frame() = {now, false};
+    } else if (now < frame().level) {
       end_variable();
       leave();
     } else if (lexer_.is_in_end_mark()) {

@@ -1,5 +1,5 @@
 /// @file
-/// What processes have done so far, to judge whether they make progress.
+/// The CPU time and the transfers of processes so far, to judge whether they make progress.
 #pragma once
 
 #include <chrono>

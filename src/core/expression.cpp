@@ -22,7 +22,7 @@ bool is_word(char c) {
 
 /// An operator of another language, and the operator to write instead.
 struct Foreign {
-  std::string_view word, here;
+  std::string_view word, replacement;
 };
 constexpr std::array foreign_operators{
     Foreign{"&&", "and"}, Foreign{"||", "or"}, Foreign{"===", "=="}, Foreign{"=>", ">="},
@@ -167,11 +167,11 @@ class Expression::Parser {
 
   /// Reports what stands here instead of `expected`.
   [[noreturn]] void refuse(const char* expected) {
-    for (const auto& [sign, here] : foreign_operators)
+    for (const auto& [sign, replacement] : foreign_operators)
       if (text_.substr(at_).starts_with(sign))
         throw ExpressionError(at_, sign.size(),
                               "`" + std::string(sign) + "` is not an operator here",
-                              "write `" + std::string(here) + "`");
+                              "write `" + std::string(replacement) + "`");
     auto end = at_;
     while (end < text_.size() && is_word(text_[end])) ++end;
     if (end == at_) ++end;

@@ -13,8 +13,8 @@ void ShellLexer::next(char c) {
     return;
   }
   if (here_word_ != WordOf::none) return read_here_document_word(c);
-  Context& here = stack_.back();
-  switch (here.kind) {
+  Context& context = stack_.back();
+  switch (context.kind) {
     case Kind::single_quotes:
       if (c == '\'') stack_.pop_back();
       text_ += c;
@@ -39,7 +39,7 @@ void ShellLexer::next(char c) {
     }
     case Kind::double_quotes:
     case Kind::arithmetic:
-      if (here.kind == Kind::double_quotes && c == '"') {
+      if (context.kind == Kind::double_quotes && c == '"') {
         stack_.pop_back();
         text_ += c;
         return;
@@ -66,9 +66,9 @@ void ShellLexer::next(char c) {
 }
 
 void ShellLexer::unquoted(char c) {
-  Context& here = stack_.back();
-  bool quoted =
-      here.kind == Kind::double_quotes || here.kind == Kind::arithmetic || here.in_double_quotes;
+  Context& context = stack_.back();
+  bool quoted = context.kind == Kind::double_quotes || context.kind == Kind::arithmetic ||
+                context.in_double_quotes;
   bool expansion = follows("$") && !follows("\\$") && !follows("$$");
   text_ += c;
   if (c == '\\') {
@@ -76,7 +76,7 @@ void ShellLexer::unquoted(char c) {
     return;
   }
   const bool word_start = !in_word_;
-  in_word_ = quoted || here.kind == Kind::braces ||
+  in_word_ = quoted || context.kind == Kind::braces ||
              std::string_view(" \t\n;&|()<>`").find(c) == std::string_view::npos;
   switch (c) {
     case '\'':
@@ -84,7 +84,7 @@ void ShellLexer::unquoted(char c) {
       return;
     case '"':
       // Within "${X:-...}" a double quote toggles; opening a pair has the same effect.
-      if (here.kind != Kind::arithmetic) stack_.push_back({Kind::double_quotes});
+      if (context.kind != Kind::arithmetic) stack_.push_back({Kind::double_quotes});
       return;
     case '`': stack_.push_back({Kind::backquotes}); return;
     case '{':
@@ -93,13 +93,14 @@ void ShellLexer::unquoted(char c) {
     case '(':
       if (expansion)
         stack_.push_back({Kind::substitution});
-      else if (here.kind == Kind::substitution && here.depth == 0 && follows("$(("))
-        here.kind = Kind::arithmetic, here.depth = 1;
+      else if (context.kind == Kind::substitution && context.depth == 0 && follows("$(("))
+        context.kind = Kind::arithmetic, context.depth = 1;
       else
-        ++here.depth;
+        ++context.depth;
       return;
     case ')':
-      if ((here.kind == Kind::substitution || here.kind == Kind::arithmetic) && here.depth-- == 0)
+      if ((context.kind == Kind::substitution || context.kind == Kind::arithmetic) &&
+          context.depth-- == 0)
         close();
       return;
     case '\n':
@@ -109,10 +110,11 @@ void ShellLexer::unquoted(char c) {
       }
       return;
     case '#':
-      if (!quoted && here.kind != Kind::braces && word_start) stack_.push_back({Kind::comment});
+      if (!quoted && context.kind != Kind::braces && word_start) stack_.push_back({Kind::comment});
       return;
     case '|':  // The second `|` of `||` cancels the first one's count.
-      if (!quoted && here.kind != Kind::braces && !follows(">|")) pipes_ += follows("||") ? -1 : 1;
+      if (!quoted && context.kind != Kind::braces && !follows(">|"))
+        pipes_ += follows("||") ? -1 : 1;
       return;
     case '<':
       if (!quoted && follows("<<") && !follows("<<<")) {

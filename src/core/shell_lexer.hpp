@@ -25,7 +25,7 @@ class ShellLexer {
   };
   struct Context {
     Kind kind;
-    /// Of `braces`: the rules of double quotes apply, as in "${X:-...}".
+    /// The rules of double quotes apply in `braces`, as in "${X:-...}".
     bool in_double_quotes = false;
     int depth = 0;  ///< Number of open parentheses within.
   };

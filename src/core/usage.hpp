@@ -29,7 +29,7 @@ struct Usage {
   /// Bytes: the peak of all processes together, from a control group (without files that the kernel
   /// cached for it) or from samples of a tree of processes.
   std::optional<std::uint64_t> peak_memory;
-  std::optional<std::uint64_t> memory_limit;   ///< Bytes that the processes were allowed to use.
+  std::optional<std::uint64_t> memory_limit;   ///< Bytes that each node's processes may use.
   std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
   std::optional<std::uint64_t> memory_kills;   ///< Processes that the kernel's OOM killer ended.
   std::vector<GpuUsage> gpus;

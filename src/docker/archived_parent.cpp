@@ -35,7 +35,7 @@ const ArchivedImage& ArchivedParents::find(const ImagePlan& plan) {
   const auto key = plan.parent_image + " " + plan.platform;
   if (const auto known = images_.find(key); known != images_.end()) return known->second;
   if (!options_.read_archive)
-    throw core::EnvironmentError(plan.parent_image + " is not read here",
+    throw core::EnvironmentError(plan.parent_image + " is an archive, which cannot be loaded here",
                                  {"load it by `docker load`, and name the image that this gives"});
   return images_.emplace(key, options_.read_archive(plan.parent_image, plan.platform))
       .first->second;
@@ -69,8 +69,8 @@ async::Task<ImageStatus> ArchivedParents::status(const ImagePlan& plan) {
 
 async::Task<> ArchivedParents::ensure(const ImagePlan& plan, std::string step, EventSink& events,
                                       core::CancelSource& cancel) {
-  const auto there = co_await image_id(plan);
-  if (!there.empty()) co_return;
+  const auto loaded = co_await image_id(plan);
+  if (!loaded.empty()) co_return;
   const BuildReport report{reference(plan), std::move(step), "load: from " + plan.parent_image};
   const std::function<async::Task<std::string>()> work = [&]() {
     return reported(load(plan, cancel), report, events, cancel);

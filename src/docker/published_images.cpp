@@ -18,9 +18,9 @@ std::string summary(const Pushed& pushed) {
   std::string text = pushed.sent == 0 ? "only the manifest pushed"
                                       : core::counted(pushed.sent, "layer") + " pushed (" +
                                             core::format_bytes(pushed.bytes) + " unpacked)";
-  if (pushed.there > 0)
-    text += ", " + core::counted(pushed.there, "layer") +
-            (pushed.there == 1 ? " was there" : " were there");
+  if (pushed.existing > 0)
+    text += ", " + core::counted(pushed.existing, "layer") +
+            (pushed.existing == 1 ? " was there" : " were there");
   return text;
 }
 
@@ -46,8 +46,8 @@ async::Task<std::string> PublishedImages::make(LocalImage image, std::string ste
         {"run again: it is rebuilt"});
   const auto auth = co_await credentials(registry, events);
   if (auto known = by_digest(*found, image.reference); !known.empty()) {
-    const auto there = co_await digest_there(known, auth, cancel);
-    if (!there.empty()) co_return known;
+    const auto in_registry = co_await digest_there(known, auth, cancel);
+    if (!in_registry.empty()) co_return known;
   }
   const BuildReport report{image.reference, step, "push: " + registry + " does not have it"};
   const auto digest =
@@ -62,12 +62,12 @@ async::Task<> PublishedImages::name(LocalImage image, std::string tag, std::stri
   const LocalImage named{repository + ":" + tag, image.id};
   if (find(named)) co_return;
   const auto auth = co_await credentials(registry_of(repository), events);
-  const auto there = co_await digest_there(named.reference, auth, cancel);
-  if (there != digest) {
+  const auto in_registry = co_await digest_there(named.reference, auth, cancel);
+  if (in_registry != digest) {
     const BuildReport report{
         named.reference, step,
         "push: " + registry_of(repository) +
-            (there.empty() ? " does not have it" : " has another image of that name")};
+            (in_registry.empty() ? " does not have it" : " has another image of that name")};
     co_await reported(push(named.reference, auth, events, cancel), report, events, cancel);
   }
   published_.set(key_of(named), published);

@@ -74,7 +74,7 @@ void TransferProgress::count(const std::string& layer, const std::string& status
     ++pushed_.sent;
     pushed_.bytes += sizes_[layer];
   } else if (status == "Layer already exists" || status.starts_with("Mounted from ")) {
-    ++pushed_.there;
+    ++pushed_.existing;
   }
 }
 

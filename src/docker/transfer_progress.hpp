@@ -19,7 +19,7 @@ struct Pushed {
                        ///< engine did not report it.
   unsigned sent = 0;   ///< Number of layers that were pushed.
   std::uint64_t bytes = 0;  ///< Unpacked size of the pushed layers.
-  unsigned there = 0;       ///< Number of layers that the registry already had.
+  unsigned existing = 0;    ///< Number of layers that the registry already had.
 };
 
 /// Reads the messages of a pull or push: selects lines for the user, computes the result, and finds

@@ -12,7 +12,7 @@ namespace pipeline::driver {
 /// Sends one notification, and reports a failure.
 async::Task<> Notifier::send(net::HttpClient& http, const NotifySpec& webhook, std::string body,
                              core::CancelSource& stop, notify::DeliveryLimits limits) {
-  std::string where = "its webhook", reason;
+  std::string where = "a webhook", reason;
   try {
     const auto address = notify::address_of(webhook);
     where = notify::shown_address(address);
@@ -31,6 +31,7 @@ void Notifier::send_end(core::CancelSource& stop) try {
   const auto command = workspace_.options().name + " report " + run_;
   const auto steps = store_.runs().steps(run_);
   net::HttpClient http(workspace_.loop());
+  // The stop that ended the run does not end its notifications; a further one does.
   const auto before = stop.level();
   core::CancelSource later;
   const core::CancelSource::Listener listener(stop, [&](core::StopLevel level) {

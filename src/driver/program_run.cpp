@@ -18,7 +18,7 @@
 namespace pipeline {
 namespace {
 
-/// What RunOptions::on_event has thrown.
+/// An exception that RunOptions::on_event has thrown.
 class CallbackError : public std::runtime_error {
  public:
   explicit CallbackError(const std::string& what)

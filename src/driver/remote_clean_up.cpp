@@ -68,9 +68,9 @@ CleanUpReport clean_remote_store(Workspace& workspace, const CleanUp& wanted,
     report.kept.push_back(reason);
   };
   blobs::RemoteArtifacts remote(workspace.loop(), settings);
-  policy.kept = [&, here = kept_here(workspace)]() -> async::Task<std::set<std::string>> {
+  policy.kept = [&, tagged = kept_here(workspace)]() -> async::Task<std::set<std::string>> {
     auto kept = co_await kept_by_drivers(remote);
-    kept.insert(here.begin(), here.end());
+    kept.insert(tagged.begin(), tagged.end());
     co_return kept;
   };
   const store::ArtifactStore unused{std::filesystem::path()};  // Nothing is published.

@@ -16,8 +16,8 @@
 #include "driver/workspace.hpp"
 #include "engine/run/refusal.hpp"
 #include "gpu/choose.hpp"
+#include "gpu/concurrent_containers.hpp"
 #include "gpu/step_checks.hpp"
-#include "gpu/together.hpp"
 #include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
@@ -153,10 +153,10 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
     found.push_back({lack.code, std::move(message), model::span_of(step), lack.notes,
                      lack.suggestion, core::Severity::warning});
   };
-  std::optional<gpu::Inventory> inventory;    // Read once: it takes milliseconds for each GPU.
-  std::vector<gpu::TogetherMember> together;  // Those without GPUs as well: others wait for them.
+  std::optional<gpu::Inventory> inventory;  // Read once: it takes milliseconds for each GPU.
+  std::vector<gpu::TaskContainer> task;     // Those without GPUs as well: others wait for them.
   for (const auto* step : steps) {
-    together.push_back({step->name, 0, {step->after.begin(), step->after.end()}});
+    task.push_back({step->name, 0, {step->after.begin(), step->after.end()}});
     const auto& orchestrator = session.routes().capabilities_of(*step);
     const bool has_gpus_here =
         orchestrator.gpus && orchestrator.on_this_machine && orchestrator.gpus_of_this_machine;
@@ -169,12 +169,11 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
     if (const auto* shortage = std::get_if<gpu::Shortage>(&result))
       warn(*step, *shortage, "step '" + step->name + "' " + shortage->message);
     else
-      together.back().gpus = std::get<gpu::Demand>(result).count;
+      task.back().gpus = std::get<gpu::Demand>(result).count;
   }
   if (session.pipeline().reserve_gpus_together && inventory)
-    if (const auto lack =
-            gpu::shortage_together(together, gpu::units_of(*inventory), inventory->owner))
-      warn(*steps[lack->member], lack->shortage, lack->shortage.message);
+    if (const auto lack = gpu::shortage_of(task, gpu::units_of(*inventory), inventory->owner))
+      warn(*steps[lack->container], lack->shortage, lack->shortage.message);
   return report_warnings(session.pipeline(), std::move(found), say);
 }
 

@@ -12,11 +12,12 @@
 #include <variant>
 #include <vector>
 
+#include "core/text.hpp"
 #include "ecs_import/task_container.hpp"
 #include "ecs_import/task_document.hpp"
+#include "gpu/concurrent_containers.hpp"
 #include "gpu/instance_types.hpp"
 #include "gpu/placement.hpp"
-#include "gpu/together.hpp"
 #include "model/value_builder.hpp"
 #include "settings/decode.hpp"
 
@@ -213,16 +214,16 @@ const core::Value* member_at(const core::Value* map, std::initializer_list<const
 /// Checks the containers' GPUs together against the instance types that the placement constraints
 /// require.
 void TaskReader::check_gpus(const core::Value& pipeline) {
-  std::vector<gpu::TogetherMember> members;
+  std::vector<gpu::TaskContainer> task;
   for (const auto& [name, step] : pipeline.find("steps")->members) {
-    gpu::TogetherMember member{name.scalar, 0, {}};
+    gpu::TaskContainer container{name.scalar, 0, {}};
     if (const core::Value* count = member_at(&step, {"settings", "resources", "gpu_count"}))
-      member.gpus = static_cast<unsigned>(std::stoul(count->scalar));
+      container.gpus = static_cast<unsigned>(std::stoul(count->scalar));
     if (const core::Value* after = step.find("after"))
-      for (const core::Value& other : after->items) member.after.push_back(other.scalar);
-    members.push_back(std::move(member));
+      for (const core::Value& other : after->items) container.after.push_back(other.scalar);
+    task.push_back(std::move(container));
   }
-  const auto group = gpu::largest_group(members);
+  const auto group = gpu::most_gpus_at_once(task);
   const core::Value* constraints =
       member_at(&pipeline, {"settings", "resources", "placement_constraints"});
   if (group.members.empty() || !constraints) return;
@@ -243,16 +244,16 @@ void TaskReader::check_gpus(const core::Value& pipeline) {
     std::vector<std::string> notes;
     for (const auto i : group.members)
       if (group.members.size() > 1)
-        notes.push_back("'" + members[i].name + "' asks for " + gpu::counted_gpus(members[i].gpus));
+        notes.push_back("'" + task[i].name + "' asks for " + core::counted(task[i].gpus, "GPU"));
     const gpu::InstanceNeeds needs{.gpus = group.gpus};
     const auto fitting = gpu::fitting_instance_types(needs);
     settings::report(
         document_.diagnostics(), "too-many-gpus",
-        (group.members.size() == 1 ? "the container " + gpu::names_of(members, group) +
-                                         " asks for " + gpu::counted_gpus(group.gpus)
-                                   : "the containers " + gpu::names_of(members, group) +
+        (group.members.size() == 1 ? "the container " + gpu::names_of(task, group) + " asks for " +
+                                         core::counted(group.gpus, "GPU")
+                                   : "the containers " + gpu::names_of(task, group) +
                                          " run at the same time and ask for " +
-                                         gpu::counted_gpus(group.gpus) + " together") +
+                                         core::counted(group.gpus, "GPU") + " together") +
             ", and the instance type " + largest->name + " has " + std::to_string(largest->gpus),
         constraint.span, std::move(notes),
         fitting.empty() ? "no instance type has so many"

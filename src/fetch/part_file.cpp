@@ -64,9 +64,9 @@ bool PartFile::try_lock() {
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) return false;
   // Another process may have held the lock and removed the file.
   struct stat own {
-  }, there{};
-  if (::fstat(file_.get(), &own) == 0 && ::stat(path_.c_str(), &there) == 0 &&
-      own.st_ino == there.st_ino)
+  }, named{};
+  if (::fstat(file_.get(), &own) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+      own.st_ino == named.st_ino)
     return true;
   file_ = opened(path_);
   return false;

@@ -13,7 +13,7 @@ namespace {
 
 /// Opens the path component by component. Holds one descriptor besides the result, at any depth.
 core::Descriptor open_by_components(int folder, const std::string& path, int flags) {
-  core::Descriptor here;
+  core::Descriptor opened;
   for (std::size_t begin = 0;;) {
     const auto end = std::min(path.find('/', begin), path.size());
     const auto component = path.substr(begin, end - begin);
@@ -23,9 +23,9 @@ core::Descriptor open_by_components(int folder, const std::string& path, int fla
     }
     const bool is_last = end == path.size();
     const int wanted = is_last ? flags : O_PATH | O_DIRECTORY;
-    here = core::Descriptor(
-        ::openat(here ? here.get() : folder, component.c_str(), wanted | O_NOFOLLOW | O_CLOEXEC));
-    if (!here || is_last) return here;
+    opened = core::Descriptor(::openat(opened ? opened.get() : folder, component.c_str(),
+                                       wanted | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened || is_last) return opened;
     begin = end + 1;
   }
 }

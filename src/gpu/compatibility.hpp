@@ -24,7 +24,7 @@ struct GpuHost {
   std::vector<settings::ComputeCapability> capabilities;
 };
 
-/// What a step brings along: its image and Python packages.
+/// The image and the Python packages of a step, as far as CUDA depends on them.
 struct CudaFacts {
   std::string image;  ///< Name of the image for messages; empty if the step runs without an image.
   std::optional<ImageCuda> cuda;  ///< Unset if there is no image or its CUDA is unknown.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-
 #include <string_view>
 #include <utility>
 
@@ -31,7 +30,18 @@ bool brings_unknown(const DockerSettings& docker) {
   });
 }
 
-/// Returns what the step brings along for CUDA.
+/// Returns true if the step's variables let its container start on an older driver than the image
+/// asks for.
+bool allows_older_driver(const StepSpec& step) {
+  StringMap variables = step.settings->docker.environment;
+  for (const auto& [name, value] : step.settings->docker.runtime_environment)
+    variables.insert_or_assign(name, value);
+  for (const auto& [name, value] : step.environment)
+    if (value) variables.insert_or_assign(name, *value);
+  return disables_require(variables);
+}
+
+/// Returns the image and the packages of the step, as far as CUDA depends on them.
 CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   const DockerSettings& docker = step.settings->docker;
   CudaFacts facts;
@@ -51,12 +61,7 @@ CudaFacts facts_of(const StepSpec& step, const StepCheckContext& context) {
   facts.image = docker.parent_image.value_or(std::string(settings::default_parent_image));
   facts.cuda = image_cuda(facts.image,
                           context.image_config ? context.image_config(facts.image) : std::nullopt);
-  StringMap variables = docker.environment;
-  for (const auto& [name, value] : docker.runtime_environment)
-    variables.insert_or_assign(name, value);
-  for (const auto& [name, value] : step.environment)
-    if (value) variables.insert_or_assign(name, *value);
-  if (disables_require(variables)) facts.cuda->disable_require = true;
+  if (allows_older_driver(step)) facts.cuda->disable_require = true;
   return facts;
 }
 
@@ -109,7 +114,8 @@ std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& st
     found.add({&step, 1},
               {finding.code, finding.message, {}, {}, finding.advice, finding.severity});
   };
-  std::map<std::string, std::vector<Finding>> known;  // Equal settings are checked once.
+  // Steps with equal settings are checked once.
+  std::map<std::pair<std::string, bool>, std::vector<Finding>> known;
   for (const StepSpec* step : steps) {
     const ResourceSettings& resources = step->settings->resources;
     if (context.attributes &&
@@ -117,7 +123,8 @@ std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& st
       for (const Finding& finding : unplaced(*step, context)) tell(finding, step);
     const settings::GpuRequest request = settings::gpu_request(resources);
     if (!request.wanted()) continue;
-    const auto [findings, is_new] = known.try_emplace(settings::to_json(step->settings).dump());
+    const auto [findings, is_new] =
+        known.try_emplace({settings::to_json(step->settings).dump(), allows_older_driver(*step)});
     if (is_new) {
       const GpuHost host = host_of(*step, request, context);
       const bool does_without = request.if_present && context.gpus && host.capabilities.empty();

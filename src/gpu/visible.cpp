@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/text.hpp"
-#include "gpu/together.hpp"
 
 namespace pipeline::gpu {
 namespace {
@@ -62,8 +61,8 @@ void remove_hidden(std::string_view visible, Inventory& inventory) {
   inventory.narrowed =
       (visible.empty() ? "CUDA_VISIBLE_DEVICES is empty, which hides "
                        : "CUDA_VISIBLE_DEVICES=" + std::string(visible) + " hides ") +
-      (left == 0 ? "all of this machine's " + counted_gpus(all)
-                 : std::to_string(all - left) + " of this machine's " + counted_gpus(all));
+      (left == 0 ? "all of this machine's " + core::counted(all, "GPU")
+                 : std::to_string(all - left) + " of this machine's " + core::counted(all, "GPU"));
 }
 
 void remove_hidden_by_environment(Inventory& inventory) {

@@ -66,8 +66,8 @@ std::optional<RankEnd> rank_end_of(std::string_view line);
 /// The calls in which each rank's processes wait, as AttemptRunner::waits_of() returns them. Lines
 /// of a node with an agent stand under the node's first rank.
 using WaitsByRank = std::vector<std::pair<unsigned, std::vector<std::string>>>;
-/// Returns a text on the only rank that does not wait like the others, which probably wait for it.
-/// It is `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
+/// Returns a text on the only rank that does not wait like the others, which probably wait for this
+/// rank: `rank 2 is stopped`, or `rank 2 waits for something else than the 7 others, which are
 /// alike`. Empty if there is no such rank.
 /// @param ranks_of_node number of ranks whose lines stand under one rank of `waits`
 std::string odd_rank_text(const WaitsByRank& waits, unsigned ranks_of_node = 1);

@@ -181,11 +181,11 @@ std::vector<HeadlineHistory> headline_history(store::RunStore& store, const stor
     const auto metrics = results_of(store, other, only_step);
     for (auto& [now, last, best] : all) {
       const MetricName wanted{now.step, now.name};
-      for (const auto& then :
+      for (const auto& earlier :
            headlines_in(metrics, [&](const auto& name) { return name == wanted; })) {
-        if (!last) last = PastHeadline{other.id, then.value};
-        if (!best || is_better(then.value, best->value, now.name))
-          best = PastHeadline{other.id, then.value};
+        if (!last) last = PastHeadline{other.id, earlier.value};
+        if (!best || is_better(earlier.value, best->value, now.name))
+          best = PastHeadline{other.id, earlier.value};
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "report/resource_advice.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -20,6 +21,7 @@ constexpr std::uint64_t least_waste = 128 * mebibyte;
 /// Part of a limit from which on usage is close to the limit.
 constexpr double close_to_limit = 0.9;
 constexpr std::chrono::seconds shortest_attempt{1};
+constexpr std::chrono::microseconds zero{};
 
 std::uint64_t rounded_up(double bytes) {
   const auto unit = bytes < gibibyte       ? 64 * mebibyte
@@ -45,9 +47,13 @@ std::string in_runs(std::size_t runs) {
 
 std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
   const auto said = core::format_bytes(asked) + " asked, ";
-  if (used.is_killed)
-    return ResourceAdvice{"memory", memory_text(rounded_up(2.0 * static_cast<double>(asked))),
-                          said + "the last attempt was killed for lack of memory"};
+  if (used.is_killed) {
+    const auto limit = used.killed_with.value_or(asked);
+    if (asked > limit) return std::nullopt;  // No attempt has had as much.
+    return ResourceAdvice{"memory", memory_text(rounded_up(2.0 * static_cast<double>(limit))),
+                          said + "the last attempt was killed for lack of memory" +
+                              (limit > asked ? " with " + core::format_bytes(limit) : "")};
+  }
   if (used.killed_with && used.worked_with && asked <= *used.killed_with)
     return ResourceAdvice{"memory", memory_text(rounded_up(static_cast<double>(*used.worked_with))),
                           said + "killed for lack of memory with " +
@@ -90,7 +96,30 @@ std::size_t busy_gpus(const core::Usage& usage) {
       usage.gpus, [](const auto& gpu) { return !gpu.peak_load || *gpu.peak_load >= least; }));
 }
 
-/// Records the limits of memory that were too low, and the one that was enough after that.
+/// Returns the attempt's usage; if it had several nodes, the most memory and CPU time of a node,
+/// because a step asks for resources for each of its nodes.
+core::Usage usage_of_node(store::RunStore& store, const store::AttemptRecord& attempt) {
+  std::map<unsigned, core::Usage> nodes;
+  for (const auto& task : store.attempts().tasks(attempt)) {
+    auto& node = nodes[task.node_rank];
+    const auto& used = task.usage;
+    if (used.peak_memory) node.peak_memory = node.peak_memory.value_or(0) + *used.peak_memory;
+    if (used.user) node.user = node.user.value_or(zero) + *used.user + used.system.value_or(zero);
+  }
+  auto most = attempt.usage;
+  if (nodes.size() < 2) return most;
+  most.peak_memory.reset();
+  most.user.reset();
+  most.system.reset();
+  for (const auto& [number, node] : nodes) {
+    most.peak_memory = std::max(most.peak_memory, node.peak_memory);
+    most.user = std::max(most.user, node.user);
+  }
+  return most;
+}
+
+/// Records the highest limits of memory: of those that were too low, and of those that were enough
+/// after that.
 void add_limit(StepUse& use, const store::AttemptRecord& attempt) {
   const auto& limit = attempt.usage.memory_limit;
   if (!limit) return;
@@ -111,7 +140,7 @@ std::map<std::string, StepUse> step_uses(store::RunStore& store, const std::stri
   store.attempts().for_each(pipeline, [&](const store::AttemptRecord& attempt) {
     const std::string step(model::base_name(attempt.step));
     auto& use = uses[step];
-    const auto& used = attempt.usage;
+    const auto used = usage_of_node(store, attempt);
     use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory) ||
                     used.memory_kills.value_or(0) > 0;
     add_limit(use, attempt);
@@ -122,8 +151,7 @@ std::map<std::string, StepUse> step_uses(store::RunStore& store, const std::stri
     if (running < shortest_attempt) return;
     if (!used.gpus.empty()) use.gpus = std::max(use.gpus.value_or(0), busy_gpus(used));
     if (!used.user) return;
-    const std::chrono::duration<double> cpu =
-        *used.user + used.system.value_or(std::chrono::microseconds());
+    const std::chrono::duration<double> cpu = *used.user + used.system.value_or(zero);
     use.cpus = std::max(use.cpus.value_or(0), cpu / std::chrono::duration<double>(running));
   });
   return uses;

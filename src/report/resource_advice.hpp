@@ -14,7 +14,8 @@
 
 namespace pipeline::report {
 
-/// Maximum usage by the attempts of a step, including all instances of a matrix.
+/// Maximum usage by the attempts of a step, including all instances of a matrix; of a step with
+/// several nodes, by one node.
 struct StepUse {
   std::size_t runs = 0;                      ///< Runs in which an attempt was measured.
   std::optional<std::uint64_t> memory;       ///< Bytes.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
@@ -25,8 +27,9 @@ std::string whole_seconds(const std::string& time) {
   return time.substr(0, time.find_first_of(".Z")) + "Z";
 }
 
-json sha256_of(const char* algorithm_key, const char* algorithm, const char* value_key,
-               const std::string& hex) {
+/// Returns a list of one digest, in the form of either standard.
+json list_of_sha256(const char* algorithm_key, const char* algorithm, const char* value_key,
+                    const std::string& hex) {
   return json::array({{{algorithm_key, algorithm}, {value_key, hex}}});
 }
 
@@ -40,7 +43,7 @@ json cyclonedx_package(const ImageRecord& image, const Package& package) {
   if (!package.license.empty())
     component["licenses"] = json::array({{{"license", {{"name", package.license}}}}});
   if (!package.sha256.empty())
-    component["hashes"] = sha256_of("alg", "SHA-256", "content", package.sha256);
+    component["hashes"] = list_of_sha256("alg", "SHA-256", "content", package.sha256);
   return component;
 }
 
@@ -50,7 +53,8 @@ json spdx_image(const std::string& identifier, const std::string& name, const st
                {"downloadLocation", "NOASSERTION"},
                {"filesAnalyzed", false},
                {"primaryPackagePurpose", "CONTAINER"}};
-  if (!id.empty()) package["checksums"] = sha256_of("algorithm", "SHA256", "checksumValue", id);
+  if (!id.empty())
+    package["checksums"] = list_of_sha256("algorithm", "SHA256", "checksumValue", id);
   return package;
 }
 
@@ -62,14 +66,14 @@ json relation(const std::string& from, const char* type, const std::string& to) 
 
 std::string package_url(const ImageRecord& image, const Package& package) {
   auto name = package.name;
-  std::string name_space;  // Of the package URL.
+  std::string url_namespace;
   if (package.type == "pypi") {
     name = core::lower(name);
     std::ranges::replace(name, '_', '-');
   } else {
-    name_space = net::url_encode(image.distribution) + "/";
+    url_namespace = net::url_encode(image.distribution) + "/";
   }
-  auto url = "pkg:" + package.type + "/" + name_space + net::url_encode(name) + "@" +
+  auto url = "pkg:" + package.type + "/" + url_namespace + net::url_encode(name) + "@" +
              net::url_encode(package.version, ":");
   if (!package.architecture.empty()) url += "?arch=" + net::url_encode(package.architecture);
   return url;
@@ -84,7 +88,7 @@ json cyclonedx(const ImageRecord& image) {
                  {"name", image.reference},
                  {"version", image.id},
                  {"properties", properties}};
-  container["hashes"] = sha256_of("alg", "SHA-256", "content", image.id);
+  container["hashes"] = list_of_sha256("alg", "SHA-256", "content", image.id);
   json components = json::array(), contained = json::array();
   const auto add = [&](json component) {
     contained.push_back(component["bom-ref"]);
@@ -93,7 +97,7 @@ json cyclonedx(const ImageRecord& image) {
   if (!image.base.empty()) {
     json base{{"type", "container"}, {"bom-ref", "base"}, {"name", image.base}};
     if (!image.base_id.empty())
-      base["hashes"] = sha256_of("alg", "SHA-256", "content", image.base_id);
+      base["hashes"] = list_of_sha256("alg", "SHA-256", "content", image.base_id);
     add(base);
   }
   if (!image.distribution.empty())
@@ -134,7 +138,7 @@ json spdx(const ImageRecord& image) {
                                             {"referenceType", "purl"},
                                             {"referenceLocator", package_url(image, each)}}});
     if (!each.sha256.empty())
-      package["checksums"] = sha256_of("algorithm", "SHA256", "checksumValue", each.sha256);
+      package["checksums"] = list_of_sha256("algorithm", "SHA256", "checksumValue", each.sha256);
     packages.push_back(package);
     relations.push_back(relation("SPDXRef-image", "CONTAINS", identifier));
   }

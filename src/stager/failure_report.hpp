@@ -1,5 +1,5 @@
 /// @file
-/// What the program reports to the driver when it fails: the termination message of its container.
+/// The stager's report to the driver about its failure: the termination message of its container.
 #pragma once
 
 #include <string>

@@ -134,10 +134,11 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   const auto seal = [&](const fs::path& file) {
     // Two steps may make the same bytes, one of them executable. Both are one artifact, which is
     // then executable.
-    const auto there = status_of(path(artifact.digest));
-    set_mode(file, executable || (there && S_ISREG(there->st_mode) && (there->st_mode & S_IXUSR))
-                       ? 0555
-                       : 0444);
+    const auto existing = status_of(path(artifact.digest));
+    set_mode(file,
+             executable || (existing && S_ISREG(existing->st_mode) && (existing->st_mode & S_IXUSR))
+                 ? 0555
+                 : 0444);
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
     core::sync_to_disk(file);
   };

@@ -84,8 +84,8 @@ class ArtifactStore {
   /// Copies the artifact to `target` with write permission; never overwrites existing files.
   void copy_out(const core::Digest& digest, const std::filesystem::path& target) const;
   /// Makes a read-only second copy at `target`, which must not exist, on the store's file system.
-  /// Its files are hard links to the artifact's; they are copied where the file system cannot link,
-  /// or not that often. For callers that read the copy and then remove it.
+  /// The copy's files are hard links to the artifact's, or copies where the file system cannot
+  /// link, or not that often. For callers that read the copy and then remove it.
   void link_out(const core::Digest& digest, const std::filesystem::path& target) const;
   /// Notes that a remote store has the artifact, so that results with it can be reused. The note
   /// stays when the content is fetched.

@@ -37,8 +37,8 @@ void add_stamp(core::Hasher& hasher, const std::string& name, const fs::path& pa
   hasher.field(name);
   number(status.st_mode);
   if (S_ISDIR(status.st_mode)) {
-    // Its entries are stamped. Its times tell of a file that was there only meanwhile, and was
-    // perhaps read; network file systems may invent the times of folders.
+    // The entries of a folder have stamps of their own. The times of the folder show that a file
+    // was there for a moment, and may have been read; network file systems may invent these times.
     if (!is_local_file_system(path)) return;
   } else {
     number(status.st_ino);

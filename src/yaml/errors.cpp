@@ -109,27 +109,27 @@ core::Diagnostic invalid(std::string message, core::Span span,
 
 /// @param before the line up to the colon
 core::Diagnostic explain_colon(std::string_view text, std::string_view before,
-                               const core::Span& here) {
+                               const core::Span& place) {
   if (contains(before, ": "))
-    return invalid("a `:` within a value: put the value in quotes", here,
+    return invalid("a `:` within a value: put the value in quotes", place,
                    {"as in `key: \"a: b\"`"});
-  if (const auto incomplete = find_incomplete_line(text, here.line))
+  if (const auto incomplete = find_incomplete_line(text, place.line))
     return invalid("this line is not a key: it lacks the colon at its end", *incomplete);
-  return invalid("this `:` follows nothing that could be a key here", here,
+  return invalid("this `:` follows nothing that could be a key here", place,
                  {"is the line above complete (`key:`, with a space or a line end after the "
                   "colon), and this line indented like its siblings?"});
 }
 
-core::Diagnostic explain_end_of_map(std::string_view source_line, const core::Span& here) {
+core::Diagnostic explain_end_of_map(std::string_view source_line, const core::Span& place) {
   const auto first = source_line.find_first_not_of(' ');
-  if (first != std::string_view::npos && first + 1 == here.column &&
+  if (first != std::string_view::npos && first + 1 == place.column &&
       source_line.substr(first).starts_with("- "))
-    return invalid("a list item among the keys of a map", here,
+    return invalid("a list item among the keys of a map", place,
                    {"indent the list deeper than its key, or give it a key"});
-  if (first != std::string_view::npos && first + 1 == here.column)
+  if (first != std::string_view::npos && first + 1 == place.column)
     return invalid("this line is indented neither like the keys above nor like those around them",
-                   here);
-  return invalid("nothing may follow a value that ended with a quote or a bracket", here,
+                   place);
+  return invalid("nothing may follow a value that ended with a quote or a bracket", place,
                  {"put the whole value in quotes"});
 }
 
@@ -195,7 +195,7 @@ std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
 core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column,
                                     std::string_view text, std::size_t last_node) {
   namespace msg = YAML::ErrorMsg;
-  const core::Span here{line, column, 1};
+  const core::Span place{line, column, 1};
   const std::string_view source_line = line_of(text, line);
   if (const auto tab = find_tab(text, line))
     return invalid("a tab is used for indentation; YAML allows only spaces", *tab);
@@ -209,44 +209,44 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
     if (is_bracket_in_text(source_line, column))
       return invalid("a text with `" + std::string(1, source_line[column - 1]) +
                          "` needs quotes within `[ ]` or `{ }`",
-                     here, {"as in {scores: \"train[*].score\"}"});
+                     place, {"as in {scores: \"train[*].score\"}"});
     const bool list = message == msg::END_OF_SEQ_FLOW;
     return invalid(std::string("a ") + (list ? "list" : "map") + " that begins with `" +
                        (list ? "[" : "{") + "` is not closed with `" + (list ? "]" : "}") +
                        "` before this",
-                   here,
+                   place,
                    {"the last value that could be read is in line " +
                     std::to_string(span_at(text, last_node).line)});
   }
   if (message == msg::FLOW_END)
-    return invalid("this bracket does not close the bracket that was opened last", here);
-  if (message == msg::MAP_VALUE) return explain_colon(text, before, here);
-  if (message == msg::END_OF_MAP) return explain_end_of_map(source_line, here);
+    return invalid("this bracket does not close the bracket that was opened last", place);
+  if (message == msg::MAP_VALUE) return explain_colon(text, before, place);
+  if (message == msg::END_OF_MAP) return explain_end_of_map(source_line, place);
   if (message == msg::END_OF_SEQ)
     return invalid(
         "this is not an item of the list above: items begin with `- `, all with the same "
         "indentation",
-        here);
+        place);
   if (message == msg::BLOCK_ENTRY)
-    return invalid("a list item (`- `) cannot begin here", here,
+    return invalid("a list item (`- `) cannot begin here", place,
                    {"put it on its own line below the key, or write `[a, b]`"});
   if (message == msg::UNKNOWN_TOKEN) {
     const std::string character =
         column <= source_line.size() ? std::string(1, source_line[column - 1]) : std::string("?");
-    return invalid("a text cannot begin with `" + character + "`: put it in quotes", here);
+    return invalid("a text cannot begin with `" + character + "`: put it in quotes", place);
   }
   // Versions from yaml-cpp 0.8 on append the anchor's name.
   if (message.starts_with(msg::UNKNOWN_ANCHOR))
-    return invalid("this alias refers to an anchor that does not exist", here,
+    return invalid("this alias refers to an anchor that does not exist", place,
                    {"a text that begins with `*` needs quotes"});
   if (message.starts_with(msg::INVALID_ESCAPE))
     return invalid("unknown escape `\\" +
                        message.substr(std::string_view(msg::INVALID_ESCAPE).size()) +
                        "` in a text in double quotes",
-                   here, {"in single quotes a backslash is just a backslash"});
+                   place, {"in single quotes a backslash is just a backslash"});
   if (message == msg::YAML_MAJOR_VERSION || message.starts_with(msg::YAML_VERSION))
-    return invalid("only YAML 1.x is supported", here);
-  return invalid(message, here);
+    return invalid("only YAML 1.x is supported", place);
+  return invalid(message, place);
 }
 
 }  // namespace pipeline::yaml

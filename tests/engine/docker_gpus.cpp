@@ -240,7 +240,7 @@ TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
   EXPECT_TRUE(step.log.out.ends_with("none\n")) << step.log.out;
 
   auto body = orchestrators::docker_engine::container_body(attempt(step, {}), place());
-  body["HostConfig"]["Runtime"] = "nvidia";  // as an engine whose default it is
+  body["HostConfig"]["Runtime"] = "nvidia";  // as an engine does whose default runtime is NVIDIA's
   const auto withheld = output("pipe-" + run_id_ + "-withheld", body);
   EXPECT_NE(withheld.find("none\n"), std::string::npos)
       << withheld;  // what stderr says may come last

@@ -11,7 +11,7 @@ struct StepHandle;
 
 namespace pipeline::detail {
 
-/// A handle that Pipeline::add() or map() has returned.
+/// The type of a handle that Pipeline::add() or map() returns.
 template <class T>
 concept Handle = std::is_base_of_v<AnyArtifact, T> || std::is_base_of_v<StepHandle, T>;
 

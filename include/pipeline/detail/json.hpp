@@ -56,7 +56,8 @@ concept ConvertsItself = std::is_class_v<T> && std::is_default_constructible_v<T
 } &&(
     !requires(const T& value) { value.begin(); } ||
     requires(const JsonReference& to, const T& value) { to_json(to, value); });
-/// A type into which items are inserted, as into the standard library's containers, except strings.
+/// A container into which items can be inserted, such as those of the standard library. Strings are
+/// not containers here.
 template <class T>
 concept Container = !ConvertsItself<T> && !std::is_same_v<T, json> && !requires {
   typename T::traits_type;

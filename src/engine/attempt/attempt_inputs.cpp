@@ -203,7 +203,7 @@ void AttemptInputs::note_artifact(const InputSpec& input, const core::Digest& di
 void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& [spec, input] = std::tie(step_.inputs[i], inputs[i]);
-    // What the step's executor fetches is not in this store.
+    // An artifact in a remote store is fetched by the step's executor, so no change of it is noted.
     if (spec.gathered) {
       noted_.reserve(noted_.size() + spec.sources.size());
       for (const auto& source : spec.sources)

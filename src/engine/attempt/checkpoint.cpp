@@ -17,9 +17,9 @@ namespace {
 /// Returns false if another process has replaced or removed the folder since it was opened.
 bool is_still_at(const std::filesystem::path& folder, int descriptor) {
   struct stat opened {
-  }, there{};
-  return ::fstat(descriptor, &opened) == 0 && ::stat(folder.c_str(), &there) == 0 &&
-         opened.st_ino == there.st_ino && opened.st_dev == there.st_dev;
+  }, named{};
+  return ::fstat(descriptor, &opened) == 0 && ::stat(folder.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 }  // namespace

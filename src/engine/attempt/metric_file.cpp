@@ -31,7 +31,8 @@ std::optional<double> plain_number(const nlohmann::json& value) {
 /// @param name the path of `value` in the file, as `test.accuracy`; empty for the whole file
 void take_numbers(const nlohmann::json& value, const std::string& name, ReadNumber read_number,
                   const TakeMetric& take) {
-  // No longer path is a metric's name either, and long paths at all levels would fill the memory.
+  // Stops at a path that is too long for a name: paths below it are longer still, and deep files
+  // would fill the memory with them.
   if (!name.empty() && !model::is_metric_name(name)) return;
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())

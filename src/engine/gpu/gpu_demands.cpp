@@ -3,9 +3,10 @@
 
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/refusal.hpp"
-#include "gpu/together.hpp"
+#include "gpu/concurrent_containers.hpp"
 #include "gpu/visible.hpp"
 #include "model/step_span.hpp"
 #include "settings/accelerator.hpp"
@@ -83,7 +84,7 @@ std::optional<gpu::Shortage> GpuReserver::let_nodes_be_whole(const StepSpec& ste
   if (nodes >= wanted) return std::nullopt;
   return gpu::Shortage{
       "too-many-gpus",
-      "asks for " + gpu::counted_gpus(demand.each) +
+      "asks for " + core::counted(demand.each, "GPU") +
           (wanted > 1 ? " on each of " + std::to_string(wanted) +
                             " nodes, and the machines have them for " + std::to_string(nodes)
                       : ", and no machine has so many"),
@@ -110,7 +111,8 @@ void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inven
   const auto message = "step '" + step->name + "' " + shortage.message;
   if (step->nodes.count > 1)
     shortage.notes.push_back("it has " + std::to_string(step->nodes.count) + " nodes with " +
-                             gpu::counted_gpus(request.second.count / step->nodes.count) + " each");
+                             core::counted(request.second.count / step->nodes.count, "GPU") +
+                             " each");
   if (shortage.of_machine) {
     auto advice = shortage.notes;
     if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
@@ -152,13 +154,12 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
 void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
                                  const std::string& owner,
                                  std::vector<core::Diagnostic>& wrong) const {
-  std::vector<gpu::TogetherMember> members;
+  std::vector<gpu::TaskContainer> task;
   for (const auto* step : steps)
-    members.push_back(
-        {step->name, demand_of(*step).count, {step->after.begin(), step->after.end()}});
-  if (auto lack = gpu::shortage_together(members, units_, owner))
+    task.push_back({step->name, demand_of(*step).count, {step->after.begin(), step->after.end()}});
+  if (auto lack = gpu::shortage_of(task, units_, owner))
     wrong.push_back({lack->shortage.code, lack->shortage.message,
-                     model::span_of(*steps[lack->member]), lack->shortage.notes,
+                     model::span_of(*steps[lack->container]), std::move(lack->shortage.notes),
                      lack->shortage.suggestion});
 }
 

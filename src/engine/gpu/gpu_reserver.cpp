@@ -10,13 +10,12 @@
 #include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/scope_guard.hpp"
+#include "core/text.hpp"
 #include "engine/clock.hpp"
-#include "gpu/together.hpp"
 
 namespace pipeline::engine {
 namespace {
 
-using gpu::counted_gpus;
 using gpu::LockEntry;
 using std::chrono::milliseconds;
 
@@ -209,7 +208,8 @@ std::string GpuReserver::shortage_of(const Ticket& ticket) const {
     --left;
   }
   if (left >= demand.count) return {};
-  return names + " can no longer be used, and the step asks for " + counted_gpus(demand.count) +
+  return names + " can no longer be used, and the step asks for " +
+         core::counted(demand.count, "GPU") +
          (demand.count < demand.candidates.size()
               ? " of " + std::to_string(demand.candidates.size())
               : "");
@@ -366,7 +366,7 @@ void GpuReserver::report_reasons(const Session& session, const std::vector<LockE
 std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
                                 std::span<const LockEntry> ahead) const {
   const auto& demand = ticket.waiting.demand;
-  std::string text = counted_gpus(demand.count);
+  std::string text = core::counted(demand.count, "GPU");
   if (demand.count < demand.candidates.size())
     text += " of " + std::to_string(demand.candidates.size());
   if (ahead.size() == 1) return text + ", behind " + gpu::to_string(ahead.front().holder);

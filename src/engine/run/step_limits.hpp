@@ -15,10 +15,10 @@
 
 namespace pipeline::engine {
 
-/// What an attempt holds of these limits; released at destruction.
+/// The units of limits that an attempt holds; released at destruction.
 struct HeldUnits {
   std::unique_ptr<async::Permit> place;  ///< One of the `max_parallel` of its matrix.
-  /// One for each unit of a named limit. The kernel releases the locks of a killed driver.
+  /// A lock for each unit of a named limit. The kernel releases the locks of a killed driver.
   std::vector<core::Descriptor> locks;
 };
 

@@ -40,17 +40,19 @@ address_v4 address_towards(const asio::any_io_executor& executor, const address_
 }  // namespace
 
 async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::EngineAt>& engines) {
-  constexpr unsigned here = 0;  // Stands for this machine's address, which is found out last.
+  constexpr unsigned own_placeholder =
+      0;  // Stands for this machine's address, which is found out last.
   std::vector<address_v4> found;
   for (const auto& [endpoint, address] : engines) {
     const auto host = address.empty() ? docker::host_of_endpoint(endpoint.url) : address;
-    found.emplace_back(here);
+    found.emplace_back(own_placeholder);
     if (host.empty()) continue;
     const auto resolved = co_await resolve(host, endpoint.url);
     if (!address.empty() || !resolved.is_loopback()) found.back() = resolved;
   }
-  const auto far = std::ranges::find_if(
-      found, [](const address_v4& each) { return each.to_uint() != here && !each.is_loopback(); });
+  const auto far = std::ranges::find_if(found, [](const address_v4& each) {
+    return each.to_uint() != own_placeholder && !each.is_loopback();
+  });
   auto own = address_v4::loopback();
   if (far != found.end()) {
     const auto executor = co_await asio::this_coro::executor;
@@ -65,7 +67,7 @@ async::Task<std::vector<std::string>> addresses_of(const std::vector<docker::Eng
   }
   std::vector<std::string> addresses;
   for (const auto& each : found)
-    addresses.push_back((each.to_uint() == here ? own : each).to_string());
+    addresses.push_back((each.to_uint() == own_placeholder ? own : each).to_string());
   co_return addresses;
 }
 

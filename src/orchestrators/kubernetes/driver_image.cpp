@@ -14,18 +14,19 @@ namespace {
 namespace fs = std::filesystem;
 using docker::ContextFile;
 
-constexpr const char* authorities_there = "/etc/ssl/certs/ca-certificates.crt";
+constexpr const char* authorities_in_image = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Returns the files, folders before their content.
 std::vector<ContextFile> files_of(const Program& program) {
   auto files = docker::program_files(program);
-  const auto here = net::authorities_file();
+  const auto authorities = net::authorities_file();
   std::error_code error;
-  const auto bytes = fs::file_size(here, error);
+  const auto bytes = fs::file_size(authorities, error);
   if (error) return files;
   for (const char* folder : {"etc", "etc/ssl", "etc/ssl/certs"})
     files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
-  files.push_back({.path = authorities_there + 1, .source = here, .bytes = bytes, .mode = 0644});
+  files.push_back(
+      {.path = authorities_in_image + 1, .source = authorities, .bytes = bytes, .mode = 0644});
   return files;
 }
 

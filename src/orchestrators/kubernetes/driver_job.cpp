@@ -8,8 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-/// So many that no run ends because of this limit.
-constexpr int max_failed_pods = 1000;
+constexpr int max_failed_pods = 1000;  ///< High enough that no run ends because of the limit.
 constexpr int seconds_kept_after_end = 24 * 3600;  // For a Job that could not delete itself.
 constexpr int driver_grace_seconds = 30;
 

@@ -165,8 +165,8 @@ std::string requests_text(const json& pod_spec) {
 
 std::string gpus_of_node(const json& node) {
   std::vector<std::string> parts;
-  if (const auto& there = at(node, "/status/allocatable"); there.is_object())
-    for (const auto& [name, value] : there.items())
+  if (const auto& allocatable = at(node, "/status/allocatable"); allocatable.is_object())
+    for (const auto& [name, value] : allocatable.items())
       if (const auto amount = amount_of(value); is_gpu(name) && amount > 0)
         parts.push_back(number(amount) + " " + name);
   if (parts.empty()) return "no GPUs";
@@ -182,8 +182,9 @@ NodeFit fit(const json& node, const json& pod_spec) {
     result.lasting.push_back(std::move(reason));
   };
   for (const auto& [name, wanted] : requests_of(pod_spec)) {
-    const auto& there = at(node, "/status/allocatable");
-    const auto amount = there.is_object() && there.contains(name) ? amount_of(there[name]) : 0;
+    const auto& allocatable = at(node, "/status/allocatable");
+    const auto amount =
+        allocatable.is_object() && allocatable.contains(name) ? amount_of(allocatable[name]) : 0;
     if (is_gpu(name)) result.gpus = amount;
     if (amount >= wanted) continue;
     add_reason((amount > 0 ? quantity_text(name, amount) + " of " + quantity_text(name, wanted)
@@ -218,10 +219,10 @@ unsigned pods_on(const json& node, const json& pod_spec) {
   auto wanted = requests_of(pod_spec);
   wanted["pods"] = 1;
   double count = std::numeric_limits<unsigned>::max();
-  const auto& there = at(node, "/status/allocatable");
+  const auto& allocatable = at(node, "/status/allocatable");
   for (const auto& [name, amount] : wanted)
-    if (there.is_object() && there.contains(name))
-      count = std::min(count, std::floor(amount_of(there[name]) / amount));
+    if (allocatable.is_object() && allocatable.contains(name))
+      count = std::min(count, std::floor(amount_of(allocatable[name]) / amount));
   return static_cast<unsigned>(count);
 }
 

@@ -42,11 +42,11 @@ constexpr std::array origins{
 
 std::string setting_of_field(std::string_view field) {
   std::string place(field);
-  for (const auto& [long_form, name] :
+  for (const auto& [long_form, short_form] :
        {std::pair("spec.template.spec.containers[0].", "container."),
         std::pair("spec.template.spec.", "pod."), std::pair("spec.template.", "template.")})
     if (const std::string_view prefix = long_form; place.starts_with(prefix)) {
-      place = name + place.substr(prefix.size());
+      place = short_form + place.substr(prefix.size());
       break;
     }
   for (const auto& origin : origins)

@@ -22,7 +22,7 @@ bool is_suspended(const JobInformer::Entry& entry) {
 
 async::Task<> WaitReasons::look(const JobInformer::Entry& entry, Clock::duration in_stage,
                                 Clock::time_point now) {
-  // Of the objects that share a Job, only that of node 0 asks about the Job.
+  // Several nodes may share a Job; the WaitReasons of node 0 alone asks about the Job.
   const bool is_about_job =
       entry.pod.is_null() && pod_.index.value_or(0) == 0 &&
       (!is_suspended(entry) || attempt_.step.settings->kubernetes.queue_name.has_value());

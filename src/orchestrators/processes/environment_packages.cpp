@@ -57,7 +57,7 @@ std::string describe_new_environment(const fs::path& environments,
     known.insert(files.begin(), files.end());
     // An environment with mostly other packages is not compared; it may be another pipeline's.
     if (2 * shared < files.size()) continue;
-    // Of two that share the same number of packages, the one with fewer others is nearer.
+    // Prefers the environment with fewer other packages if two share equally many.
     if (shared > most ||
         (shared == most && shared > 0 && other.packages.size() < nearest.packages.size())) {
       most = shared;

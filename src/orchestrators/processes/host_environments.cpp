@@ -66,7 +66,8 @@ std::string host_key(const StepSpec& step, const std::string& path,
   return key;
 }
 
-/// Steps without such variables keep the keys that they had before these were covered.
+/// Adds the variables to the digest. Adds nothing if there are none, so that steps without
+/// variables keep the keys that earlier versions of `pipe` gave them.
 void add_variables(std::string_view kind, const StringMap& variables, core::Hasher& hasher) {
   if (variables.empty()) return;
   hasher.field(kind);
@@ -104,7 +105,7 @@ HostContext& HostEnvironments::host(const StepSpec& step) {
   if (!is_new) return entry->second;
   try {
     entry->second.notices = std::move(notices);
-    look_at(entry->second, step, path, names);
+    fill_in(entry->second, step, path, names);
   } catch (...) {
     known_.erase(entry);
     throw;
@@ -114,7 +115,7 @@ HostContext& HostEnvironments::host(const StepSpec& step) {
 
 /// Fills in the host context of a step.
 /// @param names the programs that the step's command names
-void HostEnvironments::look_at(HostContext& host, const StepSpec& step, const std::string& path,
+void HostEnvironments::fill_in(HostContext& host, const StepSpec& step, const std::string& path,
                                const std::vector<std::string>& names) {
   const auto& settings = step.settings->docker;
   const bool has_environment = VirtualEnvironments::wanted(settings);
@@ -140,7 +141,7 @@ void HostEnvironments::look_at(HostContext& host, const StepSpec& step, const st
     hasher.field("shell").field(bash.file.empty() ? "sh" : "bash");
     host.fingerprint["programs"]["bash"] = bash.identity;
   }
-  // Those that images have are a part of the virtual environment, if there is one.
+  // A virtual environment's digest covers the variables of `environment` already.
   if (!has_environment) add_variables("variables", settings.environment, hasher);
   add_variables("runtime variables", settings.runtime_environment, hasher);
   host.identity = hasher.finish().hex();

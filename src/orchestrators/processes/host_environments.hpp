@@ -65,7 +65,7 @@ class HostEnvironments : public EnvironmentProvider {
   std::filesystem::path folder() const { return environments_.folder("").parent_path(); }
 
  private:
-  void look_at(HostContext& host, const StepSpec& step, const std::string& path,
+  void fill_in(HostContext& host, const StepSpec& step, const std::string& path,
                const std::vector<std::string>& names);
   void describe(HostContext& host) const;
   Programs& programs(const std::string& path);

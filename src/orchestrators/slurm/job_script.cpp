@@ -174,7 +174,7 @@ std::string variables_text(const StringMap& variables) {
 std::vector<std::string> sbatch_command(const std::vector<std::string>& options) {
   auto command = std::vector<std::string>{
       "/bin/sh", "-c",
-      // Of an allocation that `pipe` is in, the job would have wrong variables: srun refuses
+      // The job must not inherit variables of an allocation that `pipe` is in: srun refuses
       // SLURM_MEM_PER_CPU beside SLURM_MEM_PER_NODE.
       for_each_variable("SLURM_CONF* | SLURM_CLUSTERS | SLURM_JWT | SLURM_TIME_FORMAT | SBATCH_* | "
                         "SPANK_* | PATH | HOME | USER | LOGNAME | LANG | LC_* | TZ | KRB5CCNAME | "
@@ -236,8 +236,8 @@ std::string container_script(const JobPaths& paths, const ContainerStart& start)
          process +
          " 2>/dev/null || echo \"$container\")\"' TERM\n"
          "while kill -0 \"$container\" 2>/dev/null; do wait \"$container\"; done\n"
-         // A driver that has read the record of the end removes the job's folder before the record.
-         // So without the folder, a missing record does not mean that the step was not started.
+         // A driver that has read the record of the end removes the job's folder and then the
+         // record: if both are missing, the step may have been started.
          "[ -e " +
          ended + " ] || [ ! -d " + quoted(paths.folder) + " ] || without_container\n" + removal;
 }

@@ -35,7 +35,7 @@ TEST(TransferProgress, push_is_summed_up_also_if_its_bytes_come_in_pieces) {
     EXPECT_EQ(pushed.digest, "sha256:75");
     EXPECT_EQ(pushed.sent, 1u);
     EXPECT_EQ(pushed.bytes, 4096u);
-    EXPECT_EQ(pushed.there, 2u);
+    EXPECT_EQ(pushed.existing, 2u);
     const std::vector<std::string> expected{
         "The push refers to repository [host:5000/a]", "5f70bf18a086: Layer already exists",
         "a3b5c80a4eba: Mounted from other/b", "46017e785b0e: Pushed",

@@ -61,6 +61,23 @@ TEST(StepChecks, the_engines_configuration_of_the_image_is_used) {
                                     "which needs driver 525.60.13")));
 }
 
+TEST(StepChecks, a_step_that_allows_an_older_driver_is_told_apart_from_one_with_equal_settings) {
+  StepCheckContext engine;
+  engine.image_config = [](const std::string&) {
+    return ImageConfig{{{"CUDA_VERSION", "12.2.2"}, {"NVIDIA_REQUIRE_CUDA", "cuda>=99"}}, {}};
+  };
+  engine.gpus = [](const settings::GpuRequest&) {
+    return GpuHost{Version::parse("535.183.01"), Version::parse("12.2"), "", {{8, 0}}};
+  };
+  const std::string strict = "  a" + gpu_step;
+  const std::string allows =
+      "  b: {command: a, environment: {NVIDIA_DISABLE_REQUIRE: \"1\"}, settings: {resources: "
+      "{gpu_count: 1}}}\n";
+  EXPECT_THAT(told(allows, engine), IsEmpty());
+  EXPECT_THAT(told(strict + allows, engine), ElementsAre(HasSubstr("error step 'a': the image")));
+  EXPECT_THAT(told(allows + strict, engine), ElementsAre(HasSubstr("error step 'a': the image")));
+}
+
 TEST(StepChecks, an_instance_type_determines_the_gpus) {
   const std::string step =
       "  a: {command: a, settings: {docker: {requirements: [torch==2.0.0]}, resources: {gpu_count: "

@@ -132,7 +132,7 @@ class ALog : public TheLogFrames {
                                      {'.', ""}})
       lines.push_back(framed(place, kind, text));
   }
-  /// These lines, a second each.
+  /// Returns these lines as a server sends them, each a second after the one before.
   std::string told(std::size_t begin, std::size_t end) const {
     std::string text;
     for (auto i = begin; i < end; ++i)
@@ -220,7 +220,7 @@ class TheAgent : public TheLogFrames {
     call.command.insert(call.command.begin(), {file.string(), "--log", log_file(), stop_file()});
     auto answer = test::run_task(loop, net::run_program(std::move(call)));
     frames = fresh();
-    // As a server sends them: with a time each.
+    // A server sends each line with its time.
     std::istringstream lines(answer.output);
     for (std::string line; std::getline(lines, line); ++number_) {
       EXPECT_LT(line.size(), 16'000u);

@@ -55,6 +55,20 @@ TEST(ResourceAdvice, step_that_was_killed_for_its_memory_needs_twice_as_much) {
   EXPECT_NE(advice[0].reason.find("killed for lack of memory"), std::string::npos);
 }
 
+TEST(ResourceAdvice, the_limit_that_ended_the_last_attempt_is_doubled_unless_more_is_asked_for) {
+  ResourceSettings asked;
+  asked.memory = gibibyte;
+  const StepUse used{
+      .runs = 1, .memory = 2 * gibibyte, .is_killed = true, .killed_with = 2 * gibibyte};
+  const auto advice = advise(asked, used);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].value, "4GiB");
+  EXPECT_EQ(advice[0].reason,
+            "1 GiB asked, the last attempt was killed for lack of memory with 2 GiB");
+  asked.memory = 16 * gibibyte;
+  EXPECT_TRUE(advise(asked, used).empty()) << "no attempt has had as much";
+}
+
 TEST(ResourceAdvice, memory_that_worked_after_a_kill_is_advised_until_it_is_asked_for) {
   ResourceSettings asked;
   asked.memory = gibibyte;
@@ -132,6 +146,25 @@ TEST_F(StepUses, a_gpu_counts_that_any_long_attempt_kept_busy) {
   EXPECT_EQ(uses.at("train").gpus, 1U);
   EXPECT_EQ(uses.at("train").runs, 2U);
   EXPECT_EQ(uses.at("slices").gpus, 1U) << "a slice does not say";
+}
+
+TEST_F(StepUses, the_node_that_used_most_counts_not_all_nodes_together) {
+  using std::chrono::seconds;
+  const auto task = [](unsigned rank, unsigned node, std::uint64_t memory, int user) {
+    store::TaskRecord record{.rank = rank, .node_rank = node};
+    record.usage = {.user = seconds(user), .system = seconds(1), .peak_memory = memory};
+    return record;
+  };
+  const std::vector<store::TaskRecord> tasks{task(0, 0, 10, 1), task(1, 0, 20, 1),
+                                             task(2, 1, 40, 7), task(3, 1, 5, 1)};
+  store.attempts().put({.run = "r1",
+                        .step = "train",
+                        .usage = {.user = seconds(10), .system = seconds(4), .peak_memory = 75},
+                        .phases = {.running = seconds(5)}},
+                       tasks);
+  const auto train = step_uses(store, "p").at("train");
+  EXPECT_EQ(train.memory, 45U);
+  EXPECT_DOUBLE_EQ(*train.cpus, 2.0);
 }
 
 TEST_F(StepUses, only_the_last_attempt_decides_whether_the_memory_was_too_small) {

@@ -329,7 +329,7 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
   store.runs().add(run_record("mine"));
   EXPECT_TRUE(store.runs().mark_dead().empty());
   ::kill(child, SIGKILL);
-  // Until it is waited for it is a zombie, which is dead, too.
+  // A killed child is a zombie until wait_for(); a zombie counts as dead.
   std::vector<RunRecord> dead;
   for (int i = 0; i < 500 && dead.empty(); ++i) {
     dead = store.runs().mark_dead();
@@ -344,7 +344,7 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
   EXPECT_EQ(store.runs().find("mine")->status, RunStatus::running);
 }
 
-TEST_F(RunStoreTest, process_is_known_after_its_number_was_given_again) {
+TEST_F(RunStoreTest, another_process_with_the_number_of_a_dead_one_is_not_alive) {
   auto self = ProcessId::self();
   EXPECT_TRUE(self.alive());
   self.started.back() = self.started.back() == '0' ? '1' : '0';
@@ -386,6 +386,7 @@ TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
   EXPECT_EQ(RunStore(state).runs().list().size(), std::size_t{processes * rounds});
   EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
 }
+
 TEST_F(RunStoreTest, newer_and_foreign_databases_are_refused_and_not_changed) {
   fs::create_directory(state);
   const auto expect = [&](const std::string& text) {
