@@ -146,6 +146,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     freeze(source, executable ? 0555 : 0444);
     const EarlyWriting writing(source);
     artifact.digest = core::sha256_file(source);
+    artifact.hold = hold(artifact.digest);
     on_known(artifact);
     check_frozen(source, artifact.bytes);
     artifact.way = "in the store before";
@@ -161,6 +162,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   const Staging staging(folder_);
   std::uint64_t copied = 0;
   artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes, &copied);
+  artifact.hold = hold(artifact.digest);
   artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal(staging.content());
   publish(staging.content(), artifact.digest);
@@ -183,6 +185,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
     const EarlyWriting writing(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
+    artifact.hold = hold(artifact.digest);
     on_known(artifact);
     check_frozen(source, nodes);
     artifact.way = "in the store before";
@@ -200,6 +203,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   std::uint64_t copied = 0;
   copy_tree(source, nodes, staging.content(), &copied);
   artifact.digest = tree_digest(nodes);
+  artifact.hold = hold(artifact.digest);
   artifact.bytes = total_bytes(nodes);
   artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal_contents(staging.content(), nodes, artifact.digest);
@@ -434,13 +438,17 @@ std::vector<core::Digest> ArtifactStore::all() const {
   return found;
 }
 
-void ArtifactStore::remove(const core::Digest& digest) {
-  forget_elsewhere(digest);
-  const auto place = path(digest);
-  // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
-  ::chmod(place.c_str(), 0755);
-  const Staging staging(folder_);
-  ::rename(place.c_str(), staging.content().c_str());
+std::shared_ptr<const void> ArtifactStore::remove(std::span<const core::Digest> digests) {
+  const auto staging = std::make_shared<const Staging>(folder_);
+  core::make_folders(staging->content());
+  holds_.for_each_free(digests, [&](const core::Digest& digest) {
+    forget_elsewhere(digest);
+    const auto place = path(digest);
+    // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
+    ::chmod(place.c_str(), 0755);
+    ::rename(place.c_str(), (staging->content() / digest.hex()).c_str());
+  });
+  return staging;
 }
 
 std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest&)>& is_used) {

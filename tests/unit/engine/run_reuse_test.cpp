@@ -249,6 +249,23 @@ TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
   EXPECT_EQ(orchestrator.started["train"], 1);
 }
 
+TEST_F(RunTest, removal_of_a_temporary_output_spares_an_equal_output_that_is_being_stored) {
+  pipeline.steps = {step("mark"), step("reader", {"mark"}), step("both")};
+  pipeline.steps[0].outputs[0].temp = true;
+  pipeline.steps[2].outputs.push_back({"large", "large"});
+  orchestrator.steps["mark"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, "same");
+  };
+  orchestrator.steps["both"] = [](const orchestrators::Attempt& attempt) {
+    const auto result = writes(attempt, "same");
+    // Reading it takes longer than until the removal.
+    std::filesystem::resize_file(attempt.outputs / "large", std::uintmax_t{1} << 30);
+    return result;
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(artifact("run-1", "both"), "same");
+}
+
 TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {
   pipeline.steps = {step("a")};
   orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
