@@ -47,6 +47,13 @@ void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Fai
                "set `settings.resources.memory`");
 }
 
+/// Returns the folder of the step's progress, which belongs to its key; null if the step keeps
+/// none.
+std::shared_ptr<Checkpoint> open_checkpoint(const RunContext& context, const ReadyStep& step) {
+  return step.spec.checkpoint ? Checkpoint::open(context.services.store.folder(), step.key)
+                              : nullptr;
+}
+
 }  // namespace
 
 StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& slots,
@@ -68,9 +75,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     counts = step.resume_point->counts;
     if (joins_next) --counts.attempts;
   }
-  std::shared_ptr<Checkpoint> checkpoint;
-  if (step.spec.checkpoint)
-    checkpoint = Checkpoint::open(context_.services.store.folder(), step.key);
+  auto checkpoint = open_checkpoint(context_, step);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {
@@ -95,6 +100,9 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
+      // An attempt that is joined has begun with the inputs of its key.
+      if (!attempt.joins && step.renew_key())
+        attempt.checkpoint = checkpoint = open_checkpoint(context_, step);
       outcome = co_await try_once(step, std::move(attempt), std::move(*reservation));
     }
     held = {};

@@ -2,6 +2,7 @@
 /// Runs one step's attempts until one succeeds or there are no more retries.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -20,6 +21,9 @@ namespace pipeline::engine {
 struct ReadyStep {
   const StepSpec& spec;
   const std::string& key;
+  /// Computes `key` again if another step has made an input again since. Returns true if it
+  /// differs.
+  std::function<bool()> renew_key;
   const orchestrators::Environment& environment;
   WaitMeter& waits;     ///< Begins when everything that the step needs was made.
   std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.

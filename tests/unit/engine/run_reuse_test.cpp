@@ -234,6 +234,20 @@ TEST_F(DamagedInputTest, step_takes_what_is_made_instead_though_it_differs) {
   EXPECT_EQ(artifact("run-2", "train"), "from another");
 }
 
+TEST_F(DamagedInputTest, step_that_waits_meanwhile_has_a_key_of_what_it_then_reads) {
+  run();
+  damage("run-1", "load");
+  orchestrator.steps["load"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, "another");
+  };
+  pipeline.steps[1].settings->docker.parent_image = "slow";
+  orchestrator.slow_images = {"slow"};
+  sources["plot"] = {{"plot.py", "changed"}};
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(artifact("run-2", "train"), "from another");
+  EXPECT_EQ(run().cached, 3u) << "'train' is found by the content that it has read";
+}
+
 TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
   run();
   damage("run-1", "load");
