@@ -51,7 +51,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   const RunContext shell{services, run, events, stop, pool, executor, tasks};
   GpuReserver gpus(shell, slots);
   DataInputs data(services);
-  co_await data.look_up(services.pipeline, options.shared);
+  co_await data.look_up(services.pipeline, options.shared, options.run_id);
   Downloads downloads(services, events, stop);
   const std::vector<const StepSpec*> only{&step};
   co_await data.pins().lock(only, downloads, events, stop);

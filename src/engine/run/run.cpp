@@ -172,7 +172,7 @@ async::Task<> Run::prepare_detached() {
   co_await routes_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
   environments_.rethrow();
-  journal_.run_began(routes_.names_of(steps), steps);
+  journal_.run_began(routes_.names_of(steps), steps, results_.data().current_versions(steps));
 }
 
 async::Task<RunSummary> Run::execute() {
@@ -184,7 +184,7 @@ async::Task<RunSummary> Run::execute() {
     for (auto& [step, resume_point] : journal_.run_resumed(routes_.names_of(steps), steps))
       steps_.state_of(step).resume_point = std::move(resume_point);
   } else {
-    journal_.run_began(routes_.names_of(steps), steps);
+    journal_.run_began(routes_.names_of(steps), steps, results_.data().current_versions(steps));
   }
   has_begun_ = true;
   if (const auto max_jobs = max_attempts(open_files_); options_.jobs > max_jobs)
