@@ -28,7 +28,7 @@ class AttemptInputs {
   /// it is damaged, it is stored again.
   async::Task<StoredCode> store_code();
   /// Reads small inputs completely, each once a run. Throws DamagedInput if one differs from what
-  /// its step made.
+  /// its step made. Data that was fetched or published, and is damaged, is moved aside.
   async::Task<> check();
   /// Returns the inputs for the orchestrator. Gathers, fetches and copies inputs that are not files
   /// of this machine yet.

@@ -263,6 +263,22 @@ TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
   EXPECT_EQ(orchestrator.started["train"], 1);
 }
 
+TEST_F(DamagedInputTest, published_version_that_is_damaged_is_not_used) {
+  pipeline.steps = {step("load")};
+  pipeline.steps[0].publish = StringMap{{"out", "production"}};
+  run();
+  damage("run-1", "load");
+  InputSpec model;
+  model.name = "model";
+  model.data = DataSpec{.artifact = "production"};
+  pipeline.steps = {step("train")};
+  pipeline.steps[0].inputs = {model};
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_THAT(recorder.end_of("train").failure->message,
+              ::testing::HasSubstr("artifact:production, version 1, is missing or damaged here"));
+  EXPECT_EQ(orchestrator.started["train"], 0);
+}
+
 TEST_F(RunTest, removal_of_a_temporary_output_spares_an_equal_output_that_is_being_stored) {
   pipeline.steps = {step("mark"), step("reader", {"mark"}), step("both")};
   pipeline.steps[0].outputs[0].temp = true;
