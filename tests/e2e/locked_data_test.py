@@ -60,7 +60,7 @@ class Locked(AtAnAddress):
         self.takes()
         self.run_pipe()
         digest = hashlib.sha256(self.content).hexdigest()
-        artifact = self.folder / ".pipe" / "artifacts" / digest[:2] / digest[2:]
+        artifact = self.state / "artifacts" / digest[:2] / digest[2:]
         status = artifact.stat()
         artifact.chmod(0o644)
         artifact.write_bytes(bytes([self.content[0] ^ 1]) + self.content[1:])
