@@ -68,7 +68,7 @@ class Locked(AtAnAddress):
         artifact.chmod(0o444)
         self.server.requests.clear()
         self.assertEqual(self.run_pipe("--no-cache").steps(), {"a": "succeeded"})
-        self.assertEqual(self.stored(), self.content)
+        self.assertTrue(self.stored() == self.content, "the step has read the damaged content")
         self.assertIn("GET", [request.method for request in self.server.requests])
 
     def test_a_plan_reports_a_change_and_only_an_upgrade_takes_it(self):
