@@ -384,7 +384,7 @@ void ArtifactStore::copy_out(const core::Digest& digest, const fs::path& target)
   if (copied != digest)
     throw core::EnvironmentError(
         "the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content",
-        {"run the pipeline again: the step that makes it will run"});
+        {"`pipe verify` moves it aside, and the next run makes it again"});
   if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
     return;
   // Not every file system supports renaming without replacing.
