@@ -1,5 +1,7 @@
 #include "engine/attempt/attempt_inputs.hpp"
 
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "async/on_pool.hpp"
@@ -44,7 +46,9 @@ std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf&
   std::uint64_t bytes = 0;
   const auto add = [&](const core::Digest& digest, std::uint64_t size, const std::string& input,
                        const std::string& made_by) {
-    if (!store::is_read_on_use(bytes + size, found.size() + 1)) return;
+    // A damaged artifact is gone until its step has made it again.
+    const bool may_be_gone = !context.damaged.empty() && !artifacts.has(digest);
+    if (!may_be_gone && !store::is_read_on_use(bytes + size, found.size() + 1)) return;
     if (context.checked.contains(digest) || artifacts.elsewhere(digest)) return;
     bytes += size;
     found.push_back({digest, input, made_by});
@@ -72,16 +76,36 @@ AttemptInputs::AttemptInputs(const AttemptContext& context, const StepSpec& step
       joins_(joins) {}
 
 async::Task<> AttemptInputs::check() {
+  damages_before_ = context_.damaged.size();
   const auto inputs = inputs_to_check(step_, outputs_of_, context_);
   if (inputs.empty()) co_return;
-  co_await async::on_pool(context_.run.pool, [&] {
+  const auto find_damage = [&]() -> const InputToCheck* {
     for (const auto& input : inputs)
-      if (!services_.artifacts.is_intact(input.digest) && !input.made_by.empty())
-        throw DamagedInput("the input '" + input.name + "' of '" + step_.name +
-                               "' is damaged: its content is not what '" + input.made_by + "' made",
-                           {"`pipe verify` looks for more that is damaged"}, input.made_by);
-  });
+      if (!services_.artifacts.is_intact(input.digest) && !input.made_by.empty()) return &input;
+    return nullptr;
+  };
+  const auto* damaged = co_await async::on_pool(context_.run.pool, find_damage);
+  if (damaged) {
+    context_.damaged.push_back(damaged->made_by);
+    throw DamagedInput("the input '" + damaged->name + "' of '" + step_.name +
+                           "' is damaged: its content is not what '" + damaged->made_by + "' made",
+                       {"`pipe verify` looks for more that is damaged"}, damaged->made_by);
+  }
   for (const auto& input : inputs) context_.checked.insert(input.digest);
+}
+
+std::optional<DamagedInput> AttemptInputs::found_damaged() const {
+  if (context_.damaged.size() == damages_before_) return std::nullopt;
+  const std::set<std::string> makers(
+      context_.damaged.begin() + static_cast<std::ptrdiff_t>(damages_before_),
+      context_.damaged.end());
+  for (const auto& input : step_.inputs)
+    for (const auto& source : input.sources)
+      if (const auto made = outputs_of_(source); made.output && makers.contains(made.step->name))
+        return DamagedInput("the input '" + input.name + "' of '" + step_.name +
+                                "' turned out to be damaged while the step ran",
+                            {}, made.step->name);
+  return std::nullopt;
 }
 
 async::Task<StoredCode> AttemptInputs::store_code() {

@@ -56,8 +56,9 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   const std::vector<const StepSpec*> only{&step};
   co_await data.pins().lock(only, downloads, events, stop);
   std::set<core::Digest> checked;
+  std::vector<std::string> damaged;
   WorkFolders folders(options.folder);
-  const AttemptContext context{shell, stop, checked, folders, data, downloads};
+  const AttemptContext context{shell, stop, checked, damaged, folders, data, downloads};
   AttemptOptions attempt{options.number, false, "shell"};
   attempt.shell = std::move(options.request);
   if (options.process) attempt.shell->node = options.process->node;

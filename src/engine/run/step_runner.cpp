@@ -153,7 +153,7 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
   const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), attempt.memory);
   const AttemptStart attempt_start{attempt.number, step.environment.description, memory, gpus.gpus};
   auto record = journal_.attempt_began(step.spec, step.key, attempt_start);
-  const AttemptContext context{context_, step.stop,       checked_,
+  const AttemptContext context{context_, step.stop,       checked_,  damaged_,
                                folders_, results_.data(), downloads_};
   attempt.log_name = record.log;
   const auto start = Clock::now();

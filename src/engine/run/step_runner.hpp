@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "async/semaphore.hpp"
 #include "engine/attempt/attempt.hpp"
@@ -61,7 +63,8 @@ class StepRunner {
   Results& results_;
   WorkFolders folders_;
   Downloads downloads_;
-  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read completely.
+  std::set<core::Digest> checked_;    ///< Artifacts that this run has made or read completely.
+  std::vector<std::string> damaged_;  ///< See AttemptContext::damaged.
 };
 
 }  // namespace pipeline::engine

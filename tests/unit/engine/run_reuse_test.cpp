@@ -263,6 +263,22 @@ TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
   EXPECT_EQ(orchestrator.started["train"], 1);
 }
 
+TEST_F(DamagedInputTest, step_that_ran_when_another_found_its_large_inputs_damaged_runs_again) {
+  pipeline.steps.push_back(step("large"));
+  orchestrator.steps["large"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, std::string(1 << 20, 'x'));
+  };
+  pipeline.steps[1].inputs = {{"large", {{"large", "out"}}}, {"load", {{"load", "out"}}}};
+  run();
+  damage("run-1", "load");
+  orchestrator.begins_after["train"] = std::chrono::milliseconds(300);
+  sources["train"] = {{"train.py", "changed"}};
+  sources["plot"] = {{"plot.py", "changed"}};
+  EXPECT_EQ(run({.jobs = 4}).status, RunStatus::succeeded);
+  EXPECT_EQ(orchestrator.started["load"], 2);
+  EXPECT_EQ(orchestrator.started["train"], 3) << "its first attempt may have read the damage";
+}
+
 TEST_F(DamagedInputTest, published_version_that_is_damaged_is_not_used) {
   pipeline.steps = {step("load")};
   pipeline.steps[0].publish = StringMap{{"out", "production"}};
