@@ -29,7 +29,7 @@ std::string name_of_items(const OutputValue& items) {
   return name;
 }
 
-core::InputError damaged(const OutputValue& items) {
+core::InputError damaged_items(const OutputValue& items) {
   return core::InputError(name_of_items(items) + " is missing or damaged here",
                           "run again: the step that makes it will run; `pipe verify` looks for "
                           "more that is damaged");
@@ -143,7 +143,7 @@ std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::O
   }
   // Instances read the entries as they read the user's files, whose content nobody knows better.
   if (store::is_read_on_use(output.bytes, names.size()) && !artifacts.is_intact(output.digest))
-    throw damaged(items);
+    throw damaged_items(items);
   std::ranges::sort(names, comes_before);
   std::vector<MatrixItem> found;
   found.reserve(names.size());
@@ -159,7 +159,7 @@ std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::O
 
 std::vector<MatrixItem> items_of(const OutputValue& items, const store::OutputRecord& output,
                                  store::ArtifactStore& artifacts) {
-  if (!artifacts.looks_whole(output.digest)) throw damaged(items);
+  if (!artifacts.looks_whole(output.digest)) throw damaged_items(items);
   return output.is_directory ? items_of_folder(items, output, artifacts)
                              : items_of_list(items, output, artifacts);
 }
