@@ -141,7 +141,7 @@ std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::O
     names.push_back(std::move(file));
     check_count(names.size(), name);
   }
-  // Instances read the entries as they read the user's files, whose content nobody knows better.
+  // Instances take the entries as data, which they do not compare with a digest of the step's.
   if (store::is_read_on_use(output.bytes, names.size()) && !artifacts.is_intact(output.digest))
     throw damaged_items(items);
   std::ranges::sort(names, comes_before);
