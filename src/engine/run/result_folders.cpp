@@ -38,11 +38,19 @@ void replace(const fs::path& fresh, const fs::path& target) {
 }
 
 /// Returns true if the folder has the output's content. A driver that is killed leaves a copy
-/// without its record, and a state folder that is removed takes the records with it.
-bool has_content(const fs::path& folder, const core::Digest& digest) {
+/// without its record, and a state folder that is removed takes the records with it. A folder of
+/// another size, which may be very large, is not read.
+bool has_content(const fs::path& folder, const store::OutputRecord& output) {
+  std::error_code error;
+  std::uint64_t bytes = 0;
+  for (fs::recursive_directory_iterator entry(folder, error), end;
+       !error && entry != end && bytes <= output.bytes; entry.increment(error))
+    if (!entry->is_symlink(error) && entry->is_regular_file(error))
+      bytes += entry->file_size(error);
+  if (error || bytes != output.bytes) return false;
   try {
     store::StatIndex unsaved{fs::path()};
-    return store::read_user_data(folder, unsaved).digest == digest;
+    return store::read_user_data(folder, unsaved).digest == output.digest;
   } catch (const core::EnvironmentError&) {  // Such as a link that leads out of it.
     return false;
   }
@@ -76,7 +84,7 @@ async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, 
     std::error_code error;
     const bool is_unknown =
         fs::is_directory(target, error) && !values.find(copy_record_kind, target.string());
-    const auto compare = [&] { return has_content(target, output.digest); };
+    const auto compare = [&] { return has_content(target, output); };
     bool is_copy = false;
     if (is_unknown) is_copy = co_await async::on_pool(context_.pool, compare);
     if (is_unknown && !is_copy)
