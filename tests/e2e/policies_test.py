@@ -266,11 +266,11 @@ class Locally(PipeTest):
         self.run_pipe()
         shutil.rmtree(self.state)  # A driver that is killed before it records the copy leaves the same.
         self.run_pipe()
-        (self.folder / "results/x/file").write_text("mine\n")
+        (self.folder / "results/x/file").write_text("2\n")
         shutil.rmtree(self.state)
         refused = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
         self.assertEqual(refused.code, 3, refused)
-        self.assertEqual((self.folder / "results/x/file").read_text(), "mine\n")
+        self.assertEqual((self.folder / "results/x/file").read_text(), "2\n")
 
     def test_temporary_outputs_are_removed_when_no_step_needs_them(self):
         steps = {
