@@ -14,8 +14,10 @@
 namespace pipeline::engine {
 namespace {
 
-Failure cancelled_before_start() {
-  return {FailureKind::cancelled, "cancelled before it started", {}, {}};
+/// @param attempts number of attempts that have ended
+Failure cancelled_after(unsigned attempts) {
+  const auto* when = attempts == 0 ? "before it started" : "before its next attempt";
+  return {FailureKind::cancelled, std::string("cancelled ") + when, {}, {}};
 }
 
 /// Returns the memory limit that the orchestrator enforces for an attempt; nothing if there is
@@ -84,7 +86,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     auto reservation = co_await reserve(step, counts.avoided_gpus);
     AttemptOutcome outcome;
     if (!reservation) {
-      outcome.result.failure = cancelled_before_start();
+      outcome.result.failure = cancelled_after(counts.attempts);
       co_return outcome;
     }
     step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
