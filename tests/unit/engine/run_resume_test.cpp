@@ -117,7 +117,6 @@ TEST_F(ResumedRun, published_versions_are_those_of_its_beginning) {
   champion.name = "champion";
   champion.data = DataSpec{.artifact = "production", .optional = true};
   pipeline.steps[0].inputs = {champion};
-  pipeline.steps[1].orchestrator = "";
   pipeline.steps[1].publish = StringMap{{"out", "production"}};
   pipeline.steps[2].inputs.push_back(champion);
   std::string taken = "nothing";

@@ -265,13 +265,17 @@ TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
 
 TEST_F(DamagedInputTest, step_that_ran_when_another_found_its_large_inputs_damaged_runs_again) {
   pipeline.steps.push_back(step("large"));
+  pipeline.steps.push_back(step("first"));
+  pipeline.steps[2].after = {"first"};  // So that 'train' has begun when 'plot' finds the damage.
   orchestrator.steps["large"] = [](const orchestrators::Attempt& attempt) {
     return writes(attempt, std::string(1 << 20, 'x'));
   };
   pipeline.steps[1].inputs = {{"large", {{"large", "out"}}}, {"load", {{"load", "out"}}}};
   run();
   damage("run-1", "load");
-  orchestrator.begins_after["train"] = std::chrono::milliseconds(300);
+  orchestrator.begins_after["first"] = std::chrono::milliseconds(200);
+  orchestrator.begins_after["train"] = std::chrono::milliseconds(600);
+  sources["first"] = {{"first.py", "changed"}};
   sources["train"] = {{"train.py", "changed"}};
   sources["plot"] = {{"plot.py", "changed"}};
   EXPECT_EQ(run({.jobs = 4}).status, RunStatus::succeeded);
