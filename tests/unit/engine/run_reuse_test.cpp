@@ -309,7 +309,7 @@ TEST_F(RunTest, removal_of_a_temporary_output_spares_an_equal_output_that_is_bei
   orchestrator.steps["both"] = [](const orchestrators::Attempt& attempt) {
     const auto result = writes(attempt, "same");
     // Reading it takes longer than until the removal.
-    std::filesystem::resize_file(attempt.outputs / "large", std::uintmax_t{1} << 30);
+    std::filesystem::resize_file(attempt.outputs / "large", std::uintmax_t{1} << 29);
     return result;
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
