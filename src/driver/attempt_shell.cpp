@@ -99,7 +99,8 @@ void report_differences(Session& session, const engine::Services& services, cons
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
   engine::StepKeys keys(services);
-  session.workspace.await(keys.data().look_up(services.pipeline, session.remote_cache()));
+  session.workspace.await(
+      keys.data().look_up(services.pipeline, session.remote_cache(), found.run.id));
   const auto now = keys.key(step, {.id = environment_id}, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;

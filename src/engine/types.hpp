@@ -55,7 +55,8 @@ struct GpuReservation {
 
 struct AttemptOutcome {
   orchestrators::AttemptResult result;
-  std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
+  std::vector<store::OutputRecord> outputs;     ///< Outputs of a successful attempt.
+  std::vector<store::ArtifactHold> holds = {};  ///< Of the outputs, until they are recorded.
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
   std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.

@@ -148,6 +148,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     freeze(source, executable ? 0555 : 0444);
     const EarlyWriting writing(source);
     artifact.digest = core::sha256_file(source);
+    artifact.hold = hold(artifact.digest);
     on_known(artifact);
     check_frozen(source, artifact.bytes);
     artifact.way = "in the store before";
@@ -163,6 +164,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   const Staging staging(folder_);
   std::uint64_t copied = 0;
   artifact.digest = copy_file(source, staging.content(), 0600, &artifact.bytes, &copied);
+  artifact.hold = hold(artifact.digest);
   artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal(staging.content());
   publish(staging.content(), artifact.digest);
@@ -185,6 +187,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
     const EarlyWriting writing(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
+    artifact.hold = hold(artifact.digest);
     on_known(artifact);
     check_frozen(source, nodes);
     artifact.way = "in the store before";
@@ -202,6 +205,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path
   std::uint64_t copied = 0;
   copy_tree(source, nodes, staging.content(), &copied);
   artifact.digest = tree_digest(nodes);
+  artifact.hold = hold(artifact.digest);
   artifact.bytes = total_bytes(nodes);
   artifact.way = way_of_copy(artifact.bytes, copied, why);
   seal_contents(staging.content(), nodes, artifact.digest);
@@ -382,7 +386,7 @@ void ArtifactStore::copy_out(const core::Digest& digest, const fs::path& target)
   if (copied != digest)
     throw core::EnvironmentError(
         "the artifact " + digest.hex() + " is damaged: " + source.string() + " has other content",
-        {"run the pipeline again: the step that makes it will run"});
+        {"`pipe verify` moves it aside, and the next run makes it again"});
   if (::renameat2(AT_FDCWD, content.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0)
     return;
   // Not every file system supports renaming without replacing.
@@ -436,13 +440,17 @@ std::vector<core::Digest> ArtifactStore::all() const {
   return found;
 }
 
-void ArtifactStore::remove(const core::Digest& digest) {
-  forget_elsewhere(digest);
-  const auto place = path(digest);
-  // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
-  ::chmod(place.c_str(), 0755);
-  const Staging staging(folder_);
-  ::rename(place.c_str(), staging.content().c_str());
+std::shared_ptr<const void> ArtifactStore::remove(std::span<const core::Digest> digests) {
+  const auto staging = std::make_shared<const Staging>(folder_);
+  core::make_folders(staging->content());
+  holds_.for_each_free(digests, [&](const core::Digest& digest) {
+    forget_elsewhere(digest);
+    const auto place = path(digest);
+    // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
+    ::chmod(place.c_str(), 0755);
+    ::rename(place.c_str(), (staging->content() / digest.hex()).c_str());
+  });
+  return staging;
 }
 
 std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest&)>& is_used) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "core/digest.hpp"
 #include "model/elsewhere.hpp"
+#include "store/artifact_holds.hpp"
 #include "store/stat_index.hpp"
 
 struct stat;
@@ -25,6 +27,8 @@ struct StoredArtifact {
   /// The way of an output into the store, for people: `moved`, or `copied, because ...`; empty if
   /// it is not known.
   std::string way = {};
+  /// While it lives, remove() leaves the artifact: no record names it yet.
+  ArtifactHold hold = {};
 };
 
 /// Returns true if code or inputs of this size are read as a whole before a step uses them, which
@@ -98,8 +102,12 @@ class ArtifactStore {
   bool is_known(const core::Digest& digest) const;
   /// Returns true if the artifact is here and looks_whole(), or is elsewhere.
   bool is_kept(const core::Digest& digest);
-  /// Removes an artifact and its note, if the store has it. The caller knows that nothing uses it.
-  void remove(const core::Digest& digest);
+  /// Returns a hold as take() does, for an artifact that the store may have already.
+  ArtifactHold hold(const core::Digest& digest) { return holds_.hold(digest); }
+  /// Takes artifacts and their notes out of the store, as far as it has them and nothing holds
+  /// them. The caller knows that no record names them.
+  /// @return has their content; its destruction removes the content from the disk
+  [[nodiscard]] std::shared_ptr<const void> remove(std::span<const core::Digest> digests);
   /// Returns all artifacts in the store.
   std::vector<core::Digest> all() const;
   /// Removes every artifact for which `is_used` returns false, damaged artifacts, and files left by
@@ -120,6 +128,7 @@ class ArtifactStore {
   void set_aside(const std::filesystem::path& target, const struct stat& status);
 
   std::filesystem::path folder_;
+  ArtifactHolds holds_;
 };
 
 }  // namespace pipeline::store

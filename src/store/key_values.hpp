@@ -25,6 +25,9 @@ inline constexpr const char* downloaded_logs_kind = "brought";
 inline constexpr const char* declared_kind = "declared";
 /// Questions of the run that people answer, see questions.hpp of the engine.
 inline constexpr const char* questions_kind = "questions";
+/// Versions of published artifacts that were current when the run began, see data_input.hpp of the
+/// engine.
+inline constexpr const char* versions_kind = "versions";
 
 /// Kind of a value whose key is the identifier of an environment: the requirements, a line each,
 /// from which it was made.

@@ -14,7 +14,7 @@ void RunRemoval::remove(const std::string& run, bool keep_cache) {
   reassign_results(run, keep_cache);
   if (!keep_cache) database_.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
   for (const auto* kind : {invocation_kind, detached_kind, saved_kind, downloaded_logs_kind,
-                           declared_kind, questions_kind})
+                           declared_kind, questions_kind, versions_kind})
     key_values_.remove(kind, run);
   database_.prepare("DELETE FROM runs WHERE id = ?1").bind(run).run();
 }

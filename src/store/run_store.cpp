@@ -131,7 +131,7 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
       take("INSERT OR REPLACE INTO metrics SELECT * FROM other.metrics WHERE run = ?1");
       take(
           "INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs "
-          "WHERE key = ?1 AND kind IN ('invocation', 'detached', 'saved', 'declared')");
+          "WHERE key = ?1 AND kind IN ('invocation', 'detached', 'saved', 'declared', 'versions')");
     });
   } catch (...) {
     failed = std::current_exception();

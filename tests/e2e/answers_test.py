@@ -189,6 +189,25 @@ class InAMessage(AnswersTest):
         self.assertEqual(self.answer(run, token=False, Authorization="Bearer " + self.key_of(message))[0], 200)
         self.assertEqual(self.finish(resumed).code, 0)
 
+    def test_an_answer_counts_for_no_other_question_after_a_resume(self):
+        self.pipeline({"deploy": {"wait": "Deploy to staging?", "command": "sleep 60"}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        events = (json.loads(line) for line in process.stdout)
+        run = next(event for event in events if event["event"] == "run_started")["run"]
+        next(event for event in events if event["event"] == "step_waits")
+        self.assertEqual(self.pipe("answer", run, "deploy", "yes").code, 0)
+        next(event for event in events if event["event"] == "step_started")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        self.pipeline({"deploy": {"wait": "Deploy to production?", "command": "true"}})
+        resumed = self.start("resume", run, "--output", "json")
+        events = [json.loads(resumed.stdout.readline())["event"]]
+        while events[-1] not in ("step_waits", "step_started", "run_finished"):
+            events.append(json.loads(resumed.stdout.readline())["event"])
+        self.assertEqual(events[-1], "step_waits")
+        self.assertEqual(self.pipe("answer", run, "deploy", "yes").code, 0)
+        self.assertEqual(self.finish(resumed).code, 0)
+
     def test_without_a_page_the_message_has_the_command_alone(self):
         with self.hook() as hook:
             process, run = self.waiting_run(notify={"url": hook.url})

@@ -56,6 +56,21 @@ class Locked(AtAnAddress):
         self.assertEqual(self.run_pipe("--no-cache").steps(), {"a": "succeeded"})
         self.assertEqual(self.server.requests, [])
 
+    def test_content_with_a_flipped_bit_is_fetched_again_before_it_is_used(self):
+        self.takes()
+        self.run_pipe()
+        digest = hashlib.sha256(self.content).hexdigest()
+        artifact = self.state / "artifacts" / digest[:2] / digest[2:]
+        status = artifact.stat()
+        artifact.chmod(0o644)
+        artifact.write_bytes(bytes([self.content[0] ^ 1]) + self.content[1:])
+        os.utime(artifact, ns=(status.st_atime_ns, status.st_mtime_ns))
+        artifact.chmod(0o444)
+        self.server.requests.clear()
+        self.assertEqual(self.run_pipe("--no-cache").steps(), {"a": "succeeded"})
+        self.assertTrue(self.stored() == self.content, "the step has read the damaged content")
+        self.assertIn("GET", [request.method for request in self.server.requests])
+
     def test_a_plan_reports_a_change_and_only_an_upgrade_takes_it(self):
         self.takes()
         self.run_pipe()

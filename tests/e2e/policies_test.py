@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 import unittest
@@ -259,6 +260,17 @@ class Locally(PipeTest):
         self.assertEqual(result.code, 3, result)
         self.assertIn("is not a copy of an output", result.text)
         self.assertIn("Not all outputs were copied to their `publish_to`", result.text)
+
+    def test_a_copy_of_a_folder_whose_record_is_lost_is_known_by_its_content(self):
+        self.pipeline({"make": {"command": "mkdir ${outputs.x}; echo 1 > ${outputs.x}/file", "outputs": ["x"], "publish_to": "./results"}})
+        self.run_pipe()
+        shutil.rmtree(self.state)  # A driver that is killed before it records the copy leaves the same.
+        self.run_pipe()
+        (self.folder / "results/x/file").write_text("2\n")
+        shutil.rmtree(self.state)
+        refused = self.pipe("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
+        self.assertEqual(refused.code, 3, refused)
+        self.assertEqual((self.folder / "results/x/file").read_text(), "2\n")
 
     def test_temporary_outputs_are_removed_when_no_step_needs_them(self):
         steps = {

@@ -44,6 +44,14 @@ class Secrets(PipeTest):
         self.assertIn("symbolic link to /***, outside", result.failure("link")["message"])
         self.assert_nowhere(secret, result.text, self.pipe("show", "latest").text)
 
+    def test_a_stalled_step_shows_no_beginning_of_a_secret_on_a_command_line(self):
+        secret = f"canary-{self.mark}-" + "x" * 200
+        self.pipeline({"use": {"command": "exec sh -c 'sleep 4; :' $TOKEN", "secrets": ["TOKEN"], "stalled_after": "1s"}})
+        result = self.run_pipe(TOKEN=secret)
+        logs = self.pipe("logs", "latest", "use").text
+        self.assertRegex(logs, r"sleep 4; : \*\*\*: ")
+        self.assert_nowhere(secret[:12], result.text, logs)
+
     def test_a_file_arrives_byte_for_byte_and_a_single_line_without_its_end(self):
         self.write("key.txt", "-----BEGIN\nabc\n-----END\n\n")
         self.write("token.txt", "abc \n")

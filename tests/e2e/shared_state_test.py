@@ -315,6 +315,9 @@ class Verify(PipeTest):
         self.assertEqual(fine.code, 0, fine)
         self.assertIn("no problems", fine.out)
         self.flip(self.path_of("make.out"))
+        refused = self.pipe("artifacts", "latest", "make.out", "--copy", "copy")
+        self.assertEqual(refused.code, 3, refused)
+        self.assertIn("`pipe verify` moves it aside", refused.err)
         for words in (("verify", "latest"), ("verify",)):
             found = self.pipe(*words, "--output", "json")
             self.assertEqual(found.code, 3, found)

@@ -92,9 +92,13 @@ class AttemptRun {
       co_await async::sleep(std::chrono::milliseconds(1));
     }
     const bool is_linked = collect(execution);
-    auto damage = co_await inputs_.damaged_artifact();
     const auto& failure = outcome_.result.failure;
-    if (damage && !(failure && failure->kind == FailureKind::cancelled)) {
+    const bool is_cancelled = failure && failure->kind == FailureKind::cancelled;
+    const auto found = is_cancelled ? std::nullopt : inputs_.found_damaged();
+    if (found && outcome_.result.cleanup) outcome_.result.cleanup();
+    if (found) throw DamagedInput(*found);
+    auto damage = co_await inputs_.damaged_artifact();
+    if (damage && !is_cancelled) {
       if (const auto& other = inputs_.changed_by_other()) throw DamagedInput(*other);
       outcome_.result.failure = std::move(damage);
     }

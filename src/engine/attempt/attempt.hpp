@@ -23,6 +23,8 @@ struct AttemptContext {
   const RunContext& run;
   core::CancelSource& stop;         ///< Ends the attempt.
   std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
+  /// The steps with an output that turned out to be damaged in this run, in the order of discovery.
+  std::vector<std::string>& damaged;
   WorkFolders& folders;
   DataInputs& data;  ///< The user's data as the step's key covers it.
   Downloads& downloads;

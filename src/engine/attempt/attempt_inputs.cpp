@@ -1,5 +1,7 @@
 #include "engine/attempt/attempt_inputs.hpp"
 
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "async/on_pool.hpp"
@@ -13,26 +15,52 @@ namespace fs = std::filesystem;
 
 struct InputToCheck {
   core::Digest digest;
-  std::string name, made_by;
+  std::string name;
+  std::string made_by;  ///< Empty: data from outside, which make() fetches again.
 };
 
-/// Returns the outputs of earlier steps that are small and few enough to be read before the attempt
-/// (store::is_read_on_use()), and were not read in this run.
+struct StoredData {
+  core::Digest digest;
+  std::uint64_t bytes;
+};
+
+/// Returns the artifact of data that was fetched or published; nothing for other data.
+std::optional<StoredData> stored_data(const DataSpec& data, const AttemptContext& context) {
+  if (!data.artifact.empty()) {
+    const auto* version = context.data.artifact(data);
+    if (!version) return std::nullopt;
+    return StoredData{version->output.digest, version->output.bytes};
+  }
+  const auto pin = data.url.empty() ? std::nullopt : context.data.pins().of(data);
+  if (!pin) return std::nullopt;
+  const auto digest = core::Digest::from_hex(pin->sha256);
+  return StoredData{digest, pin->size ? pin->size : context.downloads.size_of(digest)};
+}
+
+/// Returns the artifacts among the inputs that are small and few enough to be read before the
+/// attempt (store::is_read_on_use()), and were not read in this run.
 std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
-                                          const store::ArtifactStore& artifacts,
-                                          const std::set<core::Digest>& checked) {
+                                          const AttemptContext& context) {
+  const auto& artifacts = context.run.services.artifacts;
   std::vector<InputToCheck> found;
   std::uint64_t bytes = 0;
-  for (const auto& input : step.inputs)
-    for (const auto& source : input.sources) {
-      const auto made = outputs_of(source);
-      if (!made.output) continue;
-      if (!store::is_read_on_use(bytes + made.output->bytes, found.size() + 1)) continue;
-      if (checked.contains(made.output->digest) || artifacts.elsewhere(made.output->digest))
-        continue;
-      bytes += made.output->bytes;
-      found.push_back({made.output->digest, input.name, made.step->name});
-    }
+  const auto add = [&](const core::Digest& digest, std::uint64_t size, const std::string& input,
+                       const std::string& made_by) {
+    // A damaged artifact is gone until its step has made it again.
+    const bool may_be_gone = !context.damaged.empty() && !artifacts.has(digest);
+    if (!may_be_gone && !store::is_read_on_use(bytes + size, found.size() + 1)) return;
+    if (context.checked.contains(digest) || artifacts.elsewhere(digest)) return;
+    bytes += size;
+    found.push_back({digest, input, made_by});
+  };
+  for (const auto& input : step.inputs) {
+    if (input.data)
+      if (const auto stored = stored_data(*input.data, context))
+        add(stored->digest, stored->bytes, input.name, "");
+    for (const auto& source : input.sources)
+      if (const auto made = outputs_of(source); made.output)
+        add(made.output->digest, made.output->bytes, input.name, made.step->name);
+  }
   return found;
 }
 
@@ -48,16 +76,36 @@ AttemptInputs::AttemptInputs(const AttemptContext& context, const StepSpec& step
       joins_(joins) {}
 
 async::Task<> AttemptInputs::check() {
-  const auto inputs = inputs_to_check(step_, outputs_of_, services_.artifacts, context_.checked);
+  damages_before_ = context_.damaged.size();
+  const auto inputs = inputs_to_check(step_, outputs_of_, context_);
   if (inputs.empty()) co_return;
-  co_await async::on_pool(context_.run.pool, [&] {
+  const auto find_damage = [&]() -> const InputToCheck* {
     for (const auto& input : inputs)
-      if (!services_.artifacts.is_intact(input.digest))
-        throw DamagedInput("the input '" + input.name + "' of '" + step_.name +
-                               "' is damaged: its content is not what '" + input.made_by + "' made",
-                           {"`pipe verify` looks for more that is damaged"}, input.made_by);
-  });
+      if (!services_.artifacts.is_intact(input.digest) && !input.made_by.empty()) return &input;
+    return nullptr;
+  };
+  const auto* damaged = co_await async::on_pool(context_.run.pool, find_damage);
+  if (damaged) {
+    context_.damaged.push_back(damaged->made_by);
+    throw DamagedInput("the input '" + damaged->name + "' of '" + step_.name +
+                           "' is damaged: its content is not what '" + damaged->made_by + "' made",
+                       {"`pipe verify` looks for more that is damaged"}, damaged->made_by);
+  }
   for (const auto& input : inputs) context_.checked.insert(input.digest);
+}
+
+std::optional<DamagedInput> AttemptInputs::found_damaged() const {
+  if (context_.damaged.size() == damages_before_) return std::nullopt;
+  const std::set<std::string> makers(
+      context_.damaged.begin() + static_cast<std::ptrdiff_t>(damages_before_),
+      context_.damaged.end());
+  for (const auto& input : step_.inputs)
+    for (const auto& source : input.sources)
+      if (const auto made = outputs_of_(source); made.output && makers.contains(made.step->name))
+        return DamagedInput("the input '" + input.name + "' of '" + step_.name +
+                                "' turned out to be damaged while the step ran",
+                            {}, made.step->name);
+  return std::nullopt;
 }
 
 async::Task<StoredCode> AttemptInputs::store_code() {

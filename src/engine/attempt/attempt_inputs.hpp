@@ -28,7 +28,7 @@ class AttemptInputs {
   /// it is damaged, it is stored again.
   async::Task<StoredCode> store_code();
   /// Reads small inputs completely, each once a run. Throws DamagedInput if one differs from what
-  /// its step made.
+  /// its step made. Data that was fetched or published, and is damaged, is moved aside.
   async::Task<> check();
   /// Returns the inputs for the orchestrator. Gathers, fetches and copies inputs that are not files
   /// of this machine yet.
@@ -38,6 +38,9 @@ class AttemptInputs {
   /// Returns a failure if an artifact was changed since note_artifacts(); the store moves the
   /// changed artifact aside.
   async::Task<std::optional<Failure>> damaged_artifact();
+  /// Returns an error if another attempt has found an input of this one damaged since check(): this
+  /// attempt may have read it before. check() leaves out large inputs.
+  std::optional<DamagedInput> found_damaged() const;
   /// Returns the error of an attempt whose executor could not obtain an input. The step that made
   /// the input then runs again.
   DamagedInput lost_input(const orchestrators::LostInput& lost) const;
@@ -67,6 +70,7 @@ class AttemptInputs {
   const OutputsOf outputs_of_;
   const std::filesystem::path folder_;
   const bool joins_;
+  std::size_t damages_before_ = 0;  ///< The number of those that were known at check().
 };
 
 }  // namespace pipeline::engine

@@ -229,12 +229,13 @@ SecretMask::SecretMask(const std::vector<std::string>& secrets) {
 std::string SecretMask::feed(std::string_view bytes) {
   if (forms_.empty()) return std::string(bytes);
   pending_ += bytes;
-  return take(false);
+  return take(End::none);
 }
 
-std::string SecretMask::finish() { return take(true); }
+std::string SecretMask::finish() { return take(End::reached); }
+std::string SecretMask::finish_cut() { return take(End::cut); }
 
-std::string SecretMask::take(bool at_end) {
+std::string SecretMask::take(End end) {
   std::string shown;
   std::size_t position = 0;
   const std::string_view text = pending_;
@@ -260,8 +261,11 @@ std::string SecretMask::take(bool at_end) {
     }
     // Waits even if a shorter secret matches already, because the longer one may still be
     // completed.
-    if (!at_end && is_cut) break;
-    if (whole.kind != Match::none) {
+    if (end == End::none && is_cut) break;
+    if (whole.kind == Match::none && end == End::cut && is_cut && rest.size() >= min_secret) {
+      shown += "***";
+      position = text.size();
+    } else if (whole.kind != Match::none) {
       shown += "***" + std::string(whole.breaks, '\n');
       position += whole.length;
     } else {
@@ -276,6 +280,12 @@ std::string without_secrets(std::string_view text, const std::vector<std::string
   SecretMask mask(secrets);
   auto shown = mask.feed(text);
   return shown + mask.finish();
+}
+
+std::string without_cut_secrets(std::string_view text, const std::vector<std::string>& secrets) {
+  SecretMask mask(secrets);
+  auto shown = mask.feed(text);
+  return shown + mask.finish_cut();
 }
 
 void hide_secrets(Failure& failure, const std::vector<std::string>& secrets) {

@@ -30,9 +30,13 @@ class SecretMask {
   std::string feed(std::string_view bytes);
   /// Returns the bytes held back, at the end of the stream.
   std::string finish();
+  /// Does what finish() does, for a stream that was cut off: three bytes or more with which a
+  /// secret begins are hidden, too.
+  std::string finish_cut();
 
  private:
-  std::string take(bool at_end);
+  enum class End { none, reached, cut };
+  std::string take(End end);
   /// The forms of all secrets, indexed by first byte, the longest first. Empty without secrets, to
   /// save memory: thousands of attempts may wait at the same time.
   std::vector<std::vector<Form>> forms_;
@@ -41,6 +45,8 @@ class SecretMask {
 
 /// Returns the text with the secrets replaced, as SecretMask does it.
 std::string without_secrets(std::string_view text, const std::vector<std::string>& secrets);
+/// Does the same for a text that somebody has cut at its end, perhaps within a secret.
+std::string without_cut_secrets(std::string_view text, const std::vector<std::string>& secrets);
 /// Replaces the secrets in all texts of a failure: an orchestrator may quote what services and
 /// their checks have printed.
 void hide_secrets(Failure& failure, const std::vector<std::string>& secrets);

@@ -51,13 +51,14 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, StepShel
   const RunContext shell{services, run, events, stop, pool, executor, tasks};
   GpuReserver gpus(shell, slots);
   DataInputs data(services);
-  co_await data.look_up(services.pipeline, options.shared);
+  co_await data.look_up(services.pipeline, options.shared, options.run_id);
   Downloads downloads(services, events, stop);
   const std::vector<const StepSpec*> only{&step};
   co_await data.pins().lock(only, downloads, events, stop);
   std::set<core::Digest> checked;
+  std::vector<std::string> damaged;
   WorkFolders folders(options.folder);
-  const AttemptContext context{shell, stop, checked, folders, data, downloads};
+  const AttemptContext context{shell, stop, checked, damaged, folders, data, downloads};
   AttemptOptions attempt{options.number, false, "shell"};
   attempt.shell = std::move(options.request);
   if (options.process) attempt.shell->node = options.process->node;

@@ -24,6 +24,15 @@ std::optional<unsigned> named_rank(const std::vector<std::string>& lines) {
   return read.ec == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
+/// Returns the line without secrets. It may have the command of a process, of which only the
+/// beginning was read: it ends before ` (rank 3)`, before `: sleeps in ...`, or with the line.
+std::string masked_line(const std::string& line, const std::vector<std::string>& secrets) {
+  const auto shown = without_secrets(line, secrets);
+  const auto end = std::min({shown.rfind(": "), shown.rfind(" (rank "), shown.size()});
+  const auto command = without_cut_secrets(shown.substr(0, end), secrets);
+  return without_cut_secrets(command + shown.substr(end), secrets);
+}
+
 }  // namespace
 
 async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
@@ -36,7 +45,7 @@ async::Task<StallFindings> look_into_stall(orchestrators::AttemptRunner& runner,
   found.process = {attempt.run_id, attempt.step.name, attempt.number};
   const auto add = [&](const std::vector<std::string>& more) {
     for (const auto& line : more) {
-      lines.push_back(without_secrets(line, secrets));
+      lines.push_back(masked_line(line, secrets));
       tell(lines.back());
     }
     return std::ssize(lines);

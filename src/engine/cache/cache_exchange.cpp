@@ -107,7 +107,9 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const 
   if (!result || (only_own && !is_own)) co_return entry;
   auto found = entry_of(cache_, step, key, *result);
   if (is_own) found.run = context_.options.run_id;
+  std::vector<store::ArtifactHold> holds;
   for (const auto& output : result->outputs) {
+    holds.push_back(artifacts_.hold(output.record.digest));
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name,
                                              &store::OutputRecord::name) != found.outputs.end();
     if (!is_wanted || artifacts_.is_kept(output.record.digest)) continue;

@@ -53,6 +53,7 @@ void add_stored(const OutputSpec& output, const store::StoredArtifact& stored,
                 AttemptOutcome& outcome) {
   outcome.outputs.push_back({output.name, output.file_name, stored.digest, stored.is_directory,
                              stored.bytes, output.temp});
+  outcome.holds.push_back(stored.hold);
   if (!stored.way.empty()) note_way(output.name, stored.way, outcome);
 }
 
@@ -62,6 +63,7 @@ bool take_elsewhere(store::ArtifactStore& artifacts, const OutputSpec& output,
   if (found == outcome.result.elsewhere.end()) return false;
   const auto& [hex, place] = found->second;
   const auto digest = core::Digest::from_hex(hex);
+  outcome.holds.push_back(artifacts.hold(digest));
   artifacts.note_elsewhere(digest, place);
   outcome.outputs.push_back(
       {output.name, output.file_name, digest, place.is_directory, place.bytes, output.temp});

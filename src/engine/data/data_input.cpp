@@ -1,12 +1,34 @@
 #include "engine/data/data_input.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
+#include "core/log.hpp"
 #include "fetch/address.hpp"
 
 namespace pipeline::engine {
+namespace {
 
-async::Task<> DataInputs::look_up(const PipelineSpec& pipeline, RemoteCache* cache) {
+std::map<std::string, unsigned> read_versions(const std::string& text) {
+  std::map<std::string, unsigned> versions;
+  try {
+    const auto document = core::parse_json(text);
+    for (const auto& [name, number] : document.items())
+      versions[name] = core::integer_of<unsigned>(number);
+  } catch (const std::exception& error) {
+    core::log::info(std::string("the versions that the run began with: ") + error.what());
+  }
+  return versions;
+}
+
+}  // namespace
+
+async::Task<> DataInputs::look_up(const PipelineSpec& pipeline, RemoteCache* cache,
+                                  std::string_view continued) {
+  if (const auto text = key_values_.find(store::versions_kind, std::string(continued)))
+    current_ = read_versions(*text);
   cache_ = cache;
   if (!cache_) co_return;
   for (const auto& step : pipeline.steps)
@@ -25,13 +47,40 @@ const store::UserData& DataInputs::of(const std::filesystem::path& path) {
   return read_.emplace(path, store::read_user_data(path, stats_)).first->second;
 }
 
-const store::PublishedVersion* DataInputs::artifact(const DataSpec& data) {
+std::string DataInputs::current_versions(const std::vector<const StepSpec*>& steps) {
+  auto current = nlohmann::json::object();
+  for (const auto* step : steps)
+    for (const auto& input : step->inputs) {
+      if (!input.data || input.data->artifact.empty()) continue;
+      const auto [name, version] = store::PublishedReference::parse(input.data->artifact).value();
+      if (version != 0) continue;
+      const auto* found = name_record(name).find();
+      current[name] = found ? found->version : 0U;
+    }
+  return current.empty() ? "" : current.dump();
+}
+
+const store::PublishedName& DataInputs::name_record(const std::string& name) {
+  const auto known = names_.find(name);
+  return known == names_.end() ? names_.emplace(name, published_.of(name)).first->second
+                               : known->second;
+}
+
+/// Returns the version that the data names; null if it does not exist.
+const store::PublishedVersion* DataInputs::find(const DataSpec& data) {
   const auto [name, version] = store::PublishedReference::parse(data.artifact).value();
-  auto known = names_.find(name);
-  if (known == names_.end()) known = names_.emplace(name, published_.of(name)).first;
-  const auto* found = known->second.find(version);
+  const auto& record = name_record(name);
+  const auto began_with = current_.find(name);
+  if (version != 0 || began_with == current_.end()) return record.find(version);
+  if (began_with->second == 0 && data.optional) return nullptr;
+  return record.find(began_with->second);
+}
+
+const store::PublishedVersion* DataInputs::artifact(const DataSpec& data) {
+  const auto* found = find(data);
   if (found || data.optional) return found;
-  if (!known->second.versions.empty())
+  const auto [name, version] = store::PublishedReference::parse(data.artifact).value();
+  if (!name_record(name).versions.empty())
     throw core::EnvironmentError(
         "the artifact '" + name + "' has no version " + std::to_string(version),
         {"`pipe artifacts --name " + name + "` lists its versions"});

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <pipeline/spec.hpp>
@@ -21,11 +22,20 @@ namespace pipeline::engine {
 class DataInputs {
  public:
   explicit DataInputs(const Services& services)
-      : stats_(services.stats), published_(services.store.published()), pins_(services) {}
+      : stats_(services.stats),
+        published_(services.store.published()),
+        key_values_(services.store.key_values()),
+        pins_(services) {}
 
   /// Reads the records of all published names that the steps take from the remote cache.
   /// @param cache null: the names are read later from this state folder
-  async::Task<> look_up(const PipelineSpec& pipeline, RemoteCache* cache);
+  /// @param continued a run that goes on, or whose step is looked at: the versions that were
+  /// current when it began count as current. Empty: there is none
+  async::Task<> look_up(const PipelineSpec& pipeline, RemoteCache* cache,
+                        std::string_view continued = {});
+  /// Returns the versions that the steps take as the current ones, for a driver that continues the
+  /// run: the run itself may make others current. Empty if the steps take none.
+  std::string current_versions(const std::vector<const StepSpec*>& steps);
   /// Returns the remote cache that has the names; null: this state folder has them.
   RemoteCache* cache() const { return cache_; }
   /// Returns the content of the user's file or folder. Throws EnvironmentError if that cannot be
@@ -40,12 +50,18 @@ class DataInputs {
   std::vector<store::KeyPart> parts(const InputSpec& input);
 
  private:
+  const store::PublishedVersion* find(const DataSpec& data);
+  const store::PublishedName& name_record(const std::string& name);
+
   store::StatIndex& stats_;
   store::Published& published_;
+  store::KeyValues& key_values_;
   PinnedData pins_;
   RemoteCache* cache_ = nullptr;
   std::map<std::filesystem::path, store::UserData> read_;
   std::map<std::string, store::PublishedName> names_;
+  /// Numbers by name; 0: the name had no version.
+  std::map<std::string, unsigned> current_;
 };
 
 /// Returns the file name that a step sees: that of the path or URL if core::is_name() accepts it,

@@ -29,6 +29,12 @@ std::string name_of_items(const OutputValue& items) {
   return name;
 }
 
+core::InputError damaged_items(const OutputValue& items) {
+  return core::InputError(name_of_items(items) + " is missing or damaged here",
+                          "run again: the step that makes it will run; `pipe verify` looks for "
+                          "more that is damaged");
+}
+
 void check_count(std::size_t count, const std::string& name) {
   if (count > model::most_instances)
     throw core::InputError(name + " has " + std::to_string(count) +
@@ -135,6 +141,9 @@ std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::O
     names.push_back(std::move(file));
     check_count(names.size(), name);
   }
+  // Instances take the entries as data, which they do not compare with a digest of the step's.
+  if (store::is_read_on_use(output.bytes, names.size()) && !artifacts.is_intact(output.digest))
+    throw damaged_items(items);
   std::ranges::sort(names, comes_before);
   std::vector<MatrixItem> found;
   found.reserve(names.size());
@@ -150,9 +159,7 @@ std::vector<MatrixItem> items_of_folder(const OutputValue& items, const store::O
 
 std::vector<MatrixItem> items_of(const OutputValue& items, const store::OutputRecord& output,
                                  store::ArtifactStore& artifacts) {
-  if (!artifacts.looks_whole(output.digest))
-    throw core::InputError(name_of_items(items) + " is missing or damaged here",
-                           "`pipe verify` looks for more that is damaged");
+  if (!artifacts.looks_whole(output.digest)) throw damaged_items(items);
   return output.is_directory ? items_of_folder(items, output, artifacts)
                              : items_of_list(items, output, artifacts);
 }

@@ -139,14 +139,15 @@ void Journal::flush_reused() {
   if (has_reused_) commit([] {});
 }
 
-void Journal::run_began(const std::string& orchestrator,
-                        const std::vector<const StepSpec*>& steps) {
+void Journal::run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps,
+                        const std::string& versions) {
   record_.orchestrator = orchestrator;
   record_.started = wall_now();
   record_.steps = steps.size();
   store_.transaction([&] {
     store_.runs().add(record_);
     store_.key_values().put(store::declared_kind, record_.id, declared(steps, headline_));
+    if (!versions.empty()) store_.key_values().put(store::versions_kind, record_.id, versions);
     for (const auto* step : steps) store_.runs().put_step(record_of(*step, StepStatus::pending));
   });
   announce_start(steps);

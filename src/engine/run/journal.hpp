@@ -36,7 +36,9 @@ class Journal {
   Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
           const PipelineSpec& pipeline, const EngineOptions& options);
 
-  void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
+  /// @param versions see DataInputs::current_versions()
+  void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps,
+                 const std::string& versions);
   /// Records that the run is resumed; steps that have succeeded stay as they are.
   /// @return the steps that had begun and have not succeeded
   std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,

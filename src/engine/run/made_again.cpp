@@ -34,7 +34,7 @@ async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
     co_return;
   }
   context_.events.emit(event::Notice{name, "runs again, " + reason});
-  steps_[i].runs_again = true;
+  steps_[i].runs_again = has_made_any_ = true;
   co_await run_step_(i);
   steps_.refresh_loops();
   if (steps_[i].status != StepStatus::succeeded)

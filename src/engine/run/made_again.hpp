@@ -39,6 +39,10 @@ class MadeAgain {
   /// @return true if there were any
   async::Task<bool> restore_inputs(model::StepIndex i);
 
+  /// Returns true if some step has run again, so that its outputs may differ from those in the keys
+  /// of steps that have been waiting since.
+  bool has_made_any() const { return has_made_any_; }
+
  private:
   async::Task<> restore(std::string output, model::StepIndex i, model::StepIndex reader);
   async::Task<> try_restore(std::string output, model::StepIndex i, model::StepIndex reader);
@@ -49,6 +53,7 @@ class MadeAgain {
   const Download download_;
   /// The steps that run again; each gate opens when its step has ended.
   std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_;
+  bool has_made_any_ = false;
 };
 
 }  // namespace pipeline::engine

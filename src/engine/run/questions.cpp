@@ -16,8 +16,10 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
   auto& store = context.services.store;
   const auto& run = context.options.run_id;
   auto question = store::questions_of(store, run)[step.name];
+  const bool is_new = question.text != step.wait;
+  // The pipeline file may have changed before the run was resumed.
+  if (is_new) question = {};
   if (question.answer.empty()) {
-    const bool is_new = question.text != step.wait;
     if (is_new)
       store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
     context.events.emit(event::StepWaits{step.name, "an answer: " + *step.wait});

@@ -37,6 +37,25 @@ void replace(const fs::path& fresh, const fs::path& target) {
     throw core::system_error("cannot write " + target.string(), errno);
 }
 
+/// Returns true if the folder has the output's content. A driver that is killed leaves a copy
+/// without its record, and a state folder that is removed takes the records with it. A folder of
+/// another size, which may be very large, is not read.
+bool has_content(const fs::path& folder, const store::OutputRecord& output) {
+  std::error_code error;
+  std::uint64_t bytes = 0;
+  for (fs::recursive_directory_iterator entry(folder, error), end;
+       !error && entry != end && bytes <= output.bytes; entry.increment(error))
+    if (!entry->is_symlink(error) && entry->is_regular_file(error))
+      bytes += entry->file_size(error);
+  if (error || bytes != output.bytes) return false;
+  try {
+    store::StatIndex unsaved{fs::path()};
+    return store::read_user_data(folder, unsaved).digest == output.digest;
+  } catch (const core::EnvironmentError&) {  // Such as a link that leads out of it.
+    return false;
+  }
+}
+
 }  // namespace
 
 void ResultFolders::put(const StepSpec& step, const std::vector<store::OutputRecord>& outputs) {
@@ -63,11 +82,17 @@ async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, 
     if (is_copied(output, target)) co_return;
     auto& values = context_.services.store.key_values();
     std::error_code error;
-    if (fs::is_directory(target, error) && !values.find(copy_record_kind, target.string()))
+    const bool is_unknown =
+        fs::is_directory(target, error) && !values.find(copy_record_kind, target.string());
+    const auto compare = [&] { return has_content(target, output); };
+    bool is_copy = false;
+    if (is_unknown) is_copy = co_await async::on_pool(context_.pool, compare);
+    if (is_unknown && !is_copy)
       throw core::EnvironmentError(
           "the folder " + target.string() + " exists already, and is not a copy of an output",
           {"move it away, or name another folder under `publish_to`"});
     const auto stamp = co_await async::on_pool(context_.pool, [&] {
+      if (is_copy) return store::stamp_of(target);
       core::make_folders(target.parent_path());
       const core::TemporaryFolder temporary(target.parent_path(), ".pipe-publish-");
       const auto fresh = temporary.path() / target.filename();

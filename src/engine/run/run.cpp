@@ -59,8 +59,7 @@ class Run final : public StepStarter {
               return run_step(i, std::nullopt, in_progress_.add(spec(i)));
             },
             [this](model::StepIndex i) {
-              auto key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
-              return results_.download_again(spec(i), std::move(key.key), steps_[i].outputs);
+              return results_.download_again(spec(i), current_key(i).key, steps_[i].outputs);
             }) {
     for (model::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
@@ -95,6 +94,9 @@ class Run final : public StepStarter {
 
  private:
   const StepSpec& spec(model::StepIndex i) const { return steps_.spec(i); }
+  StepKey current_key(model::StepIndex i) {
+    return results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+  }
   /// Returns the source that ends the step: steps with a `run_on` are not stopped by fail_fast.
   core::CancelSource& stop_of(model::StepIndex i) {
     return spec(i).run_on == RunOn::success ? stop_ : context_.user_stop;
@@ -170,7 +172,7 @@ async::Task<> Run::prepare_detached() {
   co_await routes_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
   environments_.rethrow();
-  journal_.run_began(routes_.names_of(steps), steps);
+  journal_.run_began(routes_.names_of(steps), steps, results_.data().current_versions(steps));
 }
 
 async::Task<RunSummary> Run::execute() {
@@ -182,7 +184,7 @@ async::Task<RunSummary> Run::execute() {
     for (auto& [step, resume_point] : journal_.run_resumed(routes_.names_of(steps), steps))
       steps_.state_of(step).resume_point = std::move(resume_point);
   } else {
-    journal_.run_began(routes_.names_of(steps), steps);
+    journal_.run_began(routes_.names_of(steps), steps, results_.data().current_versions(steps));
   }
   has_begun_ = true;
   if (const auto max_jobs = max_attempts(open_files_); options_.jobs > max_jobs)
@@ -363,7 +365,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key,
     waits.add("step");
     const bool is_stopped = stop_of(i).level() != core::StopLevel::none;
     const bool is_restored = !is_stopped && co_await made_again_.restore_inputs(i);
-    if (is_restored) key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+    if (is_restored) key = current_key(i);
     auto outcome = co_await run_attempts(i, waits, *key, counts);
     failure = outcome.result.failure;
     outcome.key_lock = key_lock;
@@ -392,8 +394,12 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, WaitMeter& wai
   std::set<std::string> made_again;
   for (;;) {
     const auto& point = steps_[i].resume_point;
+    const auto renew_key = [&] {
+      return made_again_.has_made_any() && std::exchange(key, current_key(i)).key != key.key;
+    };
     const ReadyStep step{.spec = spec(i),
                          .key = key.key,
+                         .renew_key = renew_key,
                          .environment = environments_.of(i),
                          .waits = waits,
                          .urgency = scheduler_.urgency(i),
@@ -411,7 +417,7 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, WaitMeter& wai
     journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
     co_await made_again_.make(steps_.producer(damaged->producer()), *damaged,
                               "because its output is damaged");
-    key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+    key = current_key(i);
     waits.restart();
   }
 }
@@ -420,7 +426,7 @@ async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& co
   counts.attempts = journal_.restarted(spec(i), steps_[i].status);
   environments_.begin(i, spec(i));
   co_await environments_.prepared(i);
-  co_return results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+  co_return current_key(i);
 }
 
 /// In the mode fail_fast, fails at once a step that has not begun. A step that has begun, or
@@ -450,7 +456,7 @@ async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& k
   co_await environments_.prepared(i);
   waits.add("image");
   if (has_key) co_return false;
-  key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
+  key = current_key(i);
   if (auto entry = results_.find_local(spec(i), key->key)) {
     outcomes_.reuse(i, std::move(*entry));
     co_return true;

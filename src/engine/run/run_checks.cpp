@@ -198,7 +198,10 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   remove_ruled_out(steps, services.artifacts);
   check_secrets(steps);
   auto& data = results.data();
-  co_await data.look_up(services.pipeline, context.options.shared);
+  const auto& options = context.options;
+  const std::string_view continued =
+      options.resume ? std::string_view(options.run_id) : std::string_view();
+  co_await data.look_up(services.pipeline, options.shared, continued);
   for (const auto* step : steps)
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty()) data.artifact(*input.data);

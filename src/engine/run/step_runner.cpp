@@ -14,8 +14,10 @@
 namespace pipeline::engine {
 namespace {
 
-Failure cancelled_before_start() {
-  return {FailureKind::cancelled, "cancelled before it started", {}, {}};
+/// @param attempts number of attempts that have ended
+Failure cancelled_after(unsigned attempts) {
+  const auto* when = attempts == 0 ? "before it started" : "before its next attempt";
+  return {FailureKind::cancelled, std::string("cancelled ") + when, {}, {}};
 }
 
 /// Returns the memory limit that the orchestrator enforces for an attempt; nothing if there is
@@ -47,6 +49,13 @@ void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Fai
                "set `settings.resources.memory`");
 }
 
+/// Returns the folder of the step's progress, which belongs to its key; null if the step keeps
+/// none.
+std::shared_ptr<Checkpoint> open_checkpoint(const RunContext& context, const ReadyStep& step) {
+  return step.spec.checkpoint ? Checkpoint::open(context.services.store.folder(), step.key)
+                              : nullptr;
+}
+
 }  // namespace
 
 StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& slots,
@@ -68,9 +77,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     counts = step.resume_point->counts;
     if (joins_next) --counts.attempts;
   }
-  std::shared_ptr<Checkpoint> checkpoint;
-  if (step.spec.checkpoint)
-    checkpoint = Checkpoint::open(context_.services.store.folder(), step.key);
+  auto checkpoint = open_checkpoint(context_, step);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {
@@ -79,7 +86,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     auto reservation = co_await reserve(step, counts.avoided_gpus);
     AttemptOutcome outcome;
     if (!reservation) {
-      outcome.result.failure = cancelled_before_start();
+      outcome.result.failure = cancelled_after(counts.attempts);
       co_return outcome;
     }
     step.waits.add(gpus_.wants(step.spec) ? "gpus" : "slot");
@@ -95,6 +102,9 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
+      // An attempt that is joined has begun with the inputs of its key.
+      if (!attempt.joins && step.renew_key())
+        attempt.checkpoint = checkpoint = open_checkpoint(context_, step);
       outcome = co_await try_once(step, std::move(attempt), std::move(*reservation));
     }
     held = {};
@@ -145,7 +155,7 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
   const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), attempt.memory);
   const AttemptStart attempt_start{attempt.number, step.environment.description, memory, gpus.gpus};
   auto record = journal_.attempt_began(step.spec, step.key, attempt_start);
-  const AttemptContext context{context_, step.stop,       checked_,
+  const AttemptContext context{context_, step.stop,       checked_,  damaged_,
                                folders_, results_.data(), downloads_};
   attempt.log_name = record.log;
   const auto start = Clock::now();

@@ -2,8 +2,11 @@
 /// Runs one step's attempts until one succeeds or there are no more retries.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "async/semaphore.hpp"
 #include "engine/attempt/attempt.hpp"
@@ -20,6 +23,9 @@ namespace pipeline::engine {
 struct ReadyStep {
   const StepSpec& spec;
   const std::string& key;
+  /// Computes `key` again if another step has made an input again since. Returns true if it
+  /// differs.
+  std::function<bool()> renew_key;
   const orchestrators::Environment& environment;
   WaitMeter& waits;     ///< Begins when everything that the step needs was made.
   std::size_t urgency;  ///< Rank among the steps that wait for a slot; smaller goes first.
@@ -57,7 +63,8 @@ class StepRunner {
   Results& results_;
   WorkFolders folders_;
   Downloads downloads_;
-  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read completely.
+  std::set<core::Digest> checked_;    ///< Artifacts that this run has made or read completely.
+  std::vector<std::string> damaged_;  ///< See AttemptContext::damaged.
 };
 
 }  // namespace pipeline::engine

@@ -99,18 +99,19 @@ std::set<core::Digest> TempOutputs::needed(bool has_ended) {
 
 /// Removes the dropped artifacts that nothing needs any more, unless another run is in progress.
 async::Task<> TempOutputs::remove(bool has_ended) {
-  const auto dropped = std::exchange(dropped_, {});
+  auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;
   journal_.flush();
   for (const auto& run : store.runs().running())
     if (run.id != journal_.run_id()) co_return;
   auto kept = needed(has_ended);
   for (const auto& digest : store.referenced_artifacts(false)) kept.insert(digest);
+  std::erase_if(dropped, [&](const core::Digest& digest) { return kept.contains(digest); });
   try {
-    co_await async::on_pool(context_.pool, [&] {
-      for (const auto& digest : dropped)
-        if (!kept.contains(digest)) context_.services.artifacts.remove(digest);
-    });
+    // Here and not on the pool, so that no step records an output in between. The pool removes the
+    // content, which may be large.
+    auto removed = context_.services.artifacts.remove(dropped);
+    co_await async::on_pool(context_.pool, [&] { removed.reset(); });
   } catch (const core::EnvironmentError& error) {
     core::log::warn(error.what());
   }

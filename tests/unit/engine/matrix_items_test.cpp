@@ -72,6 +72,21 @@ TEST_F(MatrixItems, that_are_structures_become_their_json) {
               ElementsAre(R"({"a":[2],"b":1})", "[3]"));
 }
 
+TEST_F(MatrixItems, of_a_small_folder_with_a_flipped_bit_are_refused) {
+  core::make_folders(folder_.path() / "parts");
+  core::write_file_atomically(folder_.path() / "parts" / "a", "aaaa");
+  const auto output = stored(folder_.path() / "parts");
+  const auto entry = artifacts_.path(output.digest) / "a";
+  const auto time = fs::last_write_time(entry);
+  fs::permissions(entry, fs::perms(0644));
+  std::ofstream(entry) << "abaa";
+  fs::last_write_time(entry, time);
+  fs::permissions(entry, fs::perms(0444));
+  ASSERT_TRUE(artifacts_.looks_whole(output.digest));
+  EXPECT_THAT(error_of(output), HasSubstr("split.files is missing or damaged here"));
+  EXPECT_FALSE(artifacts_.has(output.digest)) << "so that its step runs again";
+}
+
 TEST_F(MatrixItems, of_a_folder_are_its_entries_in_numeric_order) {
   const auto folder = folder_.path() / "parts";
   for (const char* name : {"part-10", "part-2", ".hidden", "part-02", "a", "part-2b"})

@@ -298,5 +298,16 @@ TEST_F(TemporaryOutputs, that_cannot_be_made_again_fail_the_step_that_needs_them
   EXPECT_THAT(recorder.end_of("index").failure->message, HasSubstr("temporary output 'align.out'"));
 }
 
+TEST_F(RunTest, step_that_is_stopped_before_a_retry_says_that_it_has_begun) {
+  pipeline.steps = {step("flaky")};
+  pipeline.steps[0].retry = RetrySettings{.max_retries = 1, .delay = Duration(60'000)};
+  orchestrator.steps["flaky"] = [](const orchestrators::Attempt&) { return fails_with(1); };
+  recorder.on_event = [this](const Event& event) {
+    if (std::get_if<event::StepRetried>(&event)) cancel.stop(core::StopLevel::graceful);
+  };
+  run();
+  EXPECT_EQ(recorder.end_of("flaky").failure->message, "cancelled before its next attempt");
+}
+
 }  // namespace
 }  // namespace pipeline::engine

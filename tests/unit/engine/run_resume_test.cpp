@@ -112,6 +112,27 @@ TEST_F(ResumedRun, finished_steps_stay_and_attempts_that_may_still_run_are_joine
     EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
 }
 
+TEST_F(ResumedRun, published_versions_are_those_of_its_beginning) {
+  InputSpec champion;
+  champion.name = "champion";
+  champion.data = DataSpec{.artifact = "production", .optional = true};
+  pipeline.steps[0].inputs = {champion};
+  pipeline.steps[1].publish = StringMap{{"out", "production"}};
+  pipeline.steps[2].inputs.push_back(champion);
+  std::string taken = "nothing";
+  kill_during("plot");
+  near->steps["plot"] = [&](const orchestrators::Attempt& attempt) {
+    taken = core::read_file(attempt.inputs.at(1).path);
+    return writes(attempt, "plot");
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("plot"))
+      << "'load' stays, though its name has a version now";
+  EXPECT_EQ(taken, "");
+  run();
+  EXPECT_EQ(taken, "train") << "for a new run it is the current version";
+}
+
 TEST_F(ResumedRun, a_command_that_began_before_it_was_joined_was_not_prepared) {
   kill_during("train");
   far->steps["train"] = [](const orchestrators::Attempt& attempt) {

@@ -234,6 +234,20 @@ TEST_F(DamagedInputTest, step_takes_what_is_made_instead_though_it_differs) {
   EXPECT_EQ(artifact("run-2", "train"), "from another");
 }
 
+TEST_F(DamagedInputTest, step_that_waits_meanwhile_has_a_key_of_what_it_then_reads) {
+  run();
+  damage("run-1", "load");
+  orchestrator.steps["load"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, "another");
+  };
+  pipeline.steps[1].settings->docker.parent_image = "slow";
+  orchestrator.slow_images = {"slow"};
+  sources["plot"] = {{"plot.py", "changed"}};
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(artifact("run-2", "train"), "from another");
+  EXPECT_EQ(run().cached, 3u) << "'train' is found by the content that it has read";
+}
+
 TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
   run();
   damage("run-1", "load");
@@ -247,6 +261,59 @@ TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
       ::testing::HasSubstr(
           "is damaged: its content is not what 'load' made, and 'load' could not make it again"));
   EXPECT_EQ(orchestrator.started["train"], 1);
+}
+
+TEST_F(DamagedInputTest, step_that_ran_when_another_found_its_large_inputs_damaged_runs_again) {
+  pipeline.steps.push_back(step("large"));
+  pipeline.steps.push_back(step("first"));
+  pipeline.steps[2].after = {"first"};  // So that 'train' has begun when 'plot' finds the damage.
+  orchestrator.steps["large"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, std::string(1 << 20, 'x'));
+  };
+  pipeline.steps[1].inputs = {{"large", {{"large", "out"}}}, {"load", {{"load", "out"}}}};
+  run();
+  damage("run-1", "load");
+  orchestrator.begins_after["first"] = std::chrono::milliseconds(200);
+  orchestrator.begins_after["train"] = std::chrono::milliseconds(600);
+  sources["first"] = {{"first.py", "changed"}};
+  sources["train"] = {{"train.py", "changed"}};
+  sources["plot"] = {{"plot.py", "changed"}};
+  EXPECT_EQ(run({.jobs = 4}).status, RunStatus::succeeded);
+  EXPECT_EQ(orchestrator.started["load"], 2);
+  EXPECT_EQ(orchestrator.started["train"], 3) << "its first attempt may have read the damage";
+}
+
+TEST_F(DamagedInputTest, published_version_that_is_damaged_is_not_used) {
+  pipeline.steps = {step("load")};
+  pipeline.steps[0].publish = StringMap{{"out", "production"}};
+  run();
+  damage("run-1", "load");
+  InputSpec model;
+  model.name = "model";
+  model.data = DataSpec{.artifact = "production"};
+  pipeline.steps = {step("train")};
+  pipeline.steps[0].inputs = {model};
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_THAT(recorder.end_of("train").failure->message,
+              ::testing::HasSubstr("artifact:production, version 1, is missing or damaged here"));
+  EXPECT_EQ(orchestrator.started["train"], 0);
+}
+
+TEST_F(RunTest, removal_of_a_temporary_output_spares_an_equal_output_that_is_being_stored) {
+  pipeline.steps = {step("mark"), step("reader", {"mark"}), step("both")};
+  pipeline.steps[0].outputs[0].temp = true;
+  pipeline.steps[2].outputs.push_back({"large", "large"});
+  orchestrator.steps["mark"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, "same");
+  };
+  orchestrator.steps["both"] = [](const orchestrators::Attempt& attempt) {
+    const auto result = writes(attempt, "same");
+    // Reading it takes longer than until the removal.
+    std::filesystem::resize_file(attempt.outputs / "large", std::uintmax_t{1} << 29);
+    return result;
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(artifact("run-1", "both"), "same");
 }
 
 TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {

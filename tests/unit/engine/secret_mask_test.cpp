@@ -113,6 +113,14 @@ TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {
   EXPECT_EQ(masked({"", "1"}, {"1 1 1"}), "1 1 1");
 }
 
+TEST(SecretMask, hides_the_beginning_of_a_secret_where_a_text_was_cut) {
+  const std::vector<std::string> secrets{"s3cret-token"};
+  EXPECT_EQ(without_cut_secrets("--token s3cret-tok", secrets), "--token ***");
+  EXPECT_EQ(without_cut_secrets("s3cret-token s3c", secrets), "*** ***");
+  EXPECT_EQ(without_cut_secrets("as", secrets), "as") << "too short to say anything";
+  EXPECT_EQ(without_cut_secrets("s3cret-tok is cut", secrets), "s3cret-tok is cut");
+}
+
 TEST(SecretMask, shows_the_beginning_of_a_secret_that_never_comes) {
   EXPECT_EQ(masked({"hunter2"}, {"hunt"}), "hunt");
 }
