@@ -410,8 +410,9 @@ PipelineSpec parse_document(std::string_view text, std::string* owned, const fs:
   if (!root) fail(std::move(diagnostics), {{file.string(), std::string(text)}});
   if (ecs_import::is_task_definition(*root)) {
     settings::Diagnostics notices;
-    auto pipeline = read_files(ecs_import::pipeline_of(*root, diagnostics, notices), text, file,
-                               file, options, diagnostics);
+    auto converted = ecs_import::pipeline_of(*root, diagnostics, notices);
+    check_unfilled(converted, diagnostics);
+    auto pipeline = read_files(std::move(converted), text, file, file, options, diagnostics);
     pipeline.reserve_gpus_together = true;
     if (options.notices) *options.notices = texts_of(notices, file);
     return pipeline;
