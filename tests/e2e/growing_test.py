@@ -103,6 +103,11 @@ class AsProcesses(OnDocker):
         self.assertEqual(self.artifact("all.text"), "")
         self.assertEqual(self.run_pipe().steps(), {"split": "cached", "all": "cached"})
 
+    def test_the_list_of_a_matrix_is_taken_and_no_result_of_a_large_run(self):
+        self.pipeline(over_list(list(range(13))))
+        results = self.run_pipe().events("summary")[0]["results"]
+        self.assertEqual([result["output"] for result in results], ["all.text"])
+
     def test_wrong_items_fail_the_step_and_say_why(self):
         for items, said in (({"a": 1}, "split.list is not a list, but {\"a\":1}"), (["a", "b", "a"], "item 2 of split.list is \"a\", as item 0 is"),
                             ([None], "item 0 of split.list is null"), (["a\nb\x1b"], "item 0 of split.list has control characters"),
