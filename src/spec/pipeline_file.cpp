@@ -358,12 +358,16 @@ PipelineSpec read_files(core::Value root, std::string_view text, const fs::path&
     fail(std::move(diagnostics), {{name.string(), std::string(text)}});
   }
   Files files(std::move(root), fs::absolute(file).lexically_normal(), text, diagnostics);
-  auto pipeline = PipelineReader(files, options, diagnostics).read();
-  if (diagnostics.empty()) return pipeline;
+  // Without one of the files, each use of its steps and parameters would be an error of its own.
+  if (files.are_complete()) {
+    auto pipeline = PipelineReader(files, options, diagnostics).read();
+    if (diagnostics.empty()) return pipeline;
+  }
   std::vector<core::SourceText> sources{{name.string(), std::string(text)}};
   // Included files are named in the way that the pipeline's own file was.
-  for (std::size_t i = 0; i < pipeline.included.size(); ++i) {
-    const auto relative = pipeline.included[i].lexically_relative(pipeline.root);
+  const auto included = files.included();
+  for (std::size_t i = 0; i < included.size(); ++i) {
+    const auto relative = included[i].lexically_relative(files.main().folder());
     sources.push_back({(name.parent_path() / relative).lexically_normal().string(),
                        std::string(files.texts()[i + 1])});
   }
