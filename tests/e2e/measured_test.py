@@ -447,6 +447,13 @@ class Metrics(PipeTest):
         self.assertEqual(self.pipe("compare", names[0]).code, 2)
         self.assertEqual(self.pipe("compare", names[0], "nowhere").code, 2)
 
+    def test_metrics_without_a_result_have_no_table_of_results(self):
+        self.pipeline({"train": {"command": """echo '@pipe {"metric": "loss", "value": NaN}'"""}})
+        self.run_pipe()
+        shown = self.pipe("metrics").out
+        self.assertIn("loss", shown)
+        self.assertNotIn("RESULT", shown)
+
     def test_runs_are_found_by_a_member_of_a_parameter(self):
         self.pipeline({"train": {"command": "echo ${params.model.layers.1}"}}, parameters={"model": {"layers": [8, 8], "kind": "a"}})
         for size in (8, 16):
