@@ -174,6 +174,7 @@ class AsProcesses(OnDocker):
         ended = self.run_pipe()
         self.assertEqual(ended.steps(), {"start": "succeeded", "fit.round-0": "succeeded", "check.round-0": "succeeded", "fit.round-1": "failed", "check.round-1": "skipped",
                                          "use": "skipped", "next": "succeeded"}, ended)
+        self.assertEqual([event["reason"] for event in ended.events("step_finished") if event["step"] == "use"], ["needs 'check.round-1', which was skipped"])
         steps["fit"]["when"] = "${start.state.n} > 0"
         self.pipeline(steps)
         self.assertEqual(self.run_pipe().steps(), {"start": "cached", "fit": "skipped", "check": "skipped", "use": "skipped"})

@@ -114,9 +114,12 @@ void StepOutcomes::end_with_loop(model::StepIndex i) {
   }
   auto lost = skip_dependents(i);
   steps_[i].status = StepStatus::skipped;
-  // Once rounds have begun, their steps stand for the step.
-  if (!steps_[i].instances) lost.insert(lost.begin(), &steps_.spec(i));
-  journal_.lost(steps_.spec(head), status, lost);
+  const auto* cause = &steps_.spec(head);
+  if (steps_[i].instances)  // Rounds have begun, and their steps stand for the step.
+    cause = steps_.outcome_of_instances(head).second;
+  else
+    lost.insert(lost.begin(), &steps_.spec(i));
+  journal_.lost(*cause, status, lost);
 }
 
 /// Removes and returns the steps that can no longer run because this one does not.
