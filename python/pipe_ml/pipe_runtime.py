@@ -138,7 +138,8 @@ def report_failure(error):
         traceback.print_exception(type(error), error, frames)
     at = [doing] if doing else []
     if frames:
-        last = [frame for frame in traceback.extract_tb(frames) if os.sep + "lib" + os.sep not in frame.filename][-1:]
+        own = [frame for frame in traceback.extract_tb(frames) if os.path.basename(frame.filename) not in SHIM]
+        last = [frame for frame in own if os.sep + "lib" + os.sep not in frame.filename][-1:]
         at += [f"{frame.filename}:{frame.lineno}, in {frame.name}" for frame in last]
     causes, cause = [], error.__cause__
     while cause is not None and len(causes) < 20:

@@ -4,6 +4,7 @@
 #include "cli/text.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
+#include "driver/recorded_steps.hpp"
 #include "engine/clock.hpp"
 #include "store/questions.hpp"
 
@@ -52,18 +53,21 @@ core::ExitCode answer_command(Context& context) {
     list_questions(context, run.id, questions);
     return core::ExitCode::ok;
   }
-  const auto open = store::open_question(store, run, options.step);
+  const auto step = questions.contains(options.step)
+                        ? options.step
+                        : driver::recorded_step(store, run, options.step).name;
+  const auto open = store::open_question(store, run, step);
   if (options.answer.yes_or_no.empty())
-    throw core::InputError("'" + options.step + "' asks: " + open.text, "answer with yes or no");
-  const auto question = store::answer_question(store, run, options.step,
+    throw core::InputError("'" + step + "' asks: " + open.text, "answer with yes or no");
+  const auto question = store::answer_question(store, run, step,
                                                {.yes_or_no = options.answer.yes_or_no,
                                                 .who = store::user_at_host(),
                                                 .note = options.answer.note,
                                                 .when = engine::wall_now()});
   if (options.json)
-    context.print_json(question_json(options.step, question));
+    context.print_json(question_json(step, question));
   else
-    context.print(options.step + " of run " + run.id + ": " + question.answer + "\n");
+    context.print(step + " of run " + run.id + ": " + question.answer + "\n");
   return core::ExitCode::ok;
 }
 

@@ -114,6 +114,21 @@ std::unique_ptr<CLI::App> make_app(const CommandEntry& command, Options& options
                          hint.empty() ? help : hint);
 }
 
+/// Throws InputError for an empty value, as `--copy "$DEST"` gives with an unset variable: commands
+/// would do the same as without the option.
+void refuse_empty_values(const CLI::App& app) {
+  constexpr std::array<std::string_view, 4> may_be_empty{"--profile", "--note", "TEXT", "COMMAND"};
+  for (const auto* option : app.get_options()) {
+    const auto name = option->get_name();
+    // The value of `--upgrade [NAME]` may be left out, which is an empty text, too.
+    if (option->get_expected_min() == 0 || std::ranges::count(may_be_empty, name)) continue;
+    for (const auto& value : option->results())
+      if (value.empty())
+        throw core::InputError("the value of " + name + " is empty",
+                               "a variable in the command line may be unset");
+  }
+}
+
 }  // namespace
 
 ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const Options& start) {
@@ -147,6 +162,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   auto unknown = app->remaining();
   std::erase(unknown, "--");  // The words after it are arguments, such as those of a command.
   if (!unknown.empty()) unknown_argument(*app, unknown.front());
+  refuse_empty_values(*app);
   for (const auto* option : app->get_options())
     if (option->count() > 0 && !option->get_lnames().empty())
       parsed.options.given.insert("--" + option->get_lnames().front());

@@ -250,8 +250,9 @@ core::ExitCode metrics_command(Context& context) {
     context.note("run " + run.id + " has no metrics: a step reports one by printing " +
                  "`@pipe {\"metric\": \"loss\", \"value\": 0.25}`");
   } else {
-    if (options.step.empty())
-      context.print(results_table(report::headlines_of(store, run)).render(context.paint()) + "\n");
+    const auto headlines =
+        options.step.empty() ? report::headlines_of(store, run) : std::vector<report::Headline>();
+    if (!headlines.empty()) context.print(results_table(headlines).render(context.paint()) + "\n");
     context.print(tables(store, steps, metrics, context.out().live, context.paint()));
   }
   return core::ExitCode::ok;

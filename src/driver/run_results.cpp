@@ -71,6 +71,9 @@ std::vector<ShownResult> results_of(Session& session) {
     outputs += step.outputs.size() * (step.matrix ? recorded.of(step).size() : 1);
     for (const auto& input : step.inputs)
       for (const auto& source : input.sources) taken.emplace(source.step, source.output);
+    if (!step.matrix) continue;
+    for (const auto& axis : step.matrix->axes)
+      if (axis.items) taken.emplace(axis.items->source.step, axis.items->source.output);
   }
   if (outputs <= max_results) taken.clear();
   const auto& artifacts = session.workspace.artifacts();

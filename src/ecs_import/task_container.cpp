@@ -16,7 +16,7 @@ namespace {
 
 using Kind = core::Value::Kind;
 
-/// Escapes `${`, which has a meaning in a pipeline's commands and none in ECS's.
+/// Escapes `${`, which has a meaning in a pipeline file and none in ECS.
 std::string literal(const std::string& text) {
   std::string escaped;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -80,7 +80,7 @@ void ContainerReader::read_environment(const core::Value& container, core::Value
       continue;
     }
     auto key = model::text_value(*name, given(*variable, "name")->span);
-    auto value = content ? model::text_value(content->scalar, content->span)
+    auto value = content ? model::text_value(literal(content->scalar), content->span)
                          : model::text_value("", variable->span);
     variables.members.push_back({std::move(key), std::move(value)});
   }
@@ -331,8 +331,10 @@ void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
 void ContainerReader::read_options(const core::Value& container, core::Value& step) {
   if (const core::Value* user = given(container, "user"); user && !is_blank(*user))
     model::set_in(step, {"settings", "docker", "user"}, *user);
-  if (const core::Value* labels = given(container, "dockerLabels"); labels && !is_blank(*labels))
-    model::set_in(step, {"settings", "docker", "labels"}, *labels);
+  if (const core::Value* labels = given(container, "dockerLabels"); labels && !is_blank(*labels)) {
+    auto& made = model::set_in(step, {"settings", "docker", "labels"}, *labels);
+    for (auto& [name, label] : made.members) label.scalar = literal(label.scalar);
+  }
   for (const auto& [key, argument] :
        {std::pair("privileged", "privileged"), std::pair("readonlyRootFilesystem", "read_only"),
         std::pair("hostname", "hostname"), std::pair("dnsServers", "dns"),

@@ -101,8 +101,9 @@ std::vector<std::string> last_steps(const nlohmann::json& declared,
     steps.push_back(base);
     add_needs(declared, base, followed);
   }
-  std::erase_if(steps, [&](const std::string& step) { return followed.contains(step); });
-  return steps;
+  auto last = steps;
+  std::erase_if(last, [&](const std::string& step) { return followed.contains(step); });
+  return last.empty() ? steps : last;  // Steps that run in rounds together follow one another.
 }
 
 }  // namespace

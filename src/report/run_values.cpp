@@ -6,7 +6,9 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "core/json_member.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::report {
 
@@ -133,9 +135,17 @@ json RunValues::value(const std::string& name) {
     return found == values.end() ? json() : found->second;
   };
   if (group == "params") {
-    auto own = find(parameters());
+    const auto parts = core::split(rest, '.');  // `optimizer.layers.0` looks into a map or list.
+    const auto part_of = [&](const json* at) {
+      for (std::size_t i = 1; at && i < parts.size(); ++i) at = core::member(*at, parts[i]);
+      return at ? *at : json();
+    };
+    const auto& all = parameters();
+    const auto found = all.find(std::string(parts.front()));
+    auto own = part_of(found == all.end() ? nullptr : &found->second);
     // A step that does not override a parameter of the run has the run's value.
-    return own.is_null() && is_of_step() ? run_parameters_->value(rest, json()) : own;
+    return own.is_null() && is_of_step() ? part_of(core::member(*run_parameters_, parts.front()))
+                                         : own;
   }
   if (group == "metrics") return find(metrics());
   if (group == "usage") return find(usage());

@@ -100,6 +100,7 @@ void Files::read_includes(FileScope& scope) {
 
 void Files::include(FileScope& parent, const core::Value& entry) {
   static const std::vector<std::string> keys{"file", "prefix", "parameters"};
+  ++named_;
   FileScope made;
   made.parent = &parent;
   made.step_files = &step_files_;
@@ -159,7 +160,7 @@ bool Files::may_include(const FileScope& parent, const core::Value& place, const
 }
 
 void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
-  if (!may_include(parent, place, made.file)) return;
+  if (wrong_yaml_.contains(made.file) || !may_include(parent, place, made.file)) return;
   if (bytes_ > max_included) return;
   auto text = core::read_file(made.file);
   bytes_ += text.size();
@@ -173,7 +174,12 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
   texts_.push_back(loaded_.emplace_back(std::move(text)));
   const auto before = diagnostics_.size();
   auto root = yaml::parse_yaml(texts_.back(), diagnostics_);
-  if (root) check_unfilled(*root, diagnostics_);
+  if (root) {
+    ++read_;
+    check_unfilled(*root, diagnostics_);
+  } else {
+    wrong_yaml_.insert(made.file);
+  }
   for (auto i = before; i < diagnostics_.size(); ++i) diagnostics_[i].span.file = made.number;
   if (root) number_file(*root, made.number);
   const bool is_map = root && root->kind == core::Value::Kind::map;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ class Files {
   const std::vector<std::string_view>& texts() const { return texts_; }
   /// Returns the absolute paths of the included files: that with Span::file N has the index N - 1.
   std::vector<std::filesystem::path> included() const;
+  /// Returns true if every file that is named could be read.
+  bool are_complete() const { return read_ == named_; }
 
  private:
   void read_includes(FileScope& scope);
@@ -68,7 +71,9 @@ class Files {
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
   StepFiles step_files_;
-  std::size_t bytes_ = 0;  ///< Size of all included files.
+  std::size_t bytes_ = 0;             ///< Size of all included files.
+  std::size_t named_ = 0, read_ = 0;  ///< Numbers of includes, and of those that could be read.
+  std::set<std::filesystem::path> wrong_yaml_;  ///< Reported once, however often included.
   std::vector<FileScope*> order_;
 };
 

@@ -358,12 +358,16 @@ PipelineSpec read_files(core::Value root, std::string_view text, const fs::path&
     fail(std::move(diagnostics), {{name.string(), std::string(text)}});
   }
   Files files(std::move(root), fs::absolute(file).lexically_normal(), text, diagnostics);
-  auto pipeline = PipelineReader(files, options, diagnostics).read();
-  if (diagnostics.empty()) return pipeline;
+  // Without one of the files, each use of its steps and parameters would be an error of its own.
+  if (files.are_complete()) {
+    auto pipeline = PipelineReader(files, options, diagnostics).read();
+    if (diagnostics.empty()) return pipeline;
+  }
   std::vector<core::SourceText> sources{{name.string(), std::string(text)}};
   // Included files are named in the way that the pipeline's own file was.
-  for (std::size_t i = 0; i < pipeline.included.size(); ++i) {
-    const auto relative = pipeline.included[i].lexically_relative(pipeline.root);
+  const auto included = files.included();
+  for (std::size_t i = 0; i < included.size(); ++i) {
+    const auto relative = included[i].lexically_relative(files.main().folder());
     sources.push_back({(name.parent_path() / relative).lexically_normal().string(),
                        std::string(files.texts()[i + 1])});
   }
@@ -410,8 +414,9 @@ PipelineSpec parse_document(std::string_view text, std::string* owned, const fs:
   if (!root) fail(std::move(diagnostics), {{file.string(), std::string(text)}});
   if (ecs_import::is_task_definition(*root)) {
     settings::Diagnostics notices;
-    auto pipeline = read_files(ecs_import::pipeline_of(*root, diagnostics, notices), text, file,
-                               file, options, diagnostics);
+    auto converted = ecs_import::pipeline_of(*root, diagnostics, notices);
+    check_unfilled(converted, diagnostics);
+    auto pipeline = read_files(std::move(converted), text, file, file, options, diagnostics);
     pipeline.reserve_gpus_together = true;
     if (options.notices) *options.notices = texts_of(notices, file);
     return pipeline;

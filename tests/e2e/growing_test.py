@@ -103,6 +103,23 @@ class AsProcesses(OnDocker):
         self.assertEqual(self.artifact("all.text"), "")
         self.assertEqual(self.run_pipe().steps(), {"split": "cached", "all": "cached"})
 
+    def test_fewer_items_than_a_gather_needs_fail_it(self):
+        for items, least, code in ((["a", "b"], 3, 1), ([], 1, 1), (["a", "b"], 2, 0)):
+            with self.subTest(items=items, least=least):
+                steps = over_list(items)
+                steps["all"]["inputs"] = {"parts": {"from": "work[*].made", "at_least": least}}
+                self.pipeline(steps)
+                self.assertNotIn("at_least", json.dumps(self.plan()["all"]))
+                ended = self.run_pipe(code=code)
+                self.assertEqual(ended.steps()["all"], "failed" if code else "succeeded", ended)
+                if code:
+                    self.assertIn(f"`at_least` is {least}", ended.failure("all")["message"])
+
+    def test_the_list_of_a_matrix_is_taken_and_no_result_of_a_large_run(self):
+        self.pipeline(over_list(list(range(13))))
+        results = self.run_pipe().events("summary")[0]["results"]
+        self.assertEqual([result["output"] for result in results], ["all.text"])
+
     def test_wrong_items_fail_the_step_and_say_why(self):
         for items, said in (({"a": 1}, "split.list is not a list, but {\"a\":1}"), (["a", "b", "a"], "item 2 of split.list is \"a\", as item 0 is"),
                             ([None], "item 0 of split.list is null"), (["a\nb\x1b"], "item 0 of split.list has control characters"),

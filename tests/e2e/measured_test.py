@@ -447,6 +447,23 @@ class Metrics(PipeTest):
         self.assertEqual(self.pipe("compare", names[0]).code, 2)
         self.assertEqual(self.pipe("compare", names[0], "nowhere").code, 2)
 
+    def test_metrics_without_a_result_have_no_table_of_results(self):
+        self.pipeline({"train": {"command": """echo '@pipe {"metric": "loss", "value": NaN}'"""}})
+        self.run_pipe()
+        shown = self.pipe("metrics").out
+        self.assertIn("loss", shown)
+        self.assertNotIn("RESULT", shown)
+
+    def test_runs_are_found_by_a_member_of_a_parameter(self):
+        self.pipeline({"train": {"command": "echo ${params.model.layers.1}"}}, parameters={"model": {"layers": [8, 8], "kind": "a"}})
+        for size in (8, 16):
+            self.run_pipe("-p", f"model.layers=[8, {size}]")
+        found = json.loads(self.pipe("runs", "--where", "params.model.layers.1 > 8 and params.model.kind == 'a'", "--columns", "params.model.layers.1", "--output", "json").out)["runs"]
+        self.assertEqual([run["values"]["params.model.layers.1"] for run in found], [16])
+        self.assertEqual(json.loads(self.pipe("runs", "--where", "params.model.layers.2 > 8 or params.model.kind.x == 'a'", "--output", "json").out)["runs"], [])
+        refused = self.pipe("runs", "--where", "params.model.layers > 8")
+        self.assertIn("`${params.model.layers.0}`", refused.err)
+
     def test_why_says_where_a_copied_file_comes_from(self):
         self.write("train.py", "import sys; open(sys.argv[2], 'w').write(open(sys.argv[1]).read() * 2)\n")
         self.pipeline({"load": {"command": "echo data > ${outputs.data}", "outputs": ["data"]},

@@ -219,6 +219,16 @@ class Locally(PipeTest):
         self.pipeline({"deploy": {"wait": ["Deploy?"], "command": "true"}})
         self.assertEqual(self.pipe("validate", "pipeline.yaml").code, 2)
 
+    def test_an_instance_is_answered_by_its_values(self):
+        self.pipeline({"deploy": {"matrix": {"to": ["a", "b c"]}, "wait": "Deploy ${params.to}?", "command": "true"}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+        wait_until(lambda: len(json.loads(self.pipe("answer", "latest", "--output", "json").out or "{}").get("questions", [])) == 2, "the questions")
+        self.assertIn("'deploy' is 2 steps", self.pipe("answer", "latest", "deploy", "yes").err)
+        for name in ("deploy[to=b c]", "deploy[0]"):
+            answered = self.pipe("answer", "latest", name, "yes")
+            self.assertEqual(answered.code, 0, answered)
+        self.assertEqual(self.finish(process).code, 0)
+
     def test_a_profile_called_default_applies_where_none_is_named(self):
         self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "local"}}))
         self.pipeline({"one": {"command": "true"}})

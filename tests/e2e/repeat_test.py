@@ -157,6 +157,30 @@ class AsProcesses(OnDocker):
         again = self.run_pipe()
         self.assertEqual(set(again.steps().values()), {"cached", "succeeded"}, again)
 
+    def test_steps_that_tolerate_failures_are_skipped_with_rounds_that_do_not_begin(self):
+        steps = search()
+        steps["choose"]["inputs"]["results"] = {"from": "trial[*].made", "missing": "allow"}
+        self.pipeline({**steps, "start": {**start(), "command": "exit 3"}})
+        ended = self.run_pipe(code=1)
+        self.assertEqual(ended.steps(), {"start": "failed", "propose": "skipped", "trial": "skipped", "choose": "skipped", "use": "skipped"}, ended)
+        steps["propose"]["when"] = "${start.state.n} > 0"
+        self.pipeline(steps)
+        self.assertEqual(self.run_pipe().steps(), {"start": "succeeded", "propose": "skipped", "trial": "skipped", "choose": "skipped", "use": "skipped"})
+
+    def test_an_allowed_failure_ends_the_rounds_for_all_their_steps(self):
+        self.write("fit.py", "import sys\nif sys.argv[2] == '1': sys.exit('no')\n" + FIT)
+        steps = one_step(allow_failure=True)
+        steps["check"] = {"repeat": "fit", "command": "cp ${inputs.state} ${outputs.copy}", "inputs": {"state": "fit.state"}, "outputs": ["copy"]}
+        steps["use"] = {"command": "cat ${inputs.copy}", "inputs": {"copy": "check.copy"}}
+        self.pipeline({**steps, "next": {"command": "echo", "run_on": "always"}})
+        ended = self.run_pipe()
+        self.assertEqual(ended.steps(), {"start": "succeeded", "fit.round-0": "succeeded", "check.round-0": "succeeded", "fit.round-1": "failed", "check.round-1": "skipped",
+                                         "use": "skipped", "next": "succeeded"}, ended)
+        self.assertEqual([event["reason"] for event in ended.events("step_finished") if event["step"] == "use"], ["needs 'check.round-1', which was skipped"])
+        steps["fit"]["when"] = "${start.state.n} > 0"
+        self.pipeline(steps)
+        self.assertEqual(self.run_pipe().steps(), {"start": "cached", "fit": "skipped", "check": "skipped", "use": "skipped"})
+
     def test_a_condition_over_a_missing_value_fails_the_step(self):
         self.pipeline(one_step("${fit.state.loss} < 1"))
         ended = self.run_pipe(code=1)

@@ -57,6 +57,14 @@ class Functions(PythonTest):
         self.assertIn("raise ValueError(f'no {c}')", "\n".join(failure["details"]))
         self.assertNotIn("pipe_step.py", result.text)
 
+    def test_a_failure_in_what_the_code_calls_of_the_package_is_at_the_codes_line(self):
+        for call, raised in [("pl.checkpoint()", "StepError: this step has no checkpoint folder: declare it with @step(checkpoint=True)"),
+                             ("pl.metric('loss', 'low')", "ValueError: could not convert string to float: 'low'")]:
+            with self.subTest(call):
+                self.write_digits(change=('pl.metric("loss", c)', call))
+                failure = self.digits("run", code=1).failure("train.c-0.1")
+                self.assertEqual(failure["message"], f"raised {raised} (__pipe__/digits.train.py:11, in train)")
+
     def test_functions_run_as_processes_and_are_reused(self):
         self.write_digits()
         first = self.digits("run")

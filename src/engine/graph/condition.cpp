@@ -1,6 +1,5 @@
 #include "engine/graph/condition.hpp"
 
-#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -20,12 +19,17 @@ constexpr std::uint64_t max_condition_input = 1 << 20;
 /// Returns the error if fewer outputs exist than an input's `at_least`.
 std::string too_few(const StepSpec& step, const Predecessors& before) {
   for (const auto& input : step.inputs) {
-    const auto lost = std::ranges::count_if(input.sources, [&](const SourceSpec& source) {
+    if (!input.at_least) continue;
+    std::size_t left = 0;
+    bool is_known = true;
+    for (const auto& source : input.sources) {
       const auto outcome = before.outcome_of(source.step);
-      return outcome != Outcome::made && outcome != Outcome::unknown;
-    });
-    const auto left = input.sources.size() - static_cast<std::size_t>(lost);
-    if (input.at_least && left < *input.at_least)
+      is_known &= outcome != Outcome::unknown;
+      left += outcome == Outcome::made || outcome == Outcome::unknown;
+    }
+    // In a plan, a source may stand for instances that are not known yet.
+    if (!is_known && input.sources.size() < *input.at_least) continue;
+    if (left < *input.at_least)
       return "only " + std::to_string(left) + " of the " + std::to_string(input.sources.size()) +
              " outputs of the input '" + input.name + "' are there, and `at_least` is " +
              std::to_string(*input.at_least);

@@ -97,7 +97,10 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
 Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   Decision decision;
-  if (!is_conditional(step) && !steps_.has_lost_need(i)) return decision;
+  const auto has_minimum = [](const InputSpec& input) { return input.at_least.value_or(0) > 0; };
+  if (!is_conditional(step) && std::ranges::none_of(step.inputs, has_minimum) &&
+      !steps_.has_lost_need(i))
+    return decision;
   auto& artifacts = context_.services.artifacts;
   if (step.matrix) {  // Each instance evaluates the condition itself.
     decision.reason = lost_need(step, steps_.before(i, artifacts));

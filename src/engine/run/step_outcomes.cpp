@@ -93,6 +93,7 @@ void StepOutcomes::skip(model::StepIndex i, const std::string& reason) {
 }
 
 void StepOutcomes::end_instances(model::StepIndex i) {
+  if (steps_.spec(i).repeat && !steps_.is_loop_head(i)) return end_with_loop(i);
   const auto [outcome, instance] = steps_.outcome_of_instances(i);
   if (outcome == Outcome::made) {
     steps_[i].status = StepStatus::succeeded;
@@ -100,6 +101,25 @@ void StepOutcomes::end_instances(model::StepIndex i) {
   }
   steps_[i].status = steps_.state_of(instance->name).status;
   journal_.lost(*instance, steps_[i].status, skip_dependents(i));
+}
+
+/// Ends a step of a loop whose head has ended. The step has not been removed with a head that was
+/// skipped or has failed if it takes what there is of its inputs.
+void StepOutcomes::end_with_loop(model::StepIndex i) {
+  const auto head = steps_.index_of(steps_.spec(i).repeat->of);
+  const auto status = steps_[head].status;
+  if (status == StepStatus::succeeded) {
+    steps_[i].status = status;
+    return scheduler_.succeeded(i);
+  }
+  auto lost = skip_dependents(i);
+  steps_[i].status = StepStatus::skipped;
+  const auto* cause = &steps_.spec(head);
+  if (steps_[i].instances)  // Rounds have begun, and their steps stand for the step.
+    cause = steps_.outcome_of_instances(head).second;
+  else
+    lost.insert(lost.begin(), &steps_.spec(i));
+  journal_.lost(*cause, status, lost);
 }
 
 /// Removes and returns the steps that can no longer run because this one does not.

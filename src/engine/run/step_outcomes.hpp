@@ -45,6 +45,7 @@ class StepOutcomes {
   TempOutputs& temp_outputs() { return temp_outputs_; }
 
  private:
+  void end_with_loop(model::StepIndex i);
   std::vector<const StepSpec*> skip_dependents(model::StepIndex i);
   async::Task<> flush_soon();
   std::string stop_reason() const;

@@ -71,6 +71,22 @@ TEST(Arguments, options_have_their_defaults) {
   EXPECT_EQ(parse_arguments({"show"}).options.run, "latest");
 }
 
+TEST(Arguments, an_empty_value_is_not_the_same_as_none) {
+  for (const auto& [words, name] :
+       {std::pair{Words{"run", "--step", ""}, "--step"},
+        std::pair{Words{"run", "-s", ""}, "--step"}, std::pair{Words{"plan", "--until="}, "--step"},
+        std::pair{Words{"run", ""}, "FILE"}, std::pair{Words{"cancel", ""}, "RUN"},
+        std::pair{Words{"logs", "latest", ""}, "STEP"},
+        std::pair{Words{"artifacts", "latest", "train.model", "--copy", ""}, "--copy"},
+        std::pair{Words{"runs", "--tag", ""}, "--tag"}})
+    EXPECT_EQ(error_of(words), std::string("the value of ") + name +
+                                   " is empty | a variable in the command line may be unset");
+  for (const auto& words :
+       {Words{"run", "--profile", ""}, Words{"note", "latest", ""}, Words{"lock", "--upgrade"},
+        Words{"shell", "latest", "train", "--", "printf", ""}})
+    EXPECT_EQ(error_of(words), "none") << words.front();
+}
+
 TEST(Arguments, a_run_may_be_detached) {
   const auto options =
       parse_arguments({"run", "-o", "kubernetes", "--detach", "--service-account", "runner"})

@@ -39,6 +39,16 @@ TEST_F(HeadlineTest, is_of_the_last_steps_with_metrics) {
   EXPECT_EQ(found[0].step + "." + found[0].name, "evaluate.accuracy");
 }
 
+TEST_F(HeadlineTest, is_of_steps_that_run_in_rounds_together_though_each_follows_the_other) {
+  const auto run = add_run("r");
+  store.key_values().put(store::declared_kind, "r",
+                         R"({"fit": {"needs": ["check"]}, "check": {"needs": ["fit"]}})");
+  add("r", "fit.round-0", "loss", 0.5);
+  const auto found = headlines_of(store, run);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].step + "." + found[0].name, "fit.loss");
+}
+
 TEST_F(HeadlineTest, has_the_metrics_that_the_pipeline_names_in_its_order) {
   const auto run = add_run("r");
   store.key_values().put(store::declared_kind, "r",

@@ -180,6 +180,20 @@ TEST_F(Include, reports_yaml_errors_of_the_included_file) {
   EXPECT_THAT(error_of(), HasSubstr("did you mean 'steps'?"));
 }
 
+TEST_F(Include, reports_nothing_that_follows_from_a_file_that_cannot_be_read) {
+  write("pipeline.yaml",
+        "name: x\nheadline: [a-one.loss]\ninclude:\n  - {file: c.yaml, prefix: a, parameters: "
+        "{size: 3}}\n  - {file: c.yaml, prefix: b}\n"
+        "steps: {s: {command: x, after: [a-one, b-one]}}\n");
+  write("c.yaml", "parameters: {size: 1}\nsteps:\n  one: {command: [x}\n");
+  const auto text = error_of();
+  EXPECT_THAT(text, testing::StartsWith("ROOT/c.yaml:3:"));
+  EXPECT_EQ(text.find("error:"), text.rfind("error:")) << text;
+  fs::remove(root() / "c.yaml");
+  EXPECT_THAT(error_of(), testing::Not(HasSubstr("there is no step")));
+  EXPECT_THAT(error_of(), HasSubstr("ROOT/pipeline.yaml:5:12: error: the file 'c.yaml' does not"));
+}
+
 TEST_F(Include, refuses_cycles_and_files_that_are_not_there) {
   write("pipeline.yaml",
         "name: x\ninclude: [{file: a.yaml, prefix: a}]\nsteps: {s: {command: x}}\n");

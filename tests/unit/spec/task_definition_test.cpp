@@ -225,6 +225,20 @@ TEST_F(TaskDefinition, the_imported_file_is_the_same_pipeline) {
   }
 }
 
+TEST_F(TaskDefinition, text_that_looks_like_a_placeholder_is_taken_as_it_stands) {
+  const auto text = with(R"("environment": [{"name": "A", "value": "${params.x} $${y} $z"}],
+              "dockerLabels": {"format": "${params.x} ${level}"})");
+  const auto direct = read(text);
+  std::vector<std::string> notices;
+  const auto imported =
+      parse(import_task_definition(file_, notices), folder_.path() / "pipeline.yaml");
+  for (const auto* pipeline : {&direct, &imported}) {
+    const auto& step = pipeline->steps.at(0);
+    EXPECT_EQ(step.environment.at("A"), "${params.x} $${y} $z");
+    EXPECT_EQ(step.settings->docker.labels.at("format"), "${params.x} ${level}");
+  }
+}
+
 TEST_F(TaskDefinition, output_of_describe_task_definition_is_accepted) {
   // Its last member's end; yaml-cpp 0.9 takes no comma at the begin of a line.
   const std::string inner = guide;
