@@ -292,8 +292,7 @@ bool is_task_definition(const core::Value& document) {
   return document.find("containerDefinitions") || (inner && inner->find("containerDefinitions"));
 }
 
-void refuse_template(const core::Value& document, const std::string& file,
-                     const std::string& text) {
+void refuse_template(const core::Value& document, const std::string& file, std::string_view text) {
   const auto* version = document.find("AWSTemplateFormatVersion");
   const auto* resources = document.find("Resources");
   if (!version && !(resources && resources->kind == Kind::map && !document.find("steps"))) return;
@@ -307,7 +306,7 @@ void refuse_template(const core::Value& document, const std::string& file,
   template_.suggestion =
       "`aws ecs describe-task-definition --task-definition FAMILY` prints the task definition that "
       "was made from it";
-  throw core::InputError({std::move(template_)}, file, text);
+  throw core::InputError({std::move(template_)}, file, std::string(text));
 }
 
 core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,
