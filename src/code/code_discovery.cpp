@@ -49,6 +49,11 @@ std::string flatten(const Template& text) {
   return flat;
 }
 
+/// Returns why a file is included. @param script the file that names it; empty for the command
+std::string reason_of(const std::string& script, unsigned line) {
+  return script.empty() ? "named in command" : "named in " + script + ":" + std::to_string(line);
+}
+
 std::vector<ShellWord> words_of(const Command& command) {
   std::vector<ShellWord> words;
   if (command.shell) {
@@ -99,7 +104,7 @@ std::string CodeSeeds::key() const {
 CodeSeeds CodeDiscovery::seeds_of(const Command& command, const std::string& python_path) {
   CodeSeeds seeds;
   seeds.looked_at.insert("");
-  read_words(words_of(command), true, "", seeds);
+  read_words(words_of(command), "", seeds);
   for (std::size_t begin = 0; begin < python_path.size();) {
     const auto end = std::min(python_path.find(':', begin), python_path.size());
     add_path(python_path.substr(begin, end - begin), true, "named in PYTHONPATH", seeds);
@@ -108,55 +113,51 @@ CodeSeeds CodeDiscovery::seeds_of(const Command& command, const std::string& pyt
   return seeds;
 }
 
-void CodeDiscovery::read_words(const std::vector<ShellWord>& words, bool is_command,
-                               const std::string& script, CodeSeeds& seeds) {
+void CodeDiscovery::read_words(const std::vector<ShellWord>& words, const std::string& script,
+                               CodeSeeds& seeds) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const ShellWord& word = words[i];
-    read_word(word, is_command, script, seeds);
+    read_word(word, script, seeds);
     if (word.text == "-m" && i + 1 < words.size() && is_module_name(words[i + 1].text))
-      seeds.modules.emplace(
-          words[i + 1].text,
-          is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line));
+      seeds.modules.emplace(words[i + 1].text, reason_of(script, word.line));
     if (is_python(word.text)) {
       if (const ShellWord* code = inline_script(words, i)) seeds.scripts.insert(code->text);
     } else if (core::is_shell(word.text)) {
       if (const ShellWord* code = inline_script(words, i))
         // An inline script is shorter than the text around it, so the recursion ends.
-        read_words(shell_words(code->text), is_command, script, seeds);
+        read_words(shell_words(code->text), script, seeds);
     }
   }
 }
 
-void CodeDiscovery::read_word(const ShellWord& word, bool is_command, const std::string& script,
-                              CodeSeeds& seeds) {
-  const std::string reason =
-      is_command ? "named in command" : "named in " + script + ":" + std::to_string(word.line);
+void CodeDiscovery::read_word(const ShellWord& word, const std::string& script, CodeSeeds& seeds) {
   std::string text = word.text;
   if (const auto unknown = text.rfind(unknown_value); unknown != std::string::npos) {
     // "$(dirname "$0")/lib.sh": the part after the unknown value is searched beside the script and
     // from the root.
     if (unknown + 2 >= text.size() || text[unknown + 1] != '/') return;
     text.erase(0, unknown + 2);
-    if (is_command) return;
-    add_path(join_path(folder_of(script), text), is_command, reason, seeds);
+    if (script.empty()) return;
+    add_path(join_path(folder_of(script), text), script, word.line, seeds);
   }
-  if (!text.starts_with('-')) add_path(text, is_command, reason, seeds);
+  if (!text.starts_with('-')) add_path(text, script, word.line, seeds);
   if (const auto equals = text.find('='); equals != std::string::npos)
-    add_path(text.substr(equals + 1), is_command, reason, seeds);
-  if (text.starts_with('@')) add_path(text.substr(1), is_command, reason, seeds);
+    add_path(text.substr(equals + 1), script, word.line, seeds);
+  if (text.starts_with('@')) add_path(text.substr(1), script, word.line, seeds);
 }
 
-void CodeDiscovery::add_path(const std::string& path, bool is_command, const std::string& reason,
+void CodeDiscovery::add_path(const std::string& path, const std::string& script, unsigned line,
                              CodeSeeds& seeds) {
   constexpr std::size_t max_path = 1024;
   if (path.size() > max_path || path.find_first_of("\n\x01") != std::string::npos) return;
   const auto relative = normal_relative_path(path);
   if (!relative || relative->empty()) return;
+  const bool is_command = script.empty();
   switch (tree_.kind(*relative)) {
-    case CodeTree::Kind::file: seeds.files.emplace(*relative, reason); break;
+    case CodeTree::Kind::file: seeds.files.emplace(*relative, reason_of(script, line)); break;
     case CodeTree::Kind::folder:
       // A folder that a script names, as in `mkdir -p out`, is not taken for code.
-      if (is_command) seeds.folders.emplace(*relative, reason);
+      if (is_command) seeds.folders.emplace(*relative, reason_of(script, line));
       break;
     case CodeTree::Kind::none:
       if (is_command && relative->find_first_of("./") != std::string::npos)
@@ -208,7 +209,7 @@ void CodeDiscovery::read_file(const std::string& file, Search& search) {
     follow_imports(source.imports, file, folder_of(file), "imported by " + file, search);
   if (source.language != Language::shell) return;
   CodeSeeds seeds;
-  read_words(source.words, false, file, seeds);
+  read_words(source.words, file, seeds);
   for (const auto& [named, reason] : seeds.files) search.add(named, reason);
   for (const auto& [module, reason] : seeds.modules) {
     for (const auto& each : find_module("", module)) search.add(each, reason);

@@ -47,11 +47,10 @@ class CodeDiscovery {
 
  private:
   struct Search;
-  void read_words(const std::vector<ShellWord>& words, bool is_command, const std::string& script,
-                  CodeSeeds& seeds);
-  void read_word(const ShellWord& word, bool is_command, const std::string& script,
-                 CodeSeeds& seeds);
-  void add_path(const std::string& path, bool is_command, const std::string& reason,
+  /// @param script the file that has the words; empty for the command
+  void read_words(const std::vector<ShellWord>& words, const std::string& script, CodeSeeds& seeds);
+  void read_word(const ShellWord& word, const std::string& script, CodeSeeds& seeds);
+  void add_path(const std::string& path, const std::string& script, unsigned line,
                 CodeSeeds& seeds);
   void read_file(const std::string& file, Search& search);
   void follow_imports(const std::vector<PythonImport>& imports, const std::string& file,

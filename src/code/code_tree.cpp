@@ -77,7 +77,7 @@ GitRules& CodeTree::git_rules() {
 }
 
 CodeTree::Kind CodeTree::kind(const std::string& relative) {
-  const auto [known, is_new] = kinds_.emplace(relative, Kind::none);
+  const auto [known, is_new] = kinds_.try_emplace(relative, Kind::none);
   if (!is_new) return known->second;
   const fs::path path = path_of(relative);
   std::error_code error;

@@ -106,7 +106,8 @@ std::string excerpt(std::string_view line, const Span& span) {
   // short one. Eight bytes for each shown column suffice: a character has at most four.
   const std::size_t begin_byte =
       std::min<std::size_t>(span.column > 0 ? span.column - 1 : 0, line.size());
-  const std::size_t end_byte = std::min(begin_byte + std::max(span.length, 1U), line.size());
+  const std::size_t end_byte =
+      std::min(begin_byte + std::max<std::size_t>(span.length, 1), line.size());
   const auto cells = lay_out(line.substr(0, std::min(line.size(), begin_byte + 8 * shown_columns)));
   const auto column_of = [&](std::size_t byte) {
     const auto cell =

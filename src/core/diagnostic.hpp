@@ -3,7 +3,9 @@
 /// an input are reported at once.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <span>
@@ -14,13 +16,18 @@
 namespace pipeline::core {
 
 /// A range of a source text. Lines and columns count from 1, columns in bytes; line 0 means the
-/// text as a whole.
+/// text as a whole. It is small because each value of a large pipeline has one.
 struct Span {
   unsigned line = 0;
   unsigned column = 0;
-  unsigned length = 1;
-  unsigned file = 0;  ///< Number of the source text, for an input of several files.
+  std::uint16_t length = 1;  ///< In bytes; see span_length().
+  std::uint16_t file = 0;    ///< Number of the source text, for an input of several files.
 };
+
+/// Returns the length as a Span has it; a longer range is shown up to 65,535 bytes.
+constexpr std::uint16_t span_length(std::size_t length) {
+  return static_cast<std::uint16_t>(std::min<std::size_t>(length, UINT16_MAX));
+}
 
 enum class Severity { error, warning };
 

@@ -123,7 +123,7 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
     const auto refuse = [&](std::string message, std::string note) {
       errors.push_back({"ignore-pattern",
                         std::move(message),
-                        {number, 1, static_cast<unsigned>(std::max<std::size_t>(line.size(), 1))},
+                        {number, 1, span_length(std::max<std::size_t>(line.size(), 1))},
                         {std::move(note)},
                         {}});
     };

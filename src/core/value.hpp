@@ -3,6 +3,7 @@
 /// JSON are parsed into this, and settings are decoded from it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <pipeline/rare.hpp>
@@ -12,14 +13,14 @@
 namespace pipeline::core {
 
 struct Value {
-  enum class Kind { null, scalar, list, map };
-  Kind kind = Kind::null;
-  bool quoted = false;    ///< A string even if it looks like a number: `"5"`, `!!str 5`, a block.
+  enum class Kind : std::uint8_t { null, scalar, list, map };
   std::string scalar;     ///< The text as written, with quotes and escapes resolved.
   RareList<Value> items;  ///< Items of a list.
   struct Member;
   RareList<Member> members;  ///< Members of a map in the author's order; keys are unique scalars.
   Span span;
+  Kind kind = Kind::null;
+  bool quoted = false;  ///< A string even if it looks like a number: `"5"`, `!!str 5`, a block.
   /// Returns the member called `key`, or null.
   const Value* find(std::string_view key) const;
 };

@@ -321,8 +321,7 @@ bool is_task_definition(const core::Value& document) {
   return document.find("containerDefinitions") || (inner && inner->find("containerDefinitions"));
 }
 
-void refuse_template(const core::Value& document, const std::string& file,
-                     const std::string& text) {
+void refuse_template(const core::Value& document, const std::string& file, std::string_view text) {
   const auto* version = document.find("AWSTemplateFormatVersion");
   const auto* resources = document.find("Resources");
   const auto* named = document.find("taskDefinition");
@@ -340,7 +339,7 @@ void refuse_template(const core::Value& document, const std::string& file,
   refusal.suggestion = "`aws ecs describe-task-definition --task-definition " +
                        (is_template ? "FAMILY` prints the task definition that was made from it"
                                     : named->scalar + "` prints that, and `pipe import` reads it");
-  throw core::InputError({std::move(refusal)}, file, text);
+  throw core::InputError({std::move(refusal)}, file, std::string(text));
 }
 
 core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,

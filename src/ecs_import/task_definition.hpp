@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/value.hpp"
 #include "settings/settings.hpp"
@@ -16,7 +17,7 @@ bool is_task_definition(const core::Value& document);
 
 /// Throws InputError for a template of CloudFormation, which has task definitions with other keys,
 /// and for a service or task of ECS, which only names its task definition.
-void refuse_template(const core::Value& document, const std::string& file, const std::string& text);
+void refuse_template(const core::Value& document, const std::string& file, std::string_view text);
 
 /// Returns the equivalent pipeline document. Every value keeps the position of its source, so that
 /// errors are reported there.

@@ -53,7 +53,7 @@ std::optional<core::Diagnostic> find_conflict(std::string_view text) {
     core::Diagnostic conflict;
     conflict.code = "lock-conflict";
     conflict.message = "git could not merge two versions of this file: it has conflict markers";
-    conflict.span = {number, 1, static_cast<unsigned>(line.size())};
+    conflict.span = {number, 1, core::span_length(line.size())};
     conflict.notes = {"both sides locked other packages; the lock follows from the requirements"};
     conflict.suggestion =
         "merge the pipeline file first, then run `pipe lock`: it takes what both sides have "

@@ -14,6 +14,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <pipeline/rare.hpp>
+
 namespace pipeline::model {
 
 /// The value of each axis, in the axes' order.
@@ -59,7 +61,7 @@ struct Selector {
   bool all = false;   ///< `*`.
   bool same = false;  ///< `=`: axes that are not named must have the reading instance's values.
   std::optional<std::size_t> index;  ///< Index among the instances, from 0.
-  std::vector<std::pair<std::string, std::string>>
+  RareList<std::pair<std::string, std::string>>
       axes;  ///< The named axes, with their values as written; `*` for any.
 };
 /// Parses a selector; returns nothing if the text is none.

@@ -10,7 +10,7 @@ namespace pipeline::model {
 
 /// Returns the position of the step's name; without a line if that is not known.
 inline core::Span span_of(const StepSpec& step) {
-  return {.line = step.line, .column = step.column, .file = step.file};
+  return {.line = step.line, .column = step.column, .file = static_cast<std::uint16_t>(step.file)};
 }
 
 }  // namespace pipeline::model

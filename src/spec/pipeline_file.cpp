@@ -421,7 +421,7 @@ PipelineSpec parse_document(std::string_view text, std::string* owned, const fs:
     if (options.notices) *options.notices = texts_of(notices, file);
     return pipeline;
   }
-  ecs_import::refuse_template(*root, file.string(), std::string(text));
+  ecs_import::refuse_template(*root, file.string(), text);
   check_unfilled(*root, diagnostics);
   if (owned) {
     std::string().swap(*owned);

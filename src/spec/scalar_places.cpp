@@ -24,7 +24,7 @@ core::Span ScalarPlaces::find(const core::Value& scalar, std::size_t offset, std
         lines[line - 1].substr(std::min(column, lines[line - 1].size()), length) != wanted)
       return std::nullopt;
     return core::Span{static_cast<unsigned>(line), static_cast<unsigned>(column + 1),
-                      static_cast<unsigned>(length), scalar.span.file};
+                      core::span_length(length), scalar.span.file};
   };
   const std::size_t start = scalar.span.column - 1;
   if (line_break == std::string_view::npos) {

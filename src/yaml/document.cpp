@@ -37,14 +37,12 @@ class SourceText {
 
   /// Returns the length of a plain or quoted scalar's token on its first line; nothing if its quote
   /// is never closed.
-  std::optional<unsigned> length_at(std::size_t position, const std::string& scalar,
-                                    bool quoted) const {
+  std::optional<std::size_t> length_at(std::size_t position, const std::string& scalar,
+                                       bool quoted) const {
     if (position >= text_.size()) return 1;
     const char quote = text_[position];
     if (!quoted)
-      return !scalar.empty() && text_.substr(position, scalar.size()) == scalar
-                 ? static_cast<unsigned>(scalar.size())
-                 : 1;
+      return !scalar.empty() && text_.substr(position, scalar.size()) == scalar ? scalar.size() : 1;
     if (quote != '"' && quote != '\'') return 1;
     for (std::size_t i = position + 1; i < text_.size(); ++i) {
       if (quote == '"' && text_[i] == '\\')
@@ -54,7 +52,7 @@ class SourceText {
       else if (quote == '\'' && text_.substr(i + 1).starts_with(quote))
         ++i;
       else
-        return static_cast<unsigned>(std::min(i + 1, text_.find('\n', position)) - position);
+        return std::min(i + 1, text_.find('\n', position)) - position;
     }
     return std::nullopt;
   }
@@ -108,7 +106,7 @@ class TreeBuilder : public YAML::EventHandler {
             value.span,
             {},
             {}});  // yaml-cpp takes the end of the file for the closing quote.
-    value.span.length = *length;
+    value.span.length = core::span_length(*length);
     check_tag(tag, value.span, "tag:yaml.org,2002:str");
     add(std::move(value), anchor);
   }

@@ -66,7 +66,7 @@ std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned l
     if (first == std::string_view::npos || before[first] == '#') continue;
     before.remove_prefix(first);
     if (before.find_first_of(":-[]{}\"' ") != std::string_view::npos) return std::nullopt;
-    return core::Span{line, static_cast<unsigned>(first + 1), static_cast<unsigned>(before.size())};
+    return core::Span{line, static_cast<unsigned>(first + 1), core::span_length(before.size())};
   }
   return std::nullopt;
 }

@@ -55,7 +55,7 @@ void mark_keys(std::vector<core::Diagnostic>& diagnostics,
     if (key == source.npos) continue;
     const auto end_of_key = std::min(source.find_first_of(":\n", key), source.size());
     span.column = static_cast<unsigned>(key - line) + 1;
-    span.length = static_cast<unsigned>(std::max<std::size_t>(end_of_key - key, 1));
+    span.length = core::span_length(std::max<std::size_t>(end_of_key - key, 1));
   }
 }
 

@@ -87,13 +87,22 @@ TEST(Diagnostic, long_line_is_cut_around_the_place) {
   EXPECT_NE(text.find("aaa...\n"), std::string::npos);
 }
 
+TEST(Diagnostic, range_of_any_length_can_be_shown) {
+  EXPECT_EQ(span_length(7), 7u);
+  for (const std::size_t length : {65'535, 65'536, 65'537, 1 << 20}) {
+    const Span span{1, 1, span_length(length)};
+    EXPECT_EQ(span.length, 65'535u);
+    EXPECT_EQ(render_at(std::string(length, 'x'), span), render_at(std::string(65'535, 'x'), span));
+  }
+}
+
 TEST(Diagnostic, every_place_of_any_text_can_be_shown) {
   for (unsigned seed = 1; seed < 3000; ++seed) {
     unsigned state = seed;
     const auto next = [&] { return state = state * 1664525 + 1013904223, state >> 16; };
     std::string source;
     for (auto length = next() % 300; length > 0; --length) source += static_cast<char>(next());
-    const auto text = render_at(source, {1 + next() % 4, next() % 320, next() % 40});
+    const auto text = render_at(source, {1 + next() % 4, next() % 320, span_length(next() % 40)});
     for (const char c : text)
       ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << seed;
   }

@@ -187,6 +187,9 @@ TEST(Value, member_is_found_by_key) {
   EXPECT_FALSE(map.find("b"));
 }
 
+/// The document of a pipeline of 100,000 steps has a million of them.
+TEST(Value, takes_little_memory) { EXPECT_LE(sizeof(Value), 64u); }
+
 TEST(Error, system_errors_say_what_to_do) {
   for (const int number : {ENOSPC, EDQUOT, EACCES, EROFS}) {
     const auto error = system_error("cannot write /x", number);
