@@ -74,8 +74,8 @@ class Json {
   Rare<std::map<std::string, std::string>> written;
 
  private:
-  /// An nlohmann::json, whose type is not complete here. In the object, because each step of a large
-  /// pipeline has some values.
+  /// An nlohmann::json, whose type is not complete here. In the object, because each step of a
+  /// large pipeline has some values.
   alignas(8) std::byte value_[16];
 };
 

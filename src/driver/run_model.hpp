@@ -73,7 +73,7 @@ class RunModel {
   void apply(const Event& event, SteadyTime now);
 
   std::string run, pipeline, orchestrator;
-  std::size_t total = 0;       ///< Number of steps of the run.
+  std::size_t total = 0;  ///< Number of steps of the run.
   /// In the order of their first events. Of the reused instances in a group, which nothing shows
   /// one by one, only the first has a view.
   std::deque<StepView> steps;

@@ -43,8 +43,8 @@ class GatheredFolder {
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:
-  /// Returns the name of an entry, whose output must exist. Names are not kept, because a folder may
-  /// have 100,000 entries.
+  /// Returns the name of an entry, whose output must exist. Names are not kept, because a folder
+  /// may have 100,000 entries.
   std::string file_of(std::size_t i) const;
   /// Returns the content of `index.json`, a list of the entries.
   std::string index() const;
