@@ -2,8 +2,9 @@
 /// A value that is shared by its copies.
 #pragma once
 
-#include <memory>
 #include <utility>
+
+#include <pipeline/shared_list.hpp>
 
 namespace pipeline {
 
@@ -12,13 +13,13 @@ template <class T>
 class CopyOnWrite {
  public:
   CopyOnWrite() = default;
-  CopyOnWrite(T value) : value_(std::make_shared<T>(std::move(value))) {}
-  const T& operator*() const { return value_ ? *value_ : default_value(); }
+  CopyOnWrite(T value) { value_.push_back(std::move(value)); }
+  const T& operator*() const { return value_.empty() ? default_value() : value_.at(0); }
   const T* operator->() const { return &**this; }
   /// Returns the value for a change; from then on this copy has a value of its own.
   T* operator->() {
-    if (!value_ || value_.use_count() > 1) value_ = std::make_shared<T>(*std::as_const(*this));
-    return value_.get();
+    if (value_.empty()) value_.push_back(default_value());
+    return &value_[0];
   }
   operator const T&() const { return **this; }
 
@@ -27,7 +28,7 @@ class CopyOnWrite {
     static const T value{};
     return value;
   }
-  std::shared_ptr<T> value_;  ///< Shared by the copies. Null: the default value.
+  SharedList<T> value_;  ///< Empty: the default value. Otherwise one.
 };
 
 }  // namespace pipeline

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <initializer_list>
 #include <map>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -75,7 +74,9 @@ class Json {
   Rare<std::map<std::string, std::string>> written;
 
  private:
-  std::unique_ptr<nlohmann::json> value_;  ///< Null for null.
+  /// An nlohmann::json, whose type is not complete here. In the object, because each step of a
+  /// large pipeline has some values.
+  alignas(8) std::byte value_[16];
 };
 
 }  // namespace pipeline

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <pipeline/shared_list.hpp>
+
 namespace pipeline {
 
 /// An optional value that takes only a pointer while absent. A copy of the object copies the value.
@@ -49,13 +51,14 @@ class Rare {
   std::unique_ptr<T> value_;
 };
 
-/// A text or path that takes only a pointer while empty. Converts to the text or path.
+/// A text or path that takes only a pointer while empty, and that its copies share. Converts to the
+/// text or path.
 template <class T>
 class RareValue {
  public:
   RareValue() = default;
   RareValue(T value) {
-    if (!value.empty()) value_.emplace(std::move(value));
+    if (!value.empty()) value_.push_back(std::move(value));
   }
   template <class U>
   requires(!std::same_as<U, T> && !std::same_as<U, RareValue> && std::convertible_to<const U&, T>)
@@ -64,11 +67,11 @@ class RareValue {
 
   const T& operator*() const {
     static const T none;
-    return value_ ? *value_ : none;
+    return value_.empty() ? none : value_.at(0);
   }
   const T* operator->() const { return &**this; }
   operator const T&() const { return **this; }
-  bool empty() const { return !value_; }
+  bool empty() const { return value_.empty(); }
   friend bool operator==(const RareValue& a, const RareValue& b) { return *a == *b; }
   template <class U>
   requires(!std::same_as<U, RareValue> && std::convertible_to<const U&, T>) friend bool operator==(
@@ -77,7 +80,7 @@ class RareValue {
   }
 
  private:
-  Rare<T> value_;
+  SharedList<T> value_;  ///< One at most.
 };
 using RareText = RareValue<std::string>;
 

@@ -22,6 +22,7 @@
 #include <pipeline/rare.hpp>
 #include <pipeline/service.hpp>
 #include <pipeline/settings.hpp>
+#include <pipeline/shared_list.hpp>
 
 namespace pipeline {
 
@@ -102,7 +103,8 @@ struct Template {
 /// The command of a step: an argument vector, or one line for a shell, in which the value of every
 /// placeholder is quoted for the shell.
 struct Command {
-  std::vector<Template> arguments = {};  ///< Exactly one if `shell`.
+  /// Exactly one if `shell`. The instances of a matrix share them.
+  SharedList<Template> arguments = {};
   bool shell = false;
   /// The words before a shell's line, such as `bash`, `-c`. If empty, `bash -e -o pipefail -c`
   /// where there is bash, else `sh -e -c`.
@@ -254,7 +256,8 @@ struct StepSpec {
   std::map<std::string, Json> parameters = {};
   /// In the file's order.
   std::vector<InputSpec> inputs = {};
-  std::vector<OutputSpec> outputs = {};
+  /// The instances of a matrix share them.
+  SharedList<OutputSpec> outputs = {};
   /// Steps that must succeed first, besides those of the inputs; with another `run_on`, steps that
   /// must end first.
   RareList<std::string> after = {};

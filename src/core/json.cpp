@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <new>
 
 #include <nlohmann/json.hpp>
 
@@ -136,12 +138,15 @@ void convert(const JsonPath& path, Callback<> conversion) {
 
 }  // namespace detail
 
-Json::Json() noexcept = default;
-Json::Json(std::nullptr_t) noexcept {}
+Json::Json() noexcept {
+  static_assert(sizeof(nlohmann::json) <= sizeof value_ && alignof(nlohmann::json) <= 8);
+  std::construct_at(reinterpret_cast<nlohmann::json*>(value_));
+}
+Json::Json(std::nullptr_t) noexcept : Json() {}
 Json::Json(const char* text) : Json(std::string_view(text)) {}
-Json::Json(std::string_view text) : value_(std::make_unique<nlohmann::json>(text)) {}
+Json::Json(std::string_view text) : Json() { **this = text; }
 
-Json::Json(std::initializer_list<Json> items) {
+Json::Json(std::initializer_list<Json> items) : Json() {
   const bool is_map = std::ranges::all_of(items, [](const Json& item) {
     return item->is_array() && item->size() == 2 && (*item)[0].is_string();
   });
@@ -155,24 +160,29 @@ Json::Json(std::initializer_list<Json> items) {
   }
 }
 
-Json::Json(const Json& other)
-    : written(other.written),
-      value_(other.value_ ? std::make_unique<nlohmann::json>(*other.value_) : nullptr) {}
-Json::Json(Json&& other) noexcept = default;
+Json::Json(const Json& other) : Json() {
+  written = other.written;
+  **this = *other;
+}
+Json::Json(Json&& other) noexcept : Json() {
+  written = std::move(other.written);
+  (**this).swap(*other);
+}
 Json& Json::operator=(Json other) noexcept {
-  value_.swap(other.value_);
+  (**this).swap(*other);
   written = std::move(other.written);
   return *this;
 }
-Json::~Json() = default;
+Json::~Json() { std::destroy_at(&**this); }
 
 bool Json::is_null() const { return (**this).is_null(); }
 
 nlohmann::json& Json::operator*() {
-  if (!value_) value_ = std::make_unique<nlohmann::json>();
-  return *value_;
+  return *std::launder(reinterpret_cast<nlohmann::json*>(value_));
 }
-const nlohmann::json& Json::operator*() const { return value_ ? *value_ : detail::null_value; }
+const nlohmann::json& Json::operator*() const {
+  return *std::launder(reinterpret_cast<const nlohmann::json*>(value_));
+}
 
 bool operator==(const Json& a, const Json& b) { return *a == *b; }
 

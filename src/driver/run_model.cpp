@@ -42,11 +42,15 @@ StepView& RunModel::step(const std::string& name) {
   auto& view = steps.emplace_back();
   view.name = name;
   index_.emplace(view.name, &view);
-  ++counts_[static_cast<std::size_t>(StepStatus::pending)];
+  const bool is_counted = only_counted_.erase(name) > 0;
+  if (is_counted)
+    view.status = StepStatus::cached;
+  else
+    ++counts_[static_cast<std::size_t>(view.status)];
   if (const auto group = group_index_.find(std::string(model::base_name(name)));
       group != group_index_.end()) {
     view.group = group->second;
-    ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
+    if (!is_counted) ++groups[group->second].counts[static_cast<std::size_t>(view.status)];
   }
   return view;
 }
@@ -70,6 +74,18 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
     group.ended = now;
   }
   step.status = status;
+}
+
+/// Counts a reused instance of a group that has no view. Returns false for other steps.
+bool RunModel::only_counts(const std::string& step, StepStatus status, SteadyTime now) {
+  auto* group = status == StepStatus::cached ? group_of(step) : nullptr;
+  if (!group || group->count(status) == 0 || index_.contains(step)) return false;
+  if (only_counted_.insert(step).second) {
+    ++counts_[static_cast<std::size_t>(status)];
+    ++group->counts[static_cast<std::size_t>(status)];
+    group->ended = now;
+  }
+  return true;
 }
 
 void RunModel::add_group(const std::string& step, std::size_t instances) {
@@ -135,6 +151,7 @@ void RunModel::apply(const Event& event, SteadyTime now) {
           },
           [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
           [&](const event::StepFinished& e) {
+            if (only_counts(e.step, e.status, now)) return;
             auto& view = step(e.step);
             set_status(view, e.status, now);
             view.attempts = e.attempts;

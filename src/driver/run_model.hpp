@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <pipeline/events.hpp>
@@ -72,8 +73,10 @@ class RunModel {
   void apply(const Event& event, SteadyTime now);
 
   std::string run, pipeline, orchestrator;
-  std::size_t total = 0;       ///< Number of steps of the run.
-  std::deque<StepView> steps;  ///< In the order of their first events.
+  std::size_t total = 0;  ///< Number of steps of the run.
+  /// In the order of their first events. Of the reused instances in a group, which nothing shows
+  /// one by one, only the first has a view.
+  std::deque<StepView> steps;
   std::vector<GroupView> groups;
   std::vector<BuildView> builds;  ///< Builds in progress.
   std::vector<std::pair<std::string, Failure>> failed_builds;
@@ -91,11 +94,13 @@ class RunModel {
   /// Shows the step's instances together if they are many.
   void add_group(const std::string& step, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
+  bool only_counts(const std::string& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string_view, StepView*> index_;  ///< Keyed by the names in `steps`.
   std::unordered_map<std::string, std::size_t> group_index_;
   std::unordered_map<std::string, std::size_t>
       instances_;               ///< Number of instances of each step, over all rounds.
   std::size_t counts_[7] = {};  ///< Indexed by StepStatus.
+  std::unordered_set<std::string> only_counted_;  ///< Reused steps that have no view.
 };
 
 }  // namespace pipeline::driver

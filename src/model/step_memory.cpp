@@ -27,9 +27,7 @@ std::size_t heap(const nlohmann::json& value) {
   return bytes;
 }
 
-std::size_t heap(const Json& value) {
-  return value.is_null() ? 0 : sizeof *value + node / 2 + heap(*value);
-}
+std::size_t heap(const Json& value) { return heap(*value); }
 
 std::size_t heap(const SourceSpec& source) { return heap(source.step) + heap(source.output); }
 std::size_t heap(const SecretSpec& secret) {
@@ -53,6 +51,14 @@ std::size_t heap(const std::vector<T>& values) {
 template <class T>
 std::size_t heap(const RareList<T>& values) {
   std::size_t bytes = values.empty() ? 0 : node;
+  for (const auto& value : values) bytes += sizeof value + heap(value);
+  return bytes;
+}
+
+/// Counts the items for each list that shares them, because a change makes a list of its own.
+template <class T>
+std::size_t heap(const SharedList<T>& values) {
+  std::size_t bytes = values.empty() ? 0 : node / 2;
   for (const auto& value : values) bytes += sizeof value + heap(value);
   return bytes;
 }

@@ -145,7 +145,7 @@ std::string_view literal_of(const Template& text) {
 
 /// Returns the indices of the arguments that a shell reads as its script, as in `[sh, -c, TEXT]`
 /// and `[timeout, "9", bash, -c, TEXT]`. Values in them are quoted as in a command that is a text.
-std::vector<bool> scripts_among(const std::vector<Template>& arguments) {
+std::vector<bool> scripts_among(const SharedList<Template>& arguments) {
   std::vector<bool> are_scripts(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!core::is_shell(literal_of(arguments[i]))) continue;

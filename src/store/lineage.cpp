@@ -73,12 +73,14 @@ std::optional<StepRecord> Lineage::producer(const core::Digest& artifact,
 }
 
 void Lineage::record_gather(const core::Digest& input, const std::vector<GatheredPiece>& pieces) {
-  std::string text, steps;
-  for (const auto& [artifact, step] : pieces) {
-    text += artifact.hex();
-    steps += "\n" + step;
-  }
-  key_values_.put(gathered_kind, input.hex(), text + steps);
+  // The text of 100,000 pieces is large, so there is one of it.
+  std::size_t size = 0;
+  for (const auto& piece : pieces) size += digits + 1 + piece.step.size();
+  std::string text;
+  text.reserve(size);
+  for (const auto& piece : pieces) text += piece.artifact.hex();
+  for (const auto& piece : pieces) text.append("\n").append(piece.step);
+  key_values_.put(gathered_kind, input.hex(), text);
 }
 
 std::vector<GatheredPiece> Lineage::gathered(const core::Digest& input) {

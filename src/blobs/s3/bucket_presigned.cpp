@@ -82,9 +82,11 @@ async::Task<PodAccess::KeyedUrls> Bucket::presigned_reads(std::vector<std::strin
       settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   const Presigner signer("GET", pod_address_.host(), found.keys, scope, pod_lifetime);
   constexpr std::size_t keys_at_a_time = 1'000;
-  KeyedUrls urls{pod_address_.origin() + net::url_encode(pod_address_.path(settings_.prefix), "/"),
-                 "?" + signer.query(),
-                 {}};
+  // The path of an empty key is the bucket's own, without a slash at its end.
+  auto before_key = pod_address_.path(settings_.prefix + "k");
+  before_key.pop_back();
+  KeyedUrls urls{
+      pod_address_.origin() + net::url_encode(before_key, "/"), "?" + signer.query(), {}};
   urls.signatures.reserve(keys.size());
   for (const auto& key : keys) {
     urls.signatures.push_back(signer.signature(pod_address_.path(settings_.prefix + key)));

@@ -1,7 +1,5 @@
 #include "engine/graph/gather.hpp"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
@@ -19,56 +17,55 @@ std::string content_of(const InputSpec& input, const OutputsOf& outputs) {
 }
 
 GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs) {
-  const auto digits = std::to_string(std::max<std::size_t>(input.sources.size(), 1) - 1).size();
-  entries_.reserve(input.sources.size());
-  for (const auto& source : input.sources) {
-    const auto made = outputs(source);
-    auto number = std::to_string(entries_.size());
-    number.insert(0, digits - number.size(), '0');  // So that names sort as their numbers do.
-    if (made.output)
-      entries_.push_back(
-          {number + "-" + source.step + orchestrators::extension_of(made.output->file_name), made});
-    else
-      entries_.push_back({{}, made});
-  }
+  made_.reserve(input.sources.size());
+  for (const auto& source : input.sources) made_.push_back(outputs(source));
+}
+
+std::string GatheredFolder::file_of(std::size_t i) const {
+  const auto digits = std::to_string(made_.size() - 1).size();
+  auto number = std::to_string(i);
+  number.insert(0, digits - number.size(), '0');  // So that names sort as their numbers do.
+  const auto& [step, output] = made_[i];
+  return number + "-" + step->name + orchestrators::extension_of(output->file_name);
 }
 
 std::string GatheredFolder::index() const {
   std::string text = "[";
-  text.reserve(80 * entries_.size());
-  for (const auto& entry : entries_) {
+  text.reserve(80 * made_.size());
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    const auto& [step, output] = made_[i];
     auto values = nlohmann::json::object();
-    if (entry.made.step->instance)
-      for (const auto& [axis, value] : entry.made.step->instance->values) values[axis] = *value;
-    const nlohmann::json line{
-        {"step", entry.made.step->name},
-        {"parameters", std::move(values)},
-        {"file", entry.made.output ? nlohmann::json(entry.file) : nlohmann::json()}};
-    text.append(&entry == &entries_.front() ? "\n" : ",\n").append(line.dump());
+    if (step->instance)
+      for (const auto& [axis, value] : step->instance->values) values[axis] = *value;
+    const nlohmann::json line{{"step", step->name},
+                              {"parameters", std::move(values)},
+                              {"file", output ? nlohmann::json(file_of(i)) : nlohmann::json()}};
+    text.append(i == 0 ? "\n" : ",\n").append(line.dump());
   }
-  return text + "\n]\n";
+  return text.append("\n]\n");
 }
 
 core::Digest GatheredFolder::digest() const {
   core::Hasher hasher;
   hasher.field(index());
-  for (const auto& entry : entries_)
-    if (entry.made.output) hasher.field(entry.made.output->digest.hex());
+  for (const auto& [step, output] : made_)
+    if (output) hasher.field(output->digest.hex());
   return hasher.finish();
 }
 
 void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path& folder) const {
   core::make_folders(folder);
-  for (const auto& entry : entries_)
-    if (entry.made.output && !artifacts.elsewhere(entry.made.output->digest))
-      artifacts.link_out(entry.made.output->digest, folder / entry.file);
+  for (std::size_t i = 0; i < made_.size(); ++i)
+    if (const auto* output = made_[i].output; output && !artifacts.elsewhere(output->digest))
+      artifacts.link_out(output->digest, folder / file_of(i));
   core::write_file_atomically(folder / "index.json", index());
 }
 
 std::vector<store::GatheredPiece> GatheredFolder::artifacts() const {
   std::vector<store::GatheredPiece> all;
-  for (const auto& entry : entries_)
-    if (entry.made.output) all.push_back({entry.made.output->digest, entry.made.step->name});
+  all.reserve(made_.size());
+  for (const auto& [step, output] : made_)
+    if (output) all.push_back({output->digest, step->name});
   return all;
 }
 
@@ -88,11 +85,11 @@ InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs) {
 std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
     const store::ArtifactStore& artifacts) const {
   std::vector<orchestrators::AttemptPiece> all;
-  all.reserve(entries_.size());
-  for (const auto& entry : entries_) {
-    if (!entry.made.output) continue;
-    const auto& digest = entry.made.output->digest;
-    all.push_back({entry.file, artifacts.path(digest), digest.hex(), artifacts.elsewhere(digest)});
+  all.reserve(made_.size());
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    if (!made_[i].output) continue;
+    const auto& digest = made_[i].output->digest;
+    all.push_back({file_of(i), artifacts.path(digest), digest.hex(), artifacts.elsewhere(digest)});
   }
   return all;
 }

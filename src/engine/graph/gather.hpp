@@ -27,10 +27,10 @@ using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 /// for a gathered input a digest over all of its outputs, in order.
 std::string content_of(const InputSpec& input, const OutputsOf& outputs);
 
-/// The folder of a gathered input: composed by the constructor, created by make().
+/// The folder of a gathered input, created by make().
 class GatheredFolder {
  public:
-  /// @param outputs the records that it refers to must outlive this object
+  /// @param outputs the steps and records that it refers to must outlive this object
   GatheredFolder(const InputSpec& input, const OutputsOf& outputs);
   /// Returns the digest over the names of the entries, the index, and the contents.
   core::Digest digest() const;
@@ -43,13 +43,12 @@ class GatheredFolder {
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
  private:
-  struct Entry {
-    std::string file;
-    MadeOutput made;  ///< Without an output if that is missing.
-  };
+  /// Returns the name of an entry, whose output must exist. Names are not kept, because a folder
+  /// may have 100,000 entries.
+  std::string file_of(std::size_t i) const;
   /// Returns the content of `index.json`, a list of the entries.
   std::string index() const;
-  std::vector<Entry> entries_;
+  std::vector<MadeOutput> made_;  ///< In order. Without an output where that is missing.
 };
 
 /// A gathered input: its digest in the step's key, and its artifacts.

@@ -75,6 +75,18 @@ TEST(Matrix, its_steps_share_their_settings_until_one_is_changed) {
   EXPECT_EQ(second.settings->docker.user, "ann");
 }
 
+TEST(Matrix, its_steps_share_what_is_equal_until_one_is_changed) {
+  auto pipeline = parse_steps(train_matrix + "    orchestrator: local\n");
+  const auto& [first, second] =
+      std::tie(std::as_const(pipeline.steps[0]), std::as_const(pipeline.steps[1]));
+  EXPECT_EQ(first.command.arguments.begin(), second.command.arguments.begin());
+  EXPECT_EQ(first.outputs.begin(), second.outputs.begin());
+  EXPECT_EQ(&*first.orchestrator, &*second.orchestrator);
+  pipeline.steps[0].outputs[0].temp = true;
+  EXPECT_TRUE(first.outputs[0].temp);
+  EXPECT_FALSE(second.outputs[0].temp);
+}
+
 TEST(Matrix, leaves_out_and_adds_combinations) {
   const auto pipeline = parse_steps(R"(  t:
     matrix:
@@ -214,7 +226,7 @@ TEST(Matrix, may_have_a_hundred_thousand_small_steps) {
 TEST(Matrix, of_many_steps_with_that_of_one_is_refused_before_memory_is_gone) {
   std::string steps =
       "  a: {matrix: {i: " + numbers(1000) + ", j: " + numbers(100) + "}, command: [a]}\n";
-  for (int i = 0; i < 12; ++i) steps += "  b" + std::to_string(i) + ": {matrix: a, command: [b]}\n";
+  for (int i = 0; i < 30; ++i) steps += "  b" + std::to_string(i) + ": {matrix: a, command: [b]}\n";
   EXPECT_THAT(matrix_error(steps),
               HasSubstr("all steps of a pipeline have at most 1 GiB together"));
 }
