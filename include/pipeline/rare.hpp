@@ -3,14 +3,10 @@
 /// no more than a pointer while unused.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -84,8 +80,7 @@ class RareValue {
 };
 using RareText = RareValue<std::string>;
 
-/// A list that takes only a pointer while it is empty, and one block of memory with its size
-/// otherwise. Reads like a vector.
+/// A list that takes only a pointer while nothing has been added to it. Reads like a vector.
 template <class T>
 class RareList {
  public:
@@ -94,94 +89,54 @@ class RareList {
   using const_iterator = const T*;
 
   RareList() = default;
-  RareList(std::vector<T> items) : RareList() {
-    move_to(items.size());
-    for (T& item : items) push_back(std::move(item));
+  RareList(std::vector<T> items) {
+    if (!items.empty()) items_ = std::make_unique<std::vector<T>>(std::move(items));
   }
   RareList(std::initializer_list<T> items) : RareList(std::vector<T>(items)) {}
-  RareList(const RareList& other) : RareList() {
-    move_to(other.size());
-    for (const T& item : other) push_back(item);
-  }
-  RareList(RareList&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  RareList(const RareList& other)
+      : items_(other.empty() ? nullptr : std::make_unique<std::vector<T>>(*other.items_)) {}
+  RareList(RareList&&) noexcept = default;
   RareList& operator=(RareList other) noexcept {
-    std::swap(block_, other.block_);
+    items_ = std::move(other.items_);
     return *this;
   }
-  ~RareList() { clear(); }
+  ~RareList() = default;
 
-  T* begin() { return block_ ? reinterpret_cast<T*>(block_ + 1) : nullptr; }
+  T* begin() { return items_ ? items_->data() : nullptr; }
   T* end() { return begin() + size(); }
-  const T* begin() const { return block_ ? reinterpret_cast<const T*>(block_ + 1) : nullptr; }
+  const T* begin() const { return items_ ? items_->data() : nullptr; }
   const T* end() const { return begin() + size(); }
-  std::size_t size() const { return block_ ? block_->size : 0; }
+  std::size_t size() const { return items_ ? items_->size() : 0; }
   bool empty() const { return size() == 0; }
-  T& operator[](std::size_t i) { return std::span(begin(), size())[i]; }
-  const T& operator[](std::size_t i) const { return std::span(begin(), size())[i]; }
-  T& front() { return (*this)[0]; }
-  const T& front() const { return (*this)[0]; }
-  T& back() { return (*this)[size() - 1]; }
-  const T& back() const { return (*this)[size() - 1]; }
+  T& operator[](std::size_t i) { return (*items_)[i]; }
+  const T& operator[](std::size_t i) const { return (*items_)[i]; }
+  T& front() { return items_->front(); }
+  const T& front() const { return items_->front(); }
+  T& back() { return items_->back(); }
+  const T& back() const { return items_->back(); }
 
-  void push_back(T item) {
-    if (!block_ || block_->size == block_->capacity) move_to(size() == 0 ? 1 : 2 * size());
-    std::construct_at(end(), std::move(item));
-    ++block_->size;
+  /// Returns the list as a vector, for changes that this class has no function for.
+  std::vector<T>& vector() {
+    if (!items_) items_ = std::make_unique<std::vector<T>>();
+    return *items_;
   }
+  void push_back(T item) { vector().push_back(std::move(item)); }
   template <class... Arguments>
   T& emplace_back(Arguments&&... arguments) {
-    push_back(T(std::forward<Arguments>(arguments)...));
-    return back();
+    return vector().emplace_back(std::forward<Arguments>(arguments)...);
   }
   void shrink_to_fit() {
-    if (block_ && block_->size < block_->capacity) move_to(block_->size);
+    if (items_) items_->shrink_to_fit();
   }
-  void clear() {
-    if (!block_) return;
-    std::destroy(begin(), end());
-    std::allocator<Header>().deallocate(block_, headers_for(block_->capacity));
-    block_ = nullptr;
-  }
-  /// Removes the items for which `is_unwanted` returns true, and frees their memory.
-  template <class Predicate>
-  friend void erase_if(RareList& list, Predicate is_unwanted) {
-    T* const kept = std::remove_if(list.begin(), list.end(), std::move(is_unwanted));
-    if (kept == list.end()) return;
-    std::destroy(kept, list.end());
-    list.block_->size = static_cast<std::uint32_t>(kept - list.begin());
-    list.shrink_to_fit();
-  }
+  void clear() { items_.reset(); }
   friend bool operator==(const RareList& a,
                          const RareList& b) requires std::equality_comparable<T> {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.empty() || b.empty()) return a.empty() == b.empty();
+    return *a.items_ == *b.items_;
   }
 
  private:
-  /// Stands before the items in their block.
-  struct alignas(std::uint64_t) Header {
-    std::uint32_t size, capacity;
-  };
-
-  /// Returns the size of a block, in headers.
-  static std::size_t headers_for(std::size_t capacity) {
-    return 1 + (capacity * sizeof(T) + sizeof(Header) - 1) / sizeof(Header);
-  }
-
-  /// Moves the items to a block of this capacity; to none if it is 0.
-  void move_to(std::size_t capacity) {
-    static_assert(alignof(T) <= alignof(Header) && std::is_nothrow_move_constructible_v<T>);
-    if (capacity > UINT32_MAX) throw std::length_error("a RareList has too many items");
-    RareList moved;
-    if (capacity > 0) {
-      moved.block_ = std::construct_at(std::allocator<Header>().allocate(headers_for(capacity)));
-      moved.block_->capacity = static_cast<std::uint32_t>(capacity);
-      std::uninitialized_move(begin(), end(), moved.begin());
-      moved.block_->size = static_cast<std::uint32_t>(size());
-    }
-    std::swap(block_, moved.block_);
-  }
-
-  Header* block_ = nullptr;
+  std::unique_ptr<std::vector<T>> items_;
 };
 
 /// A map that takes only a pointer while nothing has been written to it. Reads like the map `M`.

@@ -54,12 +54,13 @@ void ContainerReader::read_command(const core::Value& container, core::Value& st
       folder && !is_blank(*folder))
     if (const auto path = settings::read_text("workingDirectory", *folder, settings::formats::path,
                                               document_.diagnostics())) {
-      RareList<core::Value> all;
+      std::vector<core::Value> before;
       for (const std::string& word :
            {std::string("sh"), std::string("-c"), std::string(R"(cd -- "$0" && exec "$@")"), *path})
-        all.push_back(model::text_value(literal(word), folder->span));
-      for (core::Value& word : command.items) all.push_back(std::move(word));
-      command.items = std::move(all);
+        before.push_back(model::text_value(literal(word), folder->span));
+      auto& all = command.items.vector();
+      all.insert(all.begin(), std::make_move_iterator(before.begin()),
+                 std::make_move_iterator(before.end()));
     }
   if (!command.items.empty()) model::set(step, "command", std::move(command));
 }

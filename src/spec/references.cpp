@@ -287,7 +287,14 @@ void find_parameter_variables(std::string_view text, std::set<std::string>& vari
 
 /// Frees the command's text, so that the commands of a large pipeline are not in memory twice.
 void forget_command(ReadStep& step) {
-  erase_if(step.body->members, [](const auto& member) { return member.first.scalar == "command"; });
+  auto& members = step.body->members;
+  if (members.empty()) return;
+  std::erase_if(members.vector(),
+                [](const auto& member) { return member.first.scalar == "command"; });
+  if (members.empty())
+    members.clear();
+  else
+    members.shrink_to_fit();
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ void forget_members(core::Value& body, const ReadStep& step) {
       return step.filled_inputs.empty() && step.spec.inputs.size() == member.second.members.size();
     return key == "outputs" || key == "after";
   };
-  erase_if(body.members, is_read);
+  if (std::erase_if(body.members.vector(), is_read) > 0) body.members.shrink_to_fit();
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ class Planner final : public DryStarter {
     else
       plan.key = own_parts(step, decision);
     if (decision.action == Decision::Action::reuse) return;
-    std::vector<store::KeyPart> now(plan.key.begin(), plan.key.end());
+    auto now = plan.key.vector();
     if (environment.id.empty()) remove_image(now);
     auto nearest = has_successes_ ? services_.store.cache().nearest_key_parts(
                                         services_.pipeline.name, step.name, now)

@@ -16,7 +16,6 @@ namespace pipeline {
 namespace {
 
 using testing::ElementsAre;
-using testing::ElementsAreArray;
 
 TEST(RareList, copies_have_items_of_their_own) {
   RareList<std::string> list;
@@ -32,33 +31,6 @@ TEST(RareList, copies_have_items_of_their_own) {
   EXPECT_EQ(list.size(), 2u);
   list.clear();
   EXPECT_TRUE(list.empty());
-}
-
-TEST(RareList, keeps_its_items_while_it_grows_and_shrinks) {
-  RareList<std::string> list;
-  std::vector<std::string> expected;
-  for (int i = 0; i < 100; ++i) {
-    list.push_back("item number " + std::to_string(i));
-    expected.push_back("item number " + std::to_string(i));
-  }
-  list.push_back(list.front());
-  expected.push_back(expected.front());
-  list.shrink_to_fit();
-  EXPECT_THAT(list, ElementsAreArray(expected));
-  EXPECT_EQ(list, RareList<std::string>(expected));
-  const auto is_long = [](const std::string& item) { return item.size() > 13; };
-  erase_if(list, is_long);
-  std::erase_if(expected, is_long);
-  EXPECT_THAT(list, ElementsAreArray(expected));
-  erase_if(list, is_long);
-  EXPECT_EQ(list.size(), 11u);
-  list = RareList<std::string>(list);
-  EXPECT_EQ(list.emplace_back(3, 'x'), "xxx");
-  erase_if(list, [](const std::string&) { return true; });
-  EXPECT_TRUE(list.empty());
-  erase_if(list, is_long);
-  EXPECT_EQ(list, RareList<std::string>());
-  EXPECT_LE(sizeof list, sizeof(void*));
 }
 
 TEST(RareMap, reads_as_an_empty_map_until_it_is_written_to) {
