@@ -9,7 +9,7 @@ namespace pipeline::gpu {
 namespace {
 
 /// Returns `before`: if before[a][b], b starts after the end of a, directly or indirectly.
-std::vector<std::vector<bool>> order_of(const std::vector<TaskContainer>& task) {
+std::vector<std::vector<bool>> find_order(const std::vector<TaskContainer>& task) {
   const auto count = task.size();
   std::map<std::string, std::size_t> indices;
   for (std::size_t i = 0; i < count; ++i) indices.emplace(task[i].name, i);
@@ -29,7 +29,7 @@ std::vector<std::vector<bool>> order_of(const std::vector<TaskContainer>& task) 
 }  // namespace
 
 ConcurrentContainers most_gpus_at_once(const std::vector<TaskContainer>& task) {
-  const auto before = order_of(task);
+  const auto before = find_order(task);
   ConcurrentContainers best, group;
   // Decides for container i and those after it whether they join `group`, in each way that the
   // order allows. Ten containers have at most 1024 groups.
