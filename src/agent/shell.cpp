@@ -71,11 +71,11 @@ void Input::read_some() {
       continue;
     }
     const auto available = static_cast<std::uint32_t>(count - i);
-    const auto size = available < left_ ? available : left_;
-    memcpy(pending + end, buffer + i, size);
-    end += size;
-    left_ -= size;
-    i += static_cast<ssize_t>(size);
+    const auto taken = available < left_ ? available : left_;
+    memcpy(pending + end, buffer + i, taken);
+    end += taken;
+    left_ -= taken;
+    i += static_cast<ssize_t>(taken);
   }
 }
 

@@ -49,11 +49,6 @@ std::string flatten(const Template& text) {
   return flat;
 }
 
-/// Returns why a file is included. @param script the file that names it; empty for the command
-std::string reason_of(const std::string& script, unsigned line) {
-  return script.empty() ? "named in command" : "named in " + script + ":" + std::to_string(line);
-}
-
 std::vector<ShellWord> words_of(const Command& command) {
   std::vector<ShellWord> words;
   if (command.shell) {
@@ -107,7 +102,7 @@ CodeSeeds CodeDiscovery::seeds_of(const Command& command, const std::string& pyt
   read_words(words_of(command), "", seeds);
   for (std::size_t begin = 0; begin < python_path.size();) {
     const auto end = std::min(python_path.find(':', begin), python_path.size());
-    add_path(python_path.substr(begin, end - begin), true, "named in PYTHONPATH", seeds);
+    add_path(python_path.substr(begin, end - begin), {.text = "PYTHONPATH"}, seeds);
     begin = end + 1;
   }
   return seeds;
@@ -119,7 +114,7 @@ void CodeDiscovery::read_words(const std::vector<ShellWord>& words, const std::s
     const ShellWord& word = words[i];
     read_word(word, script, seeds);
     if (word.text == "-m" && i + 1 < words.size() && is_module_name(words[i + 1].text))
-      seeds.modules.emplace(words[i + 1].text, reason_of(script, word.line));
+      seeds.modules.emplace(words[i + 1].text, place_of(word, script).reason());
     if (is_python(word.text)) {
       if (const ShellWord* code = inline_script(words, i)) seeds.scripts.insert(code->text);
     } else if (core::is_shell(word.text)) {
@@ -131,6 +126,7 @@ void CodeDiscovery::read_words(const std::vector<ShellWord>& words, const std::s
 }
 
 void CodeDiscovery::read_word(const ShellWord& word, const std::string& script, CodeSeeds& seeds) {
+  const Place place = place_of(word, script);
   std::string text = word.text;
   if (const auto unknown = text.rfind(unknown_value); unknown != std::string::npos) {
     // "$(dirname "$0")/lib.sh": the part after the unknown value is searched beside the script and
@@ -138,33 +134,42 @@ void CodeDiscovery::read_word(const ShellWord& word, const std::string& script, 
     if (unknown + 2 >= text.size() || text[unknown + 1] != '/') return;
     text.erase(0, unknown + 2);
     if (script.empty()) return;
-    add_path(join_path(folder_of(script), text), script, word.line, seeds);
+    add_path(join_path(folder_of(script), text), place, seeds);
   }
-  if (!text.starts_with('-')) add_path(text, script, word.line, seeds);
+  if (!text.starts_with('-')) add_path(text, place, seeds);
   if (const auto equals = text.find('='); equals != std::string::npos)
-    add_path(text.substr(equals + 1), script, word.line, seeds);
-  if (text.starts_with('@')) add_path(text.substr(1), script, word.line, seeds);
+    add_path(text.substr(equals + 1), place, seeds);
+  if (text.starts_with('@')) add_path(text.substr(1), place, seeds);
 }
 
-void CodeDiscovery::add_path(const std::string& path, const std::string& script, unsigned line,
-                             CodeSeeds& seeds) {
+std::string CodeDiscovery::Place::reason() const {
+  std::string reason = "named in " + std::string(text);
+  if (line > 0) reason += ":" + std::to_string(line);
+  return reason;
+}
+
+CodeDiscovery::Place CodeDiscovery::place_of(const ShellWord& word, const std::string& script) {
+  return script.empty() ? Place{} : Place{.text = script, .line = word.line};
+}
+
+void CodeDiscovery::add_path(const std::string& path, const Place& place, CodeSeeds& seeds) {
   constexpr std::size_t max_path = 1024;
   if (path.size() > max_path || path.find_first_of("\n\x01") != std::string::npos) return;
   const auto relative = normal_relative_path(path);
   if (!relative || relative->empty()) return;
-  const bool is_command = script.empty();
+  const bool is_script = place.line > 0;
   switch (tree_.kind(*relative)) {
-    case CodeTree::Kind::file: seeds.files.emplace(*relative, reason_of(script, line)); break;
+    case CodeTree::Kind::file: seeds.files.emplace(*relative, place.reason()); break;
     case CodeTree::Kind::folder:
       // A folder that a script names, as in `mkdir -p out`, is not taken for code.
-      if (is_command) seeds.folders.emplace(*relative, reason_of(script, line));
+      if (!is_script) seeds.folders.emplace(*relative, place.reason());
       break;
     case CodeTree::Kind::none:
-      if (is_command && relative->find_first_of("./") != std::string::npos)
+      if (!is_script && relative->find_first_of("./") != std::string::npos)
         tree_.check_left_out(*relative);
       for (std::string folder = folder_of(*relative); !folder.empty(); folder = folder_of(folder)) {
         if (tree_.kind(folder) != CodeTree::Kind::folder) continue;
-        if (is_command) tree_.check_submodule(folder);
+        if (!is_script) tree_.check_submodule(folder);
         seeds.looked_at.insert(folder);
         break;
       }

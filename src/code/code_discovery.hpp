@@ -47,11 +47,18 @@ class CodeDiscovery {
 
  private:
   struct Search;
+  /// The text that names a path: the step's command or PYTHONPATH, or a line of a script.
+  struct Place {
+    std::string_view text = "command";
+    unsigned line = 0;  ///< Above 0 for a script.
+    /// Returns why a file that is named here is included.
+    std::string reason() const;
+  };
+  static Place place_of(const ShellWord& word, const std::string& script);
   /// @param script the file that has the words; empty for the command
   void read_words(const std::vector<ShellWord>& words, const std::string& script, CodeSeeds& seeds);
   void read_word(const ShellWord& word, const std::string& script, CodeSeeds& seeds);
-  void add_path(const std::string& path, const std::string& script, unsigned line,
-                CodeSeeds& seeds);
+  void add_path(const std::string& path, const Place& place, CodeSeeds& seeds);
   void read_file(const std::string& file, Search& search);
   void follow_imports(const std::vector<PythonImport>& imports, const std::string& file,
                       const std::string& folder, const std::string& what, Search& search);

@@ -110,7 +110,7 @@ void StepOutcomes::end_with_loop(model::StepIndex i) {
   const auto status = steps_[head].status;
   if (status == StepStatus::succeeded) {
     steps_[i].status = status;
-    return scheduler_.succeeded(i);
+    return scheduler_.mark_succeeded(i);
   }
   auto lost = skip_dependents(i);
   steps_[i].status = StepStatus::skipped;
