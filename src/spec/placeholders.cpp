@@ -122,8 +122,7 @@ bool is_filled_key(std::string_view key) {
 }
 
 bool names_parameters(const core::Value& value) {
-  const auto at = value.scalar.find(opening);
-  if (at != std::string::npos && (at == 0 || value.scalar[at - 1] != '$')) return true;
+  if (value.scalar.find(opening) != std::string::npos) return true;
   return std::ranges::any_of(value.items, names_parameters) ||
          std::ranges::any_of(value.members,
                              [](const auto& member) { return names_parameters(member.second); });

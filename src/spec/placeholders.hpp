@@ -19,7 +19,8 @@ namespace pipeline::spec {
 /// Returns true for a key of a pipeline or step whose texts may name parameters.
 bool is_filled_key(std::string_view key);
 
-/// Returns true if a text of the value, however deep, has a `${params.X}`.
+/// Returns true if a text of the value, however deep, has a `${params.X}`, or a `$${params.X}`, of
+/// which filled() makes the literal text `${params.X}`.
 bool names_parameters(const core::Value& value);
 
 /// Adds the names of the parameters that are filled into keys of the file and of its steps, and

@@ -74,9 +74,9 @@ TEST(Arguments, options_have_their_defaults) {
 TEST(Arguments, an_empty_value_is_not_the_same_as_none) {
   for (const auto& [words, name] :
        {std::pair{Words{"run", "--step", ""}, "--step"},
-        std::pair{Words{"run", "-s", ""}, "--step"}, std::pair{Words{"plan", "--until="}, "--step"},
-        std::pair{Words{"run", ""}, "FILE"}, std::pair{Words{"cancel", ""}, "RUN"},
-        std::pair{Words{"logs", "latest", ""}, "STEP"},
+        std::pair{Words{"run", "-s", ""}, "--step"},
+        std::pair{Words{"plan", "--until", ""}, "--step"}, std::pair{Words{"run", ""}, "FILE"},
+        std::pair{Words{"cancel", ""}, "RUN"}, std::pair{Words{"logs", "latest", ""}, "STEP"},
         std::pair{Words{"artifacts", "latest", "train.model", "--copy", ""}, "--copy"},
         std::pair{Words{"runs", "--tag", ""}, "--tag"}})
     EXPECT_EQ(error_of(words), std::string("the value of ") + name +

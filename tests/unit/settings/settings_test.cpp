@@ -259,19 +259,6 @@ TEST(Settings, a_steps_size_of_shared_memory_replaces_the_pipelines_under_its_ot
   EXPECT_EQ(merge(pipeline, Settings{}).docker.run_args.at("shm_size"), 1024);
 }
 
-TEST(Settings, a_key_that_a_comma_within_braces_has_made_is_told_as_that) {
-  core::Value rest;
-  auto resources = value_of({{"resources", {{"gpus", "device=0"}}}});
-  core::Value key;
-  key.kind = core::Value::Kind::scalar;
-  key.scalar = "1";
-  resources.members[0].second.members.push_back({key, rest});
-  Diagnostics diagnostics;
-  decode_settings(resources, diagnostics);
-  ASSERT_EQ(diagnostics.size(), 1u);
-  EXPECT_THAT(diagnostics[0].suggestion, HasSubstr("quote the whole value"));
-}
-
 TEST(Settings, options_of_docker_are_named_where_they_belong) {
   EXPECT_THAT(first_error(docker({{"ulimits", {{"memlock", -1}}}})), HasSubstr("`run_args: "));
   EXPECT_THAT(first_error(docker({{"runtime", "nvidia"}})), HasSubstr("leave it out"));

@@ -96,6 +96,15 @@ TEST(Parameters, options_have_literal_dollars_at_any_place) {
         << text;
 }
 
+TEST(Parameters, a_literal_placeholder_of_a_parameter_stays_one_in_settings) {
+  const auto pipeline = read(
+      "a: {command: x, settings: {docker: {labels: {one: '$${params.x}', two: '$${params.x} "
+      "$${y}'}}}}");
+  const auto& labels = pipeline.steps[0].settings->docker.labels;
+  EXPECT_EQ(labels.at("one"), "${params.x}");
+  EXPECT_EQ(labels.at("two"), "${params.x} ${y}");
+}
+
 TEST(Parameters, options_keep_the_type) {
   const auto with = [](const std::string& name, const std::string& text) {
     return first_error("a: {command: x}", {{name, text}});
