@@ -159,7 +159,7 @@ void StepReader::fill(const core::Value& map, Defaults& defaults, const Defaults
   const auto before = diagnostics_.size();
   const auto body = filled_members(map, defaults.parameters);
   if (body.members.empty() || diagnostics_.size() > before) return;
-  auto own = read_defaults(body);
+  auto own = read_defaults(body, nullptr, Texts::filled);
   if (from) inherit(own, *from);
   defaults.has_settings |= own.has_settings;
   for (const auto& [key, value] : body.members) take(own, key.scalar, defaults);
@@ -171,7 +171,7 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
   const auto body = filled_members(*step.body, values);
   const Defaults& pipeline = step.scope->defaults;
   if (!body.members.empty() && diagnostics_.size() == before) {
-    auto own = read_defaults(body, &pipeline);
+    auto own = read_defaults(body, &pipeline, Texts::filled);
     if (const auto* written = body.find("settings"))
       settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
     const auto publish_to = own.publish_to;

@@ -98,11 +98,12 @@ StepReader::StepReader(const FileScope& scope, fs::path root, MemoryBudget& budg
       memory_(std::make_unique<Memory>()) {}
 StepReader::~StepReader() = default;
 
-Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipeline) {
+Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipeline, Texts texts) {
   Defaults defaults;
   const core::Value* retry = nullptr;
   for (const auto& [key, value] : map.members) {
-    if (is_filled_key(key.scalar) && names_parameters(value)) continue;  // fill() reads it.
+    if (texts == Texts::as_written && is_filled_key(key.scalar) && names_parameters(value))
+      continue;  // fill() reads it.
     if (key.scalar == "parameters")
       read_parameters(value, defaults, pipeline, diagnostics_);
     else if (key.scalar == "shell")

@@ -20,10 +20,13 @@ class StepReader {
   StepReader(const FileScope& scope, std::filesystem::path root, MemoryBudget& budget,
              settings::Diagnostics& diagnostics);
   ~StepReader();
-  /// Returns the values of the keys that pipelines and steps share, without the keys whose texts
-  /// name parameters: fill() reads those.
+  /// Whether `${params.X}` in a text is a placeholder, or what it stands for is filled in already.
+  enum class Texts { as_written, filled };
+  /// Returns the values of the keys that pipelines and steps share. Of a map as it is written, the
+  /// keys whose texts name parameters are left out: fill() reads those.
   /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
-  Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
+  Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr,
+                         Texts texts = Texts::as_written);
   /// Returns the files that the settings name, and the files that those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
   /// Returns the parameters that a file gives to one that it includes.
