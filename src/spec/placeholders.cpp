@@ -122,8 +122,9 @@ bool is_filled_key(std::string_view key) {
 }
 
 bool names_parameters(const core::Value& value) {
-  const auto at = value.scalar.find(opening);
-  if (at != std::string::npos && (at == 0 || value.scalar[at - 1] != '$')) return true;
+  const std::string_view text = value.scalar;
+  for (auto at = text.find(opening); at != text.npos; at = text.find(opening, at + 1))
+    if (at == 0 || text[at - 1] != '$') return true;
   return std::ranges::any_of(value.items, names_parameters) ||
          std::ranges::any_of(value.members,
                              [](const auto& member) { return names_parameters(member.second); });

@@ -96,6 +96,12 @@ TEST(Parameters, options_have_literal_dollars_at_any_place) {
         << text;
 }
 
+TEST(Parameters, are_filled_in_behind_a_literal_placeholder) {
+  const auto pipeline = read(
+      "a: {command: x, publish_to: '/tmp/$${params.names}-${params.opt.lr}-${params.opt.on}'}");
+  EXPECT_EQ(*pipeline.steps[0].publish_to, "/tmp/${params.names}-0.1-true");
+}
+
 TEST(Parameters, options_keep_the_type) {
   const auto with = [](const std::string& name, const std::string& text) {
     return first_error("a: {command: x}", {{name, text}});
