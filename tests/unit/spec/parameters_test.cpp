@@ -115,6 +115,22 @@ TEST(Parameters, options_keep_the_type) {
   EXPECT_THAT(with("optt.lr", "1"), HasSubstr("did you mean 'opt'?"));
 }
 
+TEST(Parameters, a_file_that_is_empty_or_a_folder_is_reported_as_what_it_is) {
+  const core::TemporaryFolder folder;
+  const auto error = [](const std::filesystem::path& file) -> std::string {
+    try {
+      load_parameters(file);
+    } catch (const core::InputError& found) {
+      return found.what();
+    }
+    return "none";
+  };
+  core::write_file_atomically(folder.path() / "none.yaml", "");
+  EXPECT_THAT(error(folder.path() / "none.yaml"), HasSubstr("the file is empty"));
+  EXPECT_THAT(error(folder.path() / "none.yaml"), testing::Not(HasSubstr("pipe init")));
+  EXPECT_THAT(error(folder.path()), HasSubstr("is a folder, not a file"));
+}
+
 TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
   const core::TemporaryFolder folder;
   const auto from = [&](const std::string& text) {
