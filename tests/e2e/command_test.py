@@ -168,7 +168,7 @@ class Commands(PipeTest):
         self.assertEqual(done.code, 0, done)
         run = self.pipe("run", "starter/pipeline.yaml", "-o", "local")
         self.assertEqual(run.code, 0, run)
-        self.assertIn("rmse", self.pipe("metrics", "latest", "--state", "starter/.pipe").out)
+        self.assertIn("rmse", self.pipe("metrics", "latest").out)
         first, schema = (self.folder / "starter/pipeline.yaml").read_text().split("\n")[0].split("$schema=")
         self.assertEqual(first, "# yaml-language-server: ", "editors look for this line")
         self.assertEqual(json.loads((self.folder / "starter" / schema).read_text()), json.loads(self.pipe("schema").out))
