@@ -29,7 +29,7 @@ core::ExitCode import_command(Context& context) {
   core::write_file_atomically(target, text);
   for (const auto& notice : notices) context.note("note: " + core::printable(notice));
   context.print("wrote " + core::printable(target.string()) + "\nRun it: pipe run " +
-                core::shell_quote(target.string()) + "\n");
+                core::shell_quote(shown_path(std::filesystem::absolute(target))) + "\n");
   return core::ExitCode::ok;
 }
 

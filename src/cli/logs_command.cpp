@@ -9,9 +9,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json_member.hpp"
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
 #include "driver/growing_file.hpp"
@@ -19,6 +21,7 @@
 #include "driver/recorded_attempt.hpp"
 #include "driver/recorded_steps.hpp"
 #include "driver/session.hpp"
+#include "model/instance.hpp"
 #include "model/structured_line.hpp"
 #include "orchestrators/nodes.hpp"
 
@@ -49,9 +52,12 @@ class LogPrinter {
     if (shows_partial_) text += partial();
     if (!text.empty()) context_.write(text);
   }
+  /// Returns true if the log has lines, but none of the rank that is wanted.
+  bool lacks_rank() const { return is_other_left_out_ && !has_rank_; }
   void finish() {
+    if (lines_.rest().empty()) return;
     const auto rest = of_rank(lines_.rest());
-    if (lines_.rest().empty() || !rest) return;
+    if (!rest) return;
     const bool as_it_is = !context_.options().json && !context_.out().live && prefix_.empty();
     context_.write(end_of(*rest, as_it_is ? "" : "\n"));
     lines_.clear();
@@ -60,11 +66,14 @@ class LogPrinter {
  private:
   /// Returns the line. With `--rank`, returns a line of that rank without its prefix, and nothing
   /// for lines of other ranks.
-  std::optional<std::string_view> of_rank(std::string_view whole) const {
+  std::optional<std::string_view> of_rank(std::string_view whole) {
     const auto& wanted = context_.options().logs.rank;
     if (!wanted) return whole;
     const auto found = orchestrators::rank_of_line(whole);
-    return found && found->first == *wanted ? std::optional(found->second) : std::nullopt;
+    const bool is_wanted = found && found->first == *wanted;
+    has_rank_ |= is_wanted;
+    is_other_left_out_ |= !is_wanted;
+    return is_wanted ? std::optional(found->second) : std::nullopt;
   }
 
   /// Returns the text for an unfinished line: on a terminal, a sequence that rewrites the line;
@@ -102,6 +111,7 @@ class LogPrinter {
   unsigned attempt_;
   std::string prefix_;
   bool shows_partial_;
+  bool has_rank_ = false, is_other_left_out_ = false;  ///< With `--rank`.
   core::Lines lines_;
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
@@ -114,6 +124,29 @@ bool is_run_in_progress(driver::Drivers& drivers, store::RunStore& store,
 
 bool has_ended(const store::StepRecord& step) {
   return step.status != StepStatus::pending && step.status != StepStatus::running;
+}
+
+/// Returns true if the run's pipeline has given the step several processes.
+bool has_declared_ranks(store::RunStore& store, const store::AttemptRecord& attempt) {
+  const auto text = store.key_values().find(store::declared_kind, attempt.run).value_or("{}");
+  const auto all = core::parse_json(text);
+  const auto* step = core::member(all, std::string(model::base_name(attempt.step)));
+  return !step || core::member(*step, "ranks");
+}
+
+/// Throws InputError if the attempt has ended and had no such rank.
+/// @param lacks_lines true if its log has lines, but none of this rank
+void check_rank(store::RunStore& store, const store::AttemptRecord& attempt, unsigned rank,
+                bool lacks_lines) {
+  const auto all = store.attempts().list(attempt.run, attempt.step);
+  const auto now = std::ranges::find(all, attempt.number, &store::AttemptRecord::number);
+  if (now == all.end() || now->ended == WallTime{}) return;
+  const auto ranks = store.attempts().tasks(*now).size();
+  const auto lacks = "'" + attempt.step + "' has no rank " + std::to_string(rank) + ": ";
+  if (ranks > 1 && rank >= ranks)
+    throw core::InputError(lacks + "its ranks are 0 to " + std::to_string(ranks - 1));
+  if (ranks == 1 && (rank > 0 || lacks_lines) && !has_declared_ranks(store, attempt))
+    throw core::InputError(lacks + "it is one process", "leave out --rank");
 }
 
 /// Prints the log of an attempt; with `follow`, until the attempt ends.
@@ -133,6 +166,8 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
     file.wait();
   }
   printer.finish();
+  if (const auto& rank = context.options().logs.rank)
+    check_rank(store, attempt, *rank, printer.lacks_rank());
 }
 
 /// Prints one attempt after the other until the step has ended.

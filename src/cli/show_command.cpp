@@ -21,6 +21,7 @@
 #include "driver/run_model.hpp"
 #include "driver/session.hpp"
 #include "model/instance.hpp"
+#include "report/rank_entries.hpp"
 #include "report/report.hpp"
 #include "report/run_values.hpp"
 #include "store/failures.hpp"
@@ -90,6 +91,11 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
     line("git commit:   ",
          run.git_commit + (run.git_dirty ? " and changes that are not committed" : ""));
   return text + "\n";
+}
+
+/// Lets the attempt's memory be that of one of its nodes, because its limit is.
+void count_memory_of_node(store::RunStore& store, store::AttemptRecord& attempt) {
+  attempt.usage.peak_memory = report::memory_of_node(attempt, store.attempts().tasks(attempt));
 }
 
 /// Returns the duration of a step or an attempt; empty if it was cut off.
@@ -186,7 +192,9 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
   for (const auto& step : steps) {
     if (step.attempts == 0 || groups.of(step)) continue;
     auto attempts = store.attempts().list(step.run, step.name);
-    if (!attempts.empty()) rows.push_back({step.name, std::move(attempts.back())});
+    if (attempts.empty()) continue;
+    count_memory_of_node(store, attempts.back());
+    rows.push_back({step.name, std::move(attempts.back())});
   }
   if (rows.empty()) return {};
   Table ways;
@@ -216,6 +224,7 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   std::set<std::string> images{step.image};
   for (auto& attempt : store.attempts().list(step.run, step.name)) {
     images.insert(attempt.image);
+    count_memory_of_node(store, attempt);
     auto number = std::to_string(attempt.number);
     rows.push_back({std::move(number), std::move(attempt)});
   }
@@ -252,8 +261,10 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
   InstanceGroups groups(steps);
   const auto usage_of = [&](const store::StepRecord& step) {
     if (step.attempts == 0) return UsageCells{};
-    const auto attempts = store.attempts().list(step.run, step.name);
-    return attempts.empty() ? UsageCells{} : usage_cells(attempts.back().usage);
+    auto attempts = store.attempts().list(step.run, step.name);
+    if (attempts.empty()) return UsageCells{};
+    count_memory_of_node(store, attempts.back());
+    return usage_cells(attempts.back().usage);
   };
   auto text = heading(drivers, run, status, paint) +
               steps_table(steps, groups, is_running, usage_of).render(paint) +

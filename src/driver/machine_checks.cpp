@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <map>
 
+#include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/joined.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
@@ -369,10 +371,26 @@ class MachineChecks {
                  "uses pip where it cannot");
   }
 
+  /// Reports whether the folder can be made.
+  void new_state(const std::filesystem::path& folder) {
+    auto existing = folder;
+    std::error_code error;
+    while (!std::filesystem::exists(existing, error) && existing.has_relative_path())
+      existing = existing.parent_path();
+    try {
+      const core::TemporaryFolder tried(existing, ".pipe-doctor-");
+      add("state", CheckLevel::ok, "no runs here yet");
+    } catch (const core::EnvironmentError& failed) {
+      add("state", CheckLevel::warn,
+          "no runs here yet, and " + shown_path(folder) + " cannot be made: " + failed.what(),
+          {"run from a folder that you may write into, or name one with --state DIR"});
+    }
+  }
+
   void state() {
     const auto state = workspace_.existing_state();
     if (!state) {
-      add("state", CheckLevel::ok, "no runs here yet");
+      new_state(workspace_.state_beside(std::filesystem::current_path() / "pipeline.yaml"));
       disk("disk", std::filesystem::current_path(), "free some space");
       return;
     }

@@ -45,7 +45,9 @@ std::string shown_path(const fs::path& path) {
   const auto working_folder = fs::current_path(error);
   if (error) return path.string();
   const auto relative = path.lexically_relative(working_folder);
-  return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
+  if (relative.empty() || *relative.begin() == "..") return path.string();
+  const auto shown = relative.string();
+  return shown.starts_with('-') ? "./" + shown : shown;  // No command takes it for an option.
 }
 
 Workspace::Workspace(WorkspaceOptions options, Note note)

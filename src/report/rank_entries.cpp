@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 namespace pipeline::report {
 
@@ -22,6 +23,17 @@ void add_ranks(const std::vector<store::TaskRecord>& tasks,
         {task.rank, task.node_rank, machine, code, running, cpu, memory, task.gpus});
     if (task.has_failed_first) entry["rf"] = task.rank;
   }
+}
+
+std::optional<std::uint64_t> memory_of_node(const store::AttemptRecord& attempt,
+                                            const std::vector<store::TaskRecord>& tasks) {
+  std::map<unsigned, std::optional<std::uint64_t>> nodes;
+  for (const auto& task : tasks) {
+    auto& memory = nodes[task.node_rank];
+    if (task.usage.peak_memory) memory = memory.value_or(0) + *task.usage.peak_memory;
+  }
+  if (nodes.size() < 2) return attempt.usage.peak_memory;
+  return std::ranges::max_element(nodes, {}, [](const auto& node) { return node.second; })->second;
 }
 
 std::optional<unsigned> first_failed_rank(store::Attempts& attempts, const std::string& run,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,6 +21,11 @@ namespace pipeline::report {
 void add_ranks(const std::vector<store::TaskRecord>& tasks,
                const std::function<std::size_t(const std::string&)>& position_of,
                nlohmann::json& entry);
+
+/// Returns the most memory, in bytes, that the processes of a node have used: the limit of an
+/// attempt is that of each of its nodes.
+std::optional<std::uint64_t> memory_of_node(const store::AttemptRecord& attempt,
+                                            const std::vector<store::TaskRecord>& tasks);
 
 /// Returns the rank whose failure is that of the step's last attempt, if it had several.
 std::optional<unsigned> first_failed_rank(store::Attempts& attempts, const std::string& run,

@@ -8,6 +8,7 @@
 
 #include "core/quantity.hpp"
 #include "model/instance.hpp"
+#include "report/rank_entries.hpp"
 
 namespace pipeline::report {
 namespace {
@@ -99,22 +100,19 @@ std::size_t busy_gpus(const core::Usage& usage) {
 /// Returns the attempt's usage; if it had several nodes, the most memory and CPU time of a node,
 /// because a step asks for resources for each of its nodes.
 core::Usage usage_of_node(store::RunStore& store, const store::AttemptRecord& attempt) {
-  std::map<unsigned, core::Usage> nodes;
-  for (const auto& task : store.attempts().tasks(attempt)) {
-    auto& node = nodes[task.node_rank];
+  const auto tasks = store.attempts().tasks(attempt);
+  std::map<unsigned, std::optional<std::chrono::microseconds>> nodes;
+  for (const auto& task : tasks) {
+    auto& cpu = nodes[task.node_rank];
     const auto& used = task.usage;
-    if (used.peak_memory) node.peak_memory = node.peak_memory.value_or(0) + *used.peak_memory;
-    if (used.user) node.user = node.user.value_or(zero) + *used.user + used.system.value_or(zero);
+    if (used.user) cpu = cpu.value_or(zero) + *used.user + used.system.value_or(zero);
   }
   auto most = attempt.usage;
   if (nodes.size() < 2) return most;
-  most.peak_memory.reset();
+  most.peak_memory = memory_of_node(attempt, tasks);
   most.user.reset();
   most.system.reset();
-  for (const auto& [number, node] : nodes) {
-    most.peak_memory = std::max(most.peak_memory, node.peak_memory);
-    most.user = std::max(most.user, node.user);
-  }
+  for (const auto& [number, cpu] : nodes) most.user = std::max(most.user, cpu);
   return most;
 }
 

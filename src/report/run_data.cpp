@@ -307,13 +307,14 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool is_failed)
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
   if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, max_message);
   if (!attempt.gpus.empty()) entry["q"] = attempt.gpus.size();
-  if (limits_.details) add_attempt_details(attempt, entry);
   const auto& used = attempt.usage;
   if (used.user)
     entry["c"] =
         (used.user->count() + used.system.value_or(std::chrono::microseconds()).count()) / 1000;
-  if (used.peak_memory) entry["y"] = *used.peak_memory;
+  const auto tasks = store_.attempts().tasks(attempt);
+  if (const auto memory = memory_of_node(attempt, tasks)) entry["y"] = *memory;
   if (used.memory_limit) entry["yl"] = *used.memory_limit;
+  if (limits_.details) add_attempt_details(attempt, tasks, entry);
   const auto& [waiting, preparing, transfers, running, storing, waits] = attempt.phases;
   const bool waited_only_for_slot = waits.size() == 1 && waits.contains("slot");
   if (!waited_only_for_slot)
@@ -327,7 +328,8 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool is_failed)
   return entry;
 }
 
-void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& entry) {
+void RunData::add_attempt_details(const store::AttemptRecord& attempt,
+                                  const std::vector<store::TaskRecord>& tasks, json& entry) {
   const auto& used = attempt.usage;
   if (!attempt.node.empty()) entry["w"] = nodes_.position_of(attempt.node);
   for (const auto& gpu : attempt.gpus) {
@@ -337,8 +339,7 @@ void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& ent
   if (used.read && *used.read > 0) entry["rd"] = *used.read;
   if (used.written && *used.written > 0) entry["wr"] = *used.written;
   add_ranks(
-      store_.attempts().tasks(attempt),
-      [this](const std::string& node) { return nodes_.position_of(node); }, entry);
+      tasks, [this](const std::string& node) { return nodes_.position_of(node); }, entry);
 }
 
 void RunData::add_log(const store::AttemptRecord& attempt, bool is_failed, json& entry) {

@@ -85,7 +85,8 @@ class RunData {
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool is_failed);
   /// Adds `w` the position in `nodes`, `g` the GPUs' models and UUIDs, `gu` the usage of each GPU,
   /// `rd` and `wr` the bytes read and written, and add_ranks().
-  void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
+  void add_attempt_details(const store::AttemptRecord& attempt,
+                           const std::vector<store::TaskRecord>& tasks, nlohmann::json& entry);
   /// Adds `l` the end of the log, and `lo` the bytes that are left out before it.
   void add_log(const store::AttemptRecord& attempt, bool is_failed, nlohmann::json& entry);
   /// Adds the picture, or the cells of a notebook, to `pictures_`, if there is space for its bytes.

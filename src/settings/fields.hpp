@@ -62,9 +62,9 @@ Field(const char*, Member Owner::*, const char*, Formats...) -> Field<Owner, Mem
 template <class Visitor>
 void fields(Visitor&& visit, const BuildOptions*) {
   using S = BuildOptions;
-  visit(Field{
-      "pull", &S::pull,
-      "Look for a newer parent image before the build. Default: only when the engine lacks it."});
+  visit(Field{"pull", &S::pull,
+              "Look for a newer parent image before the build, as of `pipe build`; a run whose "
+              "image exists builds nothing. Default: only when the engine lacks it."});
   visit(Field{"rm", &S::rm, "Classic builder: remove intermediate containers. Default: true."});
   visit(Field{"no_cache", &S::no_cache, "Ignore the builder's layer cache."});
   visit(Field{"shm_size", &S::shm_size,

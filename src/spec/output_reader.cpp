@@ -179,8 +179,20 @@ void check_result_folders(const std::vector<StepSpec>& steps,
                      "name a parameter in it: `publish_to: ./results/${params.X}`");
   };
   const StepSpec* refused = nullptr;
+  const auto is_known = [&](const StepSpec& step) {  // Of another instance.
+    return refused && refused->line == step.line && refused->file == step.file;
+  };
   for (const auto& step : steps) {
     if (step.publish_to.empty()) continue;
+    const bool has_copies =
+        step.outputs.empty() || !std::ranges::all_of(step.outputs, &OutputSpec::temp);
+    if (!has_copies && !is_known(step)) {
+      refused = &step;
+      settings::report(diagnostics, "contradiction",
+                       "the `publish_to` of '" + step.name +
+                           "' gets nothing: all of its outputs are `temp`, which are not copied",
+                       model::span_of(step), {}, "leave out `publish_to`, or `temp: true`");
+    }
     if (step.matrix || step.repeat)
       refuse(step, "the run makes the steps of '" + step.name +
                        "', which would all write to its `publish_to`");
@@ -199,8 +211,7 @@ void check_result_folders(const std::vector<StepSpec>& steps,
                          "the output '" + output.name + "' of '" + step.name + "' would replace " +
                              other->first + ", which the pipeline reads",
                          model::span_of(step), {}, "name another folder under `publish_to`");
-      const bool is_known = refused && refused->line == step.line && refused->file == step.file;
-      if (is_new || is_known) continue;
+      if (is_new || is_known(step)) continue;
       refused = &step;
       refuse(step, "'" + other->second->name + "' and '" + step.name + "' would both write " +
                        other->first);

@@ -28,9 +28,11 @@ void read_values(const core::Value& map, const fs::path& file, FileParameters& f
 
 FileParameters load_parameters(const fs::path& file) {
   std::error_code error;  // Pipes are files as well: `--params <(...)`.
-  if (!fs::exists(file, error) || fs::is_directory(file, error))
-    throw core::InputError("there is no file '" + file.string() + "'",
-                           "`--params FILE` takes a YAML or JSON file: a map of names to values");
+  const bool is_folder = fs::is_directory(file, error);
+  const std::string takes = "`--params FILE` takes a YAML or JSON file: a map of names to values";
+  if (is_folder) throw core::InputError("'" + file.string() + "' is a folder, not a file", takes);
+  if (!fs::exists(file, error))
+    throw core::InputError("there is no file '" + file.string() + "'", takes);
   const auto text = core::read_file(file);
   settings::Diagnostics diagnostics;
   FileParameters found;

@@ -384,8 +384,11 @@ std::vector<std::string> texts_of(const settings::Diagnostics& notices, const fs
 
 std::optional<core::Value> read_document(std::string_view text, const fs::path& file,
                                          settings::Diagnostics& diagnostics) {
-  return file.extension() == ".json" ? yaml::parse_yaml(json_as_yaml(text), diagnostics)
-                                     : yaml::parse_yaml(text, diagnostics);
+  auto root = file.extension() == ".json" ? yaml::parse_yaml(json_as_yaml(text), diagnostics)
+                                          : yaml::parse_yaml(text, diagnostics);
+  if (!root && !diagnostics.empty() && diagnostics.back().code == "empty-file")
+    diagnostics.back().notes.emplace_back("`pipe init` writes a pipeline to start from");
+  return root;
 }
 
 std::string read_existing(const fs::path& file) {

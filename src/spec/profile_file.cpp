@@ -265,7 +265,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
           read_word("orchestrator", value, orchestrators::orchestrator_names(), diagnostics)
               .value_or("");
     else if (key.scalar == "jobs")
-      profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
+      profile.jobs = settings::read_count("jobs", value, diagnostics, {1, 100'000}).value_or(0);
     else if (key.scalar == "limits")
       profile.limits = read_limits("limits", value, diagnostics);
     else if (key.scalar == "keep_storage")

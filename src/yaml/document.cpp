@@ -364,11 +364,7 @@ std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnosti
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(tree)) {
-      diagnostics.push_back({"empty-file",
-                             "the file is empty",
-                             {},
-                             {"`pipe init` writes a pipeline to start from"},
-                             {}});
+      diagnostics.push_back({"empty-file", "the file is empty", {}, {}, {}});
       return std::nullopt;
     }
     auto root = tree.take();

@@ -251,6 +251,13 @@ class EnginePlayed(PipeTest):
         self.info = {"SecurityOptions": ["name=rootless"], "CgroupVersion": "2"}
         self.assertIn("rootless, cgroup v2", self.doctor()["engine's kind"]["found"])
 
+    def test_doctor_warns_where_the_state_folder_cannot_be_made(self):
+        self.assertEqual(self.doctor()["state"]["status"], "ok")
+        self.assertEqual(list(self.folder.glob(".pipe-doctor-*")), [], "nothing stays")
+        state = self.doctor(PIPE_HOME="/proc/none")["state"]
+        self.assertEqual(state["status"], "warn", state)
+        self.assertIn("/proc/none cannot be made", state["found"])
+
     def test_doctor_warns_of_an_old_runc(self):
         self.runc = "1.1.5+ds1"
         self.assertEqual(self.doctor()["runc"]["status"], "warn")

@@ -168,10 +168,17 @@ class Commands(PipeTest):
         self.assertEqual(done.code, 0, done)
         run = self.pipe("run", "starter/pipeline.yaml", "-o", "local")
         self.assertEqual(run.code, 0, run)
+        self.assertIn("rmse", self.pipe("metrics", "latest").out)
         first, schema = (self.folder / "starter/pipeline.yaml").read_text().split("\n")[0].split("$schema=")
         self.assertEqual(first, "# yaml-language-server: ", "editors look for this line")
         self.assertEqual(json.loads((self.folder / "starter" / schema).read_text()), json.loads(self.pipe("schema").out))
         self.assertNotEqual(self.pipe("init", "starter").code, 0, "nothing that exists is overwritten")
+
+    def test_a_printed_command_takes_no_path_for_an_option(self):
+        self.assertIn("pipe run ./-lead/pipeline.yaml", self.pipe("init", "./-lead").out)
+        self.write("task.json", '{"family": "made", "containerDefinitions": [{"name": "a", "image": "debian", "command": ["true"]}]}')
+        self.assertIn("pipe run ./-made.yaml", self.pipe("import", "task.json", "--out=-made.yaml").out)
+        self.assertIn("pipe run made.yaml", self.pipe("import", "task.json", "--out", "made.yaml").out)
 
     def test_schema_describes_every_key(self):
         schema = json.loads(self.pipe("schema").out)

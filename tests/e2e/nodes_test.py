@@ -89,6 +89,10 @@ class Local(PipeTest):
         self.assertEqual(lines, {(rank, "total 6") for rank in range(4)})
         self.assertEqual(sorted(self.log("train").splitlines()), [f"[{rank}] total 6" for rank in range(4)])
         self.assertEqual(self.log("train", "--rank", "3"), "total 6\n")
+        for step, rank, said in (("train", "4", "its ranks are 0 to 3"), ("show", "0", "it is one process"), ("show", "1", "it is one process")):
+            refused = self.pipe("logs", "latest", step, "--rank", rank)
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn(f"'{step}' has no rank {rank}: {said}", refused.err)
         self.assertEqual(self.run_pipe().steps(), {"train": "cached", "show": "cached"})
         self.assertEqual(self.run_pipe("--param", "nodes=1").steps()["train"], "succeeded")
         self.assertIn("1 of 0", self.log("show"))

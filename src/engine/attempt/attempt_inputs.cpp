@@ -134,8 +134,13 @@ async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
       const GatheredFolder gathered(input, outputs_of_);
       if (!joins_ || !fs::exists(folder / "index.json")) {
         core::remove_tree(folder);
-        co_await async::on_pool(context_.run.pool,
-                                [&] { gathered.make(services_.artifacts, folder); });
+        try {
+          co_await async::on_pool(context_.run.pool,
+                                  [&] { gathered.make(services_.artifacts, folder); });
+        } catch (const core::EnvironmentError&) {
+          refuse_missing();
+          throw;
+        }
       }
       inputs.push_back({input.name, input.name, folder});
       if (!services_.routes.capabilities_of(step_).on_this_machine)
@@ -248,7 +253,29 @@ void AttemptInputs::note_artifact(const InputSpec& input, const core::Digest& di
       {digest, core::Digest::from_hex(stamp), &input, context_.checked.contains(digest)});
 }
 
+/// Throws DamagedInput if an output among the inputs is gone: another step has found it damaged
+/// since check(), and its step has to make it again.
+void AttemptInputs::refuse_missing() const {
+  for (const auto& input : step_.inputs)
+    for (const auto& source : input.sources)
+      if (const auto made = outputs_of_(source);
+          made.output && !services_.artifacts.has(made.output->digest) &&
+          !services_.artifacts.elsewhere(made.output->digest))
+        throw DamagedInput("the input '" + input.name + "' of '" + step_.name +
+                               "' was removed before the step began",
+                           {}, made.step->name);
+}
+
 void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs) {
+  try {
+    note_all(inputs);
+  } catch (const core::EnvironmentError&) {
+    refuse_missing();
+    throw;
+  }
+}
+
+void AttemptInputs::note_all(const std::vector<orchestrators::AttemptInput>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& [spec, input] = std::tie(step_.inputs[i], inputs[i]);
     // An artifact in a remote store is fetched by the step's executor, so no change of it is noted.

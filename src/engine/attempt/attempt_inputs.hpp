@@ -33,7 +33,8 @@ class AttemptInputs {
   /// Returns the inputs for the orchestrator. Gathers, fetches and copies inputs that are not files
   /// of this machine yet.
   async::Task<std::vector<orchestrators::AttemptInput>> make();
-  /// Remembers the state of the artifacts among the inputs, for damaged_artifact().
+  /// Remembers the state of the artifacts among the inputs, for damaged_artifact(). Throws
+  /// DamagedInput if one of them is gone.
   void note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs);
   /// Returns a failure if an artifact was changed since note_artifacts(); the store moves the
   /// changed artifact aside.
@@ -60,6 +61,8 @@ class AttemptInputs {
     const InputSpec* input;
     bool was_checked;
   };
+  void refuse_missing() const;
+  void note_all(const std::vector<orchestrators::AttemptInput>& inputs);
   void note_artifact(const InputSpec& input, const core::Digest& digest);
   std::optional<DamagedInput> changed_input(const NotedArtifact& noted) const;
   std::vector<NotedArtifact> noted_;

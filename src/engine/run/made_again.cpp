@@ -64,8 +64,11 @@ async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::
   const DamagedInput gone("the temporary output '" + output + "' was removed", {},
                           steps_.spec(i).name);
   const auto reason = "because '" + steps_.spec(reader).name + "' needs its temporary output";
-  if (steps_[i].status != StepStatus::failed) co_await make(i, gone, reason);
-  if (steps_[i].status == StepStatus::failed)
+  const auto has_failed = [&] {  // Cancelled: the run ends with its first failure.
+    return steps_[i].status == StepStatus::failed || steps_[i].status == StepStatus::cancelled;
+  };
+  if (!has_failed()) co_await make(i, gone, reason);
+  if (has_failed())
     throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
 }
 

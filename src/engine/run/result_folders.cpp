@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "async/on_pool.hpp"
@@ -18,6 +20,42 @@ namespace fs = std::filesystem;
 
 /// Kind of the stored values that record which output was copied to a path, as `DIGEST STAMP`.
 constexpr auto copy_record_kind = "published_to";
+/// Begins the names of folders for copies that are being made.
+constexpr auto unfinished_prefix = ".pipe-publish-";
+
+/// A folder beside the target, in which a copy is made. A lock, which ends with the driver, shows
+/// that the folder is in use.
+class CopyFolder {
+ public:
+  explicit CopyFolder(const fs::path& parent) {
+    std::error_code error;
+    do {  // Another driver may have removed the folder before it was locked.
+      folder_.emplace(parent, unfinished_prefix);
+      lock_ = core::Descriptor(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (lock_) core::lock_alone(lock_.get(), path());
+    } while (!fs::exists(path(), error) && !error);
+  }
+  const fs::path& path() const { return folder_->path(); }
+
+ private:
+  core::Descriptor lock_;  ///< Released after the folder is removed.
+  std::optional<core::TemporaryFolder> folder_;
+};
+
+/// Removes the copies that killed drivers have left unfinished in the folder.
+void remove_unfinished(const fs::path& folder) {
+  for (const auto& entry : core::entries_of(folder)) {
+    if (!entry.filename().string().starts_with(unfinished_prefix)) continue;
+    const core::Descriptor lock(
+        ::open(entry.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    try {
+      core::remove_tree(entry);
+    } catch (const core::EnvironmentError&) {
+      // Files that cannot be removed, such as those of another user, stay.
+    }
+  }
+}
 
 /// Moves a file or folder to the target, replacing a file or folder that is there. Programs that
 /// read the target meanwhile find the old content or the new one. Only on a file system that
@@ -91,10 +129,12 @@ async::Task<> ResultFolders::copy(std::string step, store::OutputRecord output, 
       throw core::EnvironmentError(
           "the folder " + target.string() + " exists already, and is not a copy of an output",
           {"move it away, or name another folder under `publish_to`"});
+    const bool is_first = folders_.insert(target.parent_path()).second;
     const auto stamp = co_await async::on_pool(context_.pool, [&] {
+      if (is_first) remove_unfinished(target.parent_path());
       if (is_copy) return store::stamp_of(target);
       core::make_folders(target.parent_path());
-      const core::TemporaryFolder temporary(target.parent_path(), ".pipe-publish-");
+      const CopyFolder temporary(target.parent_path());
       const auto fresh = temporary.path() / target.filename();
       context_.services.artifacts.copy_out(output.digest, fresh);
       replace(fresh, target);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class ResultFolders {
 
   const RunContext& context_;
   std::vector<std::filesystem::path> copies_;
+  std::set<std::filesystem::path> folders_;  ///< Of copies, looked through for unfinished ones.
   bool has_failed_ = false;
 };
 

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -218,6 +221,25 @@ TEST_F(RunPolicies, outputs_are_copied_to_the_folder_again_when_they_are_gone) {
   pipeline.steps[0].publish_to = results / "other";
   core::make_folders(results / "other" / "out");
   EXPECT_EQ(run().status, RunStatus::failed) << "a folder that it has not made is left alone";
+}
+
+TEST_F(RunPolicies, copies_that_killed_drivers_left_unfinished_are_removed) {
+  const auto results = folder.path() / "results";
+  for (const auto* name : {".pipe-publish-dead", ".pipe-publish-live", "own"}) {
+    core::make_folders(results / name);
+    core::write_file_atomically(results / name / "out", "half");
+  }
+  const core::Descriptor live(
+      ::open((results / ".pipe-publish-live").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(live.get(), LOCK_EX), 0);
+  pipeline.steps = {engine::step("train")};
+  pipeline.steps[0].publish_to = results;
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(core::read_file(results / "out"), "train");
+  EXPECT_FALSE(std::filesystem::exists(results / ".pipe-publish-dead"));
+  EXPECT_TRUE(std::filesystem::exists(results / ".pipe-publish-live" / "out"));
+  EXPECT_TRUE(std::filesystem::exists(results / "own" / "out"));
+  EXPECT_EQ(core::entries_of(results).size(), 3u) << "its own is removed";
 }
 
 class TemporaryOutputs : public RunPolicies {

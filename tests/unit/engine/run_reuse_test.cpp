@@ -283,6 +283,24 @@ TEST_F(DamagedInputTest, step_that_ran_when_another_found_its_large_inputs_damag
   EXPECT_EQ(orchestrator.started["train"], 3) << "its first attempt may have read the damage";
 }
 
+TEST_F(DamagedInputTest, an_input_that_is_gone_when_the_step_begins_is_made_again) {
+  std::filesystem::path taken;
+  orchestrator.steps["train"] = [&](const orchestrators::Attempt& attempt) {
+    taken = attempt.inputs.at(0).path;  // From now on the run does not read it again.
+    return writes(attempt, "train");
+  };
+  pipeline.steps.push_back(step("thief"));
+  pipeline.steps[3].after = {"train"};
+  pipeline.steps[2].after = {"thief"};
+  orchestrator.steps["thief"] = [&](const orchestrators::Attempt& attempt) {
+    std::filesystem::remove(taken);
+    return writes(attempt, "thief");
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(orchestrator.started["load"], 2);
+  EXPECT_EQ(artifact("run-1", "plot"), "from load");
+}
+
 TEST_F(DamagedInputTest, published_version_that_is_damaged_is_not_used) {
   pipeline.steps = {step("load")};
   pipeline.steps[0].publish = StringMap{{"out", "production"}};

@@ -62,13 +62,21 @@ TEST_F(RunDataTest, an_attempt_with_nodes_has_its_processes) {
   tasks[1].node_rank = 1;
   tasks[1].gpus = {4};
   tasks[1].has_failed_first = true;
-  store.attempts().put({.run = "r1", .step = "train", .number = 1, .log = "r1/train"}, tasks);
+  store.attempts().put({.run = "r1",
+                        .step = "train",
+                        .number = 1,
+                        .log = "r1/train",
+                        .usage = {.peak_memory = 9, .memory_limit = 8}},
+                       tasks);
   put("plain", StepStatus::succeeded, 1);
   const auto steps = RunData(store, artifacts, run, {}).all()["steps"];
   EXPECT_EQ(steps[0]["a"][0]["ra"],
             nlohmann::json::parse(
                 "[[0, 0, 0, 143, 7, 5, 6, []], [1, 1, null, null, null, null, null, [4]]]"));
   EXPECT_EQ(steps[0]["a"][0]["rf"], 1);
+  EXPECT_EQ(steps[0]["a"][0]["y"], 6)
+      << "of the node that used most, because the limit is a node's";
+  EXPECT_EQ(steps[0]["a"][0]["yl"], 8);
   EXPECT_FALSE(steps[1]["a"][0].contains("ra"));
   const auto summary = RunData(store, artifacts, run, {.details = false}).all();
   EXPECT_EQ(summary["failures"][0]["rf"], 1) << "the log of what failed shows its lines";

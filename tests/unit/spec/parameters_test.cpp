@@ -105,6 +105,12 @@ TEST(Parameters, a_literal_placeholder_of_a_parameter_stays_one_in_settings) {
   EXPECT_EQ(labels.at("two"), "${params.x} ${y}");
 }
 
+TEST(Parameters, are_filled_in_behind_a_literal_placeholder) {
+  const auto pipeline = read(
+      "a: {command: x, publish_to: '/tmp/$${params.names}-${params.opt.lr}-${params.opt.on}'}");
+  EXPECT_EQ(*pipeline.steps[0].publish_to, "/tmp/${params.names}-0.1-true");
+}
+
 TEST(Parameters, options_keep_the_type) {
   const auto with = [](const std::string& name, const std::string& text) {
     return first_error("a: {command: x}", {{name, text}});
@@ -116,6 +122,22 @@ TEST(Parameters, options_keep_the_type) {
   EXPECT_THAT(with("opt.lr", "high"), HasSubstr("'opt.lr' is a number, such as 0.1"));
   EXPECT_THAT(with("opt.l", "1"), HasSubstr("--param opt.l: 'opt' has no member 'l'"));
   EXPECT_THAT(with("optt.lr", "1"), HasSubstr("did you mean 'opt'?"));
+}
+
+TEST(Parameters, a_file_that_is_empty_or_a_folder_is_reported_as_what_it_is) {
+  const core::TemporaryFolder folder;
+  const auto error = [](const std::filesystem::path& file) -> std::string {
+    try {
+      load_parameters(file);
+    } catch (const core::InputError& found) {
+      return found.what();
+    }
+    return "none";
+  };
+  core::write_file_atomically(folder.path() / "none.yaml", "");
+  EXPECT_THAT(error(folder.path() / "none.yaml"), HasSubstr("the file is empty"));
+  EXPECT_THAT(error(folder.path() / "none.yaml"), testing::Not(HasSubstr("pipe init")));
+  EXPECT_THAT(error(folder.path()), HasSubstr("is a folder, not a file"));
 }
 
 TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {

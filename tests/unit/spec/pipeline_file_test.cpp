@@ -402,6 +402,16 @@ TEST(PipelineFile, a_file_in_the_place_of_the_results_folder_is_refused_before_t
   EXPECT_EQ(error_at("others"), "no error");
 }
 
+TEST(PipelineFile, a_results_folder_that_would_get_nothing_is_refused) {
+  const auto error_with = [&](const std::string& outputs) {
+    return file_error("name: x\nsteps: {a: {command: 'true > ${outputs.o}', outputs: " + outputs +
+                      ", publish_to: /tmp/none}}\n");
+  };
+  EXPECT_THAT(error_with("{o: {temp: true}}"),
+              HasSubstr("the `publish_to` of 'a' gets nothing: all of its outputs are `temp`"));
+  EXPECT_EQ(error_with("{o: {temp: true}, p: p}"), "no error");
+}
+
 TEST(Schema, accepts_a_number_of_gpus_without_quotes) {
   const auto rooms = schema()["properties"]["settings"]["properties"];
   const auto type = nlohmann::json::array({"string", "number"});

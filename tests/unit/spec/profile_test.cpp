@@ -46,6 +46,18 @@ TEST_F(ProfileTest, the_users_profile_is_preferred_to_one_beside_the_pipeline) {
   EXPECT_EQ(profiles.at("home").jobs, 3u);
 }
 
+TEST_F(ProfileTest, jobs_are_one_or_more_as_those_of_the_option) {
+  for (const auto* count : {"0", "100001"}) {
+    write("profiles.yaml", "a: {jobs: " + std::string(count) + "}\n");
+    try {
+      find_profiles(folder.path());
+      FAIL() << count;
+    } catch (const core::InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("'jobs' must be a whole number from 1 to 100000"));
+    }
+  }
+}
+
 TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
   write("profiles.yaml",
         "short: {artifact_store: s3://team/pipe}\nlong:\n  artifact_store: {bucket: s3://team, "
