@@ -86,6 +86,23 @@ TEST_F(ImageTrees, a_layer_that_was_cut_is_refused) {
   EXPECT_NO_THROW(tree_.add_layer(file));
 }
 
+TEST_F(ImageTrees, folders_that_only_paths_name_count_as_entries) {
+  constexpr std::uint64_t limit = 100;
+  const auto file = folder_.path() / "layer";
+  std::string entries, deep;
+  for (int i = 0; i < 40; ++i) deep += "d/";
+  for (int i = 0; i < 4; ++i) entries += entry('0', std::to_string(i) + "/" + deep + "x");
+  core::write_file_atomically(file, entries + test::tar::end);
+  ImageTree small(limit);
+  std::string why = "it was taken";
+  try {
+    small.add_layer(file);
+  } catch (const file_tree::ArchiveError& error) {
+    why = error.what();
+  }
+  EXPECT_THAT(why, testing::HasSubstr("more than 100 entries"));
+}
+
 TEST_F(ImageTrees, links_are_resolved_within_the_image) {
   add(entry('2', "out", {}, "/../../tmp") + entry('2', "lib", {}, "usr/lib"));
   add(entry('0', "out/x", "1") + entry('0', "lib/y", "2") + entry('0', "/etc/z", "3"));
