@@ -5,6 +5,7 @@
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -63,11 +64,15 @@ struct ImageTree::Node {
   std::int64_t time = 0;
   std::uint64_t offset = 0, size = 0;  ///< A file's content in the layer's tar.
   std::uint32_t source = 0;            ///< The layer with the content, counted as `layer` is.
+  std::uint32_t cleared = 0;           ///< The last layer that has hidden what was below.
   std::string link;
   std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 
-  /// Removes everything in the folder that layers below `top` have written.
+  /// Removes everything in the folder that layers below `top` have written. Afterwards only `top`
+  /// writes here, so that another whiteout of this layer has nothing to do: a layer may have
+  /// millions.
   void remove_lower(std::uint32_t top) {
+    if (std::exchange(cleared, top) == top) return;
     std::erase_if(children, [top](auto& child) {
       auto& node = *child.second;
       node.remove_lower(top);

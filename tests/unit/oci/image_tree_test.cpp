@@ -122,6 +122,20 @@ TEST_F(ImageTrees, whiteouts_hide_files_of_lower_layers_and_none_of_their_own) {
   EXPECT_EQ(files(), "a/ 5 \na/later 0 l\ne 0 again\n");
 }
 
+TEST_F(ImageTrees, many_whiteouts_of_a_folder_hide_it_once) {
+  constexpr int count = 20'000;
+  add(entry('5', "a/b/") + entry('0', "a/b/1", "1"));
+  std::string files_of_layer, whiteouts;
+  for (int i = 0; i < count; ++i) files_of_layer += entry('0', "a/" + std::to_string(i));
+  for (int i = 0; i < count; ++i) whiteouts += entry('0', "a/.wh..wh..opq");
+  add(files_of_layer + entry('0', "a/b/2") + whiteouts + entry('0', "a/b/3") + entry('0', ".wh.a") +
+      entry('0', "a/b/.wh..wh..opq"));
+  const auto all = files();
+  EXPECT_THAT(all, testing::HasSubstr("a/9999 0 \na/b/ 5 \na/b/2 0 \na/b/3 0 \n"));
+  add(entry('0', "a/.wh..wh..opq") + entry('0', "a/b/4"));
+  EXPECT_EQ(files(), "a/ 5 \na/b/ 5 \na/b/4 0 \n");
+}
+
 TEST_F(ImageTrees, a_later_entry_replaces_an_earlier_one_and_hard_links_are_the_same_file) {
   add(entry('5', "f/") + entry('0', "f/x", "x") + entry('0', "g", std::string(1500, 'g')) +
       entry('1', "h", {}, "g") + entry('2', "s", {}, "g") + entry('1', "t", {}, "s") +
