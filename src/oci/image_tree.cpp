@@ -5,6 +5,7 @@
 #include <deque>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using file_tree::TarReader;
 
-constexpr std::uint64_t max_entries = 4'000'000;
 constexpr std::size_t max_path_length = 4096, max_name_length = 255, max_depth = 512;
 constexpr unsigned max_links = 40;  ///< As Linux follows in one path.
 constexpr std::size_t piece_size = std::size_t{1} << 20;
@@ -64,11 +64,15 @@ struct ImageTree::Node {
   std::int64_t time = 0;
   std::uint64_t offset = 0, size = 0;  ///< A file's content in the layer's tar.
   std::uint32_t source = 0;            ///< The layer with the content, counted as `layer` is.
+  std::uint32_t cleared = 0;           ///< The last layer that has hidden what was below.
   std::string link;
   std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 
-  /// Removes everything in the folder that layers below `top` have written.
+  /// Removes everything in the folder that layers below `top` have written. Afterwards only `top`
+  /// writes here, so that another whiteout of this layer has nothing to do: a layer may have
+  /// millions.
   void remove_lower(std::uint32_t top) {
+    if (std::exchange(cleared, top) == top) return;
     std::erase_if(children, [top](auto& child) {
       auto& node = *child.second;
       node.remove_lower(top);
@@ -105,7 +109,7 @@ class ImageTree::Layer final : public TarReader::Sink {
 void ImageTree::Layer::read(const fs::path& tar) {
   const auto file = open_to_read(tar);
   file_tree::TarLimits limits;
-  limits.entries = max_entries - tree_.entries_;
+  limits.entries = tree_.max_entries_ - tree_.entries_;
   TarReader reader(*this, limits);
   for (;;) {
     piece_.resize(piece_size);
@@ -123,7 +127,7 @@ void ImageTree::Layer::read(const fs::path& tar) {
 void ImageTree::Layer::begin(const TarReader::Entry& entry) {
   file_ = nullptr;
   has_offset_ = false;
-  if (++tree_.entries_ > max_entries) refuse("the image has more than 4,000,000 entries");
+  tree_.count_entry();
   auto parts = entry_parts(entry.name);
   if (parts.empty()) return;  // The root, whose mode is the same in all images.
   const auto name = std::move(parts.back());
@@ -194,8 +198,14 @@ void ImageTree::Layer::link_to(Node& node, const std::string& target) {
   node.link = file.link;
 }
 
-ImageTree::ImageTree() : root_(std::make_unique<Node>()) {}
+ImageTree::ImageTree(std::uint64_t max_entries)
+    : root_(std::make_unique<Node>()), max_entries_(max_entries) {}
 ImageTree::~ImageTree() = default;
+
+void ImageTree::count_entry() {
+  if (++entries_ > max_entries_)
+    refuse("the image has more than " + std::to_string(max_entries_) + " entries");
+}
 
 /// Returns the folder at this path in the image. Follows symbolic links as the kernel does for a
 /// process whose root is the image, and adds missing folders.
@@ -212,6 +222,7 @@ ImageTree::Node& ImageTree::folder_of(const std::vector<std::string>& parts, std
     }
     auto& slot = way.back()->children[part];
     if (!slot) {
+      count_entry();  // A path of an archive's few bytes can name hundreds of folders.
       slot = std::make_unique<Node>();
       slot->layer = layer;
     }

@@ -18,7 +18,8 @@ namespace pipeline::oci {
 
 class ImageTree {
  public:
-  ImageTree();
+  /// @param max_entries maximum number of entries of all layers, and of folders that they imply
+  explicit ImageTree(std::uint64_t max_entries = 4'000'000);
   ~ImageTree();
 
   /// Puts a layer on top: an unpacked tar, which is read again by write(). Whiteouts hide what is
@@ -36,13 +37,15 @@ class ImageTree {
   struct Node;
   class Layer;
 
+  void count_entry();
   Node& folder_of(const std::vector<std::string>& parts, std::uint32_t layer);
   static void write_content(int tar, const Node& folder, const std::string& path,
                             const std::filesystem::path& name, const std::vector<int>& layers);
 
   std::unique_ptr<Node> root_;
   std::vector<std::filesystem::path> layers_;
-  std::uint64_t entries_ = 0;  ///< Number of entries of all layers.
+  const std::uint64_t max_entries_;
+  std::uint64_t entries_ = 0;  ///< Entries of all layers, and folders that have no entry.
 };
 
 }  // namespace pipeline::oci

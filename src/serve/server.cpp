@@ -71,7 +71,7 @@ struct Connection {
   beast::tcp_stream stream;
   asio::steady_timer timer;
   beast::flat_buffer buffer{max_header};
-  std::optional<Clock::time_point> waits_since;  ///< Unset while a request is answered.
+  std::optional<Clock::time_point> waits_since;  ///< Unset while this server is at work for it.
   bool stops = false;
 
   void stop() {
@@ -79,6 +79,20 @@ struct Connection {
     timer.cancel();
     stream.close();
   }
+};
+
+/// Marks, while it exists, that the connection waits for its other end (see make_room()).
+class Wait {
+ public:
+  explicit Wait(Connection& connection) : connection_(connection) {
+    connection_.waits_since = Clock::now();
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  ~Wait() { connection_.waits_since.reset(); }
+
+ private:
+  Connection& connection_;
 };
 
 }  // namespace
@@ -145,8 +159,9 @@ class Server::Implementation {
     }
   }
 
-  /// Closes the connection that has been idle longest if there are too many: connections need no
-  /// token, so those of others could keep the browser out. Returns false if all are in use.
+  /// Closes the connection that has waited longest for its other end if there are too many:
+  /// connections need no token, so those of others could keep the browser out. Returns false if
+  /// none waits.
   bool make_room() {
     if (connections_.size() < max_connections) return true;
     Connection* oldest = nullptr;
@@ -180,10 +195,11 @@ class Server::Implementation {
     parser.header_limit(max_header);
     boost::system::error_code error;
     connection.stream.expires_after(connection.buffer.size() > 0 ? request_time : idle_time);
-    connection.waits_since = Clock::now();
-    co_await http::async_read_header(connection.stream, connection.buffer, parser,
-                                     asio::redirect_error(asio::use_awaitable, error));
-    connection.waits_since.reset();
+    {
+      const Wait wait(connection);
+      co_await http::async_read_header(connection.stream, connection.buffer, parser,
+                                       asio::redirect_error(asio::use_awaitable, error));
+    }
     if (error) co_return false;
     const auto& head = parser.get();
     const bool is_post = head.method() == http::verb::post;
@@ -268,6 +284,7 @@ class Server::Implementation {
     http::request_parser<http::string_body> parser(std::move(head));
     boost::system::error_code error;
     connection.stream.expires_after(request_time);
+    const Wait wait(connection);
     co_await http::async_read(connection.stream, connection.buffer, parser,
                               asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return refusal(400, "the answer did not arrive whole");
@@ -295,6 +312,7 @@ class Server::Implementation {
     http::response_serializer<http::empty_body> serializer(head);
     boost::system::error_code error;
     connection.stream.expires_after(write_time);
+    const Wait wait(connection);
     co_await http::async_write_header(connection.stream, serializer,
                                       asio::redirect_error(asio::use_awaitable, error));
     co_return !error;
@@ -304,6 +322,7 @@ class Server::Implementation {
     boost::system::error_code error;
     const auto buffer = asio::buffer(text.data(), text.size());
     connection.stream.expires_after(write_time);
+    const Wait wait(connection);
     co_await asio::async_write(connection.stream, buffer,
                                asio::redirect_error(asio::use_awaitable, error));
     co_return !error;

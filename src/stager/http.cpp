@@ -32,7 +32,8 @@
 namespace pipeline::stager {
 namespace {
 
-constexpr int connect_seconds = 10, silence_seconds = 60;
+constexpr int connect_seconds = 10;
+constexpr std::uint64_t min_bytes_per_second = 1024;  ///< Fewer count as silence.
 constexpr std::size_t max_idle = 16;
 constexpr std::size_t max_head = 256 << 10;  ///< Including responses 1xx before it.
 
@@ -75,8 +76,9 @@ bool is_address(const std::string& host) {
 
 class Connection {
  public:
-  Connection(const Target& target, const std::string& authorities)
-      : host_(target.header), tls_(target.tls) {
+  Connection(const Target& target, const std::string& authorities,
+             std::chrono::milliseconds silence)
+      : host_(target.header), tls_(target.tls), silence_(silence) {
     open_socket(target);
     if (tls_) begin_tls(target, authorities);
   }
@@ -86,10 +88,18 @@ class Connection {
   bool leads_to(const Target& target) const { return host_ == target.header && tls_ == target.tls; }
   const std::string& host() const { return host_; }
 
-  /// Returns false if the other end accepts no more data; it may have sent a response.
+  /// Begins a call, which counts its bytes and waits anew.
+  void begin_call() {
+    received_ = 0;
+    restart_pace();
+  }
+
+  /// Returns false if the other end accepts no more data, or hardly any; it may have sent a
+  /// response.
   bool write(std::string_view bytes) {
     while (!bytes.empty()) {
       ssize_t count = 0;
+      const auto begin = std::chrono::steady_clock::now();
       if (ssl_) {
         ERR_clear_error();
         count = SSL_write(ssl_.get(), bytes.data(),
@@ -98,7 +108,7 @@ class Connection {
         count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (count < 0 && errno == EINTR) continue;
       }
-      if (count <= 0) return false;
+      if (count <= 0 || !keeps_pace(begin, count)) return false;
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
     return true;
@@ -114,6 +124,7 @@ class Connection {
   /// Returns received bytes; an empty text at the end of the stream.
   std::string_view read() {
     ssize_t count = 0;
+    const auto begin = std::chrono::steady_clock::now();
     do {
       if (ssl_) {
         ERR_clear_error();
@@ -134,13 +145,34 @@ class Connection {
       throw NoAnswer("the connection to " + host_ + " was cut: " +
                          (errno == EAGAIN ? "it was silent for a minute" : std::strerror(errno)),
                      true);
-    received_ += static_cast<std::uint64_t>(count);
+    // A server may think before it responds, up to `silence_`.
+    if (std::exchange(received_, received_ + static_cast<std::uint64_t>(count)) == 0)
+      restart_pace();
+    else if (!keeps_pace(begin, count))
+      throw NoAnswer("the connection to " + host_ + " was cut: it sent hardly any bytes", true);
     return {buffer_.data(), static_cast<std::size_t>(count)};
   }
-  /// Returns the number of bytes received since the last call.
-  std::uint64_t received() { return std::exchange(received_, 0); }
+  /// Returns the number of bytes received since begin_call().
+  std::uint64_t received() const { return received_; }
 
  private:
+  void restart_pace() {
+    waited_ = {};
+    passed_ = 0;
+  }
+
+  /// Counts bytes and the wait for them. Returns false if too few have passed in `silence_` of
+  /// waiting; the time that this program takes to handle them does not count.
+  bool keeps_pace(std::chrono::steady_clock::time_point begin, ssize_t bytes) {
+    waited_ += std::chrono::steady_clock::now() - begin;
+    passed_ += static_cast<std::uint64_t>(bytes);
+    if (waited_ < silence_) return true;
+    const auto least = min_bytes_per_second * static_cast<std::uint64_t>(silence_.count()) / 1000;
+    const bool is_kept = passed_ >= least;
+    restart_pace();
+    return is_kept;
+  }
+
   void open_socket(const Target& target) {
     // The image may configure name services that a static program cannot load.
     static std::once_flag is_configured;
@@ -169,7 +201,7 @@ class Connection {
     freeaddrinfo(found);
     if (!socket_) throw NoAnswer("cannot connect to " + host_ + ": " + std::strerror(error), true);
     const int one = 1;
-    const timeval silence{silence_seconds, 0};
+    const timeval silence{silence_.count() / 1000, silence_.count() % 1000 * 1000};
     fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
     setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence);
@@ -211,11 +243,14 @@ class Connection {
 
   std::string host_;
   bool tls_;
+  std::chrono::milliseconds silence_;
   core::Descriptor socket_;
   std::unique_ptr<SSL_CTX, Free> context_;  ///< Null without TLS, as is `ssl_`.
   std::unique_ptr<SSL, Free> ssl_;
   std::array<char, 64 << 10> buffer_;
   std::uint64_t received_ = 0;
+  std::chrono::steady_clock::duration waited_{};  ///< For the last `passed_` bytes.
+  std::uint64_t passed_ = 0;
 };
 
 namespace {
@@ -372,7 +407,8 @@ Reply exchange(Connection& connection, const HttpCall& call, const Target& targe
 
 }  // namespace
 
-Http::Http(std::string authorities) : authorities_(std::move(authorities)) {}
+Http::Http(std::string authorities, std::chrono::milliseconds silence)
+    : authorities_(std::move(authorities)), silence_(silence) {}
 Http::~Http() = default;
 
 /// Returns a connection to the URL's host that no call uses, for this call alone; null if there is
@@ -394,8 +430,8 @@ Reply Http::send(const HttpCall& call) {
   for (;;) {
     auto connection = take_idle(call.url);
     const bool is_old = connection != nullptr;
-    if (!connection) connection = std::make_unique<Connection>(target, authorities_);
-    connection->received();
+    if (!connection) connection = std::make_unique<Connection>(target, authorities_, silence_);
+    connection->begin_call();
     try {
       auto reply = exchange(*connection, call, target);
       const auto header = reply.headers.find("connection");

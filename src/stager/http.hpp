@@ -58,7 +58,9 @@ class Connection;
 class Http {
  public:
   /// @param authorities CAs for servers' certificates, PEM
-  explicit Http(std::string authorities);
+  /// @param silence time after which a server is given up that sends or takes hardly any bytes
+  explicit Http(std::string authorities,
+                std::chrono::milliseconds silence = std::chrono::minutes(1));
   ~Http();
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
@@ -69,6 +71,7 @@ class Http {
   std::unique_ptr<Connection> take_idle(const std::string& url);
 
   std::string authorities_;
+  std::chrono::milliseconds silence_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Connection>> idle_;
 };

@@ -13,6 +13,7 @@
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/quantity.hpp"
+#include "core/utf8.hpp"
 
 namespace pipeline::store {
 namespace {
@@ -91,6 +92,9 @@ void put_question(RunStore& store, const std::string& run, const std::string& st
 
 Question answer_question(RunStore& store, const RunRecord& run, const std::string& step,
                          const Answer& answer) {
+  if (!core::is_utf8(answer.note))
+    throw core::InputError("the note of an answer must be UTF-8",
+                           "write it in UTF-8, or leave it out");
   Question answered;
   store.transaction([&] {
     answered = open_question(store, run, step);

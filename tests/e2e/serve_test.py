@@ -100,6 +100,16 @@ class Requests(ServeTest):
                     one.sendall(b"GET / HT")
             self.assertEqual(self.ask("/api/runs")[0], 200)
 
+    def test_requests_are_answered_despite_many_unfinished_answers(self):
+        self.small_run()
+        self.serve()
+        head = f"POST /api/answer HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+        with contextlib.ExitStack() as unfinished:
+            for _ in range(300):
+                one = unfinished.enter_context(socket.create_connection(("127.0.0.1", self.port)))
+                one.sendall(head.encode())
+            self.assertEqual(self.ask("/api/runs")[0], 200)
+
     def test_methods_other_than_get_and_head_are_refused_and_headers_are_strict(self):
         self.small_run()
         self.serve()

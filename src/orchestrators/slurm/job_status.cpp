@@ -51,6 +51,8 @@ std::optional<JobStatus> parse_status(std::string_view text) {
 }
 
 bool JobLog::read() {
+  has_more_ = false;
+  if (is_broken_) return false;  // What follows is not shown, and may have no end.
   // Opened anew each time: a network file system looks for news when a file is opened.
   const auto file = core::open_untrusted_file(file_);
   if (!file) return false;
@@ -68,7 +70,7 @@ async::Task<> JobLog::read_rest(bool has_end, core::CancelSource& cancel) {
   constexpr int max_silent_looks = 100;
   std::error_code error;
   const auto size = std::filesystem::file_size(file_, error);  // A lost node may write on.
-  for (int silent = 0; !ended_ && silent < max_silent_looks;) {
+  for (int silent = 0; !ended_ && !is_broken_ && silent < max_silent_looks;) {
     const bool has_news = read();
     if (!has_end && (!has_news || offset_ >= size)) break;
     if (cancel.level() == core::StopLevel::immediate) break;

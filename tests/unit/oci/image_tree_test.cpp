@@ -86,6 +86,23 @@ TEST_F(ImageTrees, a_layer_that_was_cut_is_refused) {
   EXPECT_NO_THROW(tree_.add_layer(file));
 }
 
+TEST_F(ImageTrees, folders_that_only_paths_name_count_as_entries) {
+  constexpr std::uint64_t limit = 100;
+  const auto file = folder_.path() / "layer";
+  std::string entries, deep;
+  for (int i = 0; i < 40; ++i) deep += "d/";
+  for (int i = 0; i < 4; ++i) entries += entry('0', std::to_string(i) + "/" + deep + "x");
+  core::write_file_atomically(file, entries + test::tar::end);
+  ImageTree small(limit);
+  std::string why = "it was taken";
+  try {
+    small.add_layer(file);
+  } catch (const file_tree::ArchiveError& error) {
+    why = error.what();
+  }
+  EXPECT_THAT(why, testing::HasSubstr("more than 100 entries"));
+}
+
 TEST_F(ImageTrees, links_are_resolved_within_the_image) {
   add(entry('2', "out", {}, "/../../tmp") + entry('2', "lib", {}, "usr/lib"));
   add(entry('0', "out/x", "1") + entry('0', "lib/y", "2") + entry('0', "/etc/z", "3"));
@@ -103,6 +120,20 @@ TEST_F(ImageTrees, whiteouts_hide_files_of_lower_layers_and_none_of_their_own) {
   EXPECT_EQ(files(), "a/ 5 \na/new 0 n\ne 0 again\n");
   add(entry('0', ".wh.a") + entry('0', "a/later", "l"));
   EXPECT_EQ(files(), "a/ 5 \na/later 0 l\ne 0 again\n");
+}
+
+TEST_F(ImageTrees, many_whiteouts_of_a_folder_hide_it_once) {
+  constexpr int count = 20'000;
+  add(entry('5', "a/b/") + entry('0', "a/b/1", "1"));
+  std::string files_of_layer, whiteouts;
+  for (int i = 0; i < count; ++i) files_of_layer += entry('0', "a/" + std::to_string(i));
+  for (int i = 0; i < count; ++i) whiteouts += entry('0', "a/.wh..wh..opq");
+  add(files_of_layer + entry('0', "a/b/2") + whiteouts + entry('0', "a/b/3") + entry('0', ".wh.a") +
+      entry('0', "a/b/.wh..wh..opq"));
+  const auto all = files();
+  EXPECT_THAT(all, testing::HasSubstr("a/9999 0 \na/b/ 5 \na/b/2 0 \na/b/3 0 \n"));
+  add(entry('0', "a/.wh..wh..opq") + entry('0', "a/b/4"));
+  EXPECT_EQ(files(), "a/ 5 \na/b/ 5 \na/b/4 0 \n");
 }
 
 TEST_F(ImageTrees, a_later_entry_replaces_an_earlier_one_and_hard_links_are_the_same_file) {

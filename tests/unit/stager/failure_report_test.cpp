@@ -30,5 +30,14 @@ TEST(FailureReport, of_any_letters_is_whole_JSON_within_the_limit_of_a_cluster) 
   }
 }
 
+TEST(FailureReport, has_the_reason_after_a_path_that_is_longer_than_the_report) {
+  const auto message = "cannot read /" + std::string(12'000, 'n') + ": File name too long";
+  const std::string shown =
+      json::parse(failure_report("not_collected", message, false, "")).at("not_collected");
+  EXPECT_TRUE(shown.starts_with("cannot read /nnn")) << shown;
+  EXPECT_NE(shown.find("n...n"), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("n: File name too long")) << shown;
+}
+
 }  // namespace
 }  // namespace pipeline::stager

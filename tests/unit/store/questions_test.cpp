@@ -29,5 +29,16 @@ TEST_F(RunStoreTest, no_key_takes_the_place_of_a_question_that_cannot_be_read) {
   EXPECT_EQ(store.key_values().find(questions_kind, "r1"), unknown);
 }
 
+TEST_F(RunStoreTest, an_answer_whose_note_is_not_utf8_is_refused_and_the_question_stays_open) {
+  RunStore store(state);
+  auto run = run_record("r1");
+  run.status = RunStatus::running;
+  store.runs().add(run);
+  put_question(store, "r1", "deploy", {.text = "Deploy?"});
+  EXPECT_THROW(answer_question(store, run, "deploy", {.yes_or_no = "yes", .note = "caf\xe9"}),
+               core::InputError);
+  EXPECT_EQ(questions_of(store, "r1").at("deploy").answer, "");
+}
+
 }  // namespace
 }  // namespace pipeline::store

@@ -307,6 +307,20 @@ TEST(SlurmTexts, a_step_that_writes_to_its_agents_log_ends_the_log) {
   }
 }
 
+TEST(SlurmTexts, a_log_that_a_step_has_made_terabytes_long_is_not_read_to_its_end) {
+  const core::TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  std::ofstream(file) << "o0 5 hello\n";
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 40);
+  std::string out;
+  JobLog log(file, [&](bool, std::string_view bytes) { out += bytes; });
+  asio::io_context loop;
+  core::CancelSource cancel;
+  test::run_task(loop, log.read_rest(true, cancel));
+  EXPECT_EQ(out, "hello\n");
+  EXPECT_FALSE(log.read() || log.has_more());
+}
+
 constexpr const char* two_partitions =
     "main*|up|8|8000+|gpu:a100:2(S:0-1)|infinite|2\n"
     "main*|up|64|4000|gpu:v100:1,gpu:a100:4|infinite|1\n"
