@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed, wait_until
-from support_s3 import Between, S3Bucket, needs_s3
+from support_s3 import FaultyProxy, S3Bucket, needs_s3
 from support_training import KilledTraining
 
 
@@ -53,9 +53,9 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
     def test_a_checkpoint_that_was_uploaded_incompletely_or_is_damaged_is_never_restored(self):
         """If a later checkpoint cannot be uploaded, the one before is restored; if it is damaged in the bucket, the folder is empty."""
         refuses = False
-        between = Between(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
-        self.addCleanup(between.end)
-        self.profile(endpoint=between.url)
+        proxy = FaultyProxy(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
+        self.addCleanup(proxy.end)
+        self.profile(endpoint=proxy.url)
         self.pipeline({"train": {"command": "cat ${checkpoint}/n > ${outputs.n} || { echo 1 > ${checkpoint}/n; until [ -e ${checkpoint}/go ]; do sleep 0.1; done; }; exit 1",
                                  "outputs": ["n"]}})
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")

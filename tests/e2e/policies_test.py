@@ -157,7 +157,7 @@ class Locally(PipeTest):
             for line in second.stdout:
                 if (event := json.loads(line))["event"] == "step_waits":
                     break
-            self.assertRegex(event["reason"], "^step 'slow' of run .*, which makes the same$")
+            self.assertRegex(event["reason"], "^step 'slow' of run .*, which makes the same result$")
             (room / "gate").touch()
             self.assertEqual(self.finish(first).code, first_ends)
             rest = self.finish(second)

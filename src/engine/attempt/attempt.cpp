@@ -219,7 +219,7 @@ class AttemptRun {
              .code_digest = outcome_.code,
              .inputs = std::move(prepared.inputs),
              .outputs = *folder_ / "outputs",
-             .output_names = outputs_for_executor(services_.pipeline, step_),
+             .output_names = attempt_outputs(services_.pipeline, step_),
              .scratch = *folder_ / "scratch",
              .checkpoint = checkpoint(),
              .checkpoint_key = options_.checkpoint ? options_.checkpoint->key() : "",

@@ -304,8 +304,8 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) 
   return waiting(pod, init.is_null() ? container : init, startup);
 }
 
-PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused,
-                       const std::string& queued) {
+PodState pod_state_of_job(const json& job, std::chrono::seconds startup, const std::string& refused,
+                          const std::string& queued) {
   PodState state;
   state.stage = "pod";
   if (at(job, "/spec/suspend") == true) {

@@ -74,7 +74,7 @@ TEST_F(Gate, runs_the_command_unchanged) {
 TEST_F(Gate, is_replaced_by_the_command) {
   lists("GPU 0: A (UUID: GPU-a)\\n");
   EXPECT_EQ(run({"sh", "-c", "kill -TERM $$"}, {"GPU-a"}), -SIGTERM)
-      << "no shell between that would make 143 of it";
+      << "no shell in between turns the signal into exit code 143";
 }
 
 TEST_F(Gate, leaves_no_variable_behind) {

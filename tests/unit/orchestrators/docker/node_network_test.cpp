@@ -71,7 +71,7 @@ TEST(NodeContainer, has_its_rank_and_its_address) {
   EXPECT_THAT(body["Env"], testing::Contains("MASTER_ADDR=10.0.0.2"));
   step.settings->docker.network = "lab";
   EXPECT_FALSE(container_body(attempt, place).contains("NetworkingConfig"))
-      << "it joins the attempt's network afterwards";
+      << "the container joins the attempt's network afterwards";
 }
 
 }  // namespace
