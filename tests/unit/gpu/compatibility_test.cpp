@@ -228,7 +228,7 @@ TEST(Compatibility, a_driver_below_the_minimum_is_an_error_and_below_the_toolkit
       HasSubstr(
           "error cuda-driver: `torch==2.0.1+cu118` has CUDA 11.8, which needs driver 450.80.02"));
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-base"), {}), IsEmpty())
-      << "nothing is known of the machine";
+      << "the GPUs and the driver are unknown";
 }
 
 TEST(Compatibility, demands_of_the_image_itself_take_precedence) {
@@ -259,7 +259,7 @@ TEST(Compatibility, gpus_need_code_for_them) {
                         "GPUs of compute capability 9.0"));
   EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1"}), host("600.1", {{9, 0}})),
               HasSubstr("error cuda-gpu"))
-      << "its default build is CUDA 11.7";
+      << "the default build of torch 2.0.1 has CUDA 11.7";
   EXPECT_THAT(told(facts("python:3.11", {"torch==2.0.1+cu118"}), host("600.1", {{9, 0}})),
               IsEmpty());
   EXPECT_THAT(told(facts("python:3.11", {"torch==2.7.0"}), host("600.1", {{10, 0}})),
@@ -309,9 +309,10 @@ TEST(Compatibility, no_warning_where_cuda_comes_from_somewhere) {
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"tensorflow==2.15.0"}), any),
               IsEmpty());
   EXPECT_THAT(told(facts("nvidia/cuda:12.2.2-runtime-ubuntu22.04", {"numpy"}), any), IsEmpty());
-  EXPECT_THAT(told(facts("me/own:1", {"numpy"}), any), IsEmpty()) << "nobody knows what is in it";
+  EXPECT_THAT(told(facts("me/own:1", {"numpy"}), any), IsEmpty())
+      << "the contents of such an image are unknown";
   EXPECT_THAT(told(facts("", {"numpy"}), any), IsEmpty())
-      << "no image: the machine's own CUDA may serve";
+      << "without an image, the machine's own CUDA may serve";
   CudaFacts built = facts("python:3.11-slim", {});
   built.may_bring_cuda = true;
   EXPECT_THAT(told(built, any), IsEmpty());

@@ -104,7 +104,7 @@ TEST(StepChecks, a_host_that_does_not_satisfy_is_refused) {
                    "exists\"]}}}\n",
                    {}),
               IsEmpty())
-      << "no host is chosen yet";
+      << "no host has been chosen yet";
 }
 
 TEST(StepChecks, auto_without_gpus_needs_no_cuda) {

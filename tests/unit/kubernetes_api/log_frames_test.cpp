@@ -73,12 +73,12 @@ TEST_F(TheLogFrames, progress_of_a_silent_step_has_its_time) {
   std::size_t place = 0;
   EXPECT_FALSE(frames.last_progress());
   frames.feed("2026-11-21T08:15:00Z " + framed(place, 'w', "P1 train.py\tS1 futex"));
-  EXPECT_FALSE(frames.last_progress()) << "it waits";
+  EXPECT_FALSE(frames.last_progress()) << "the step waits";
   frames.feed("2026-11-21T08:15:01Z " + framed(place, 'a', "60000"));
   ASSERT_TRUE(frames.last_progress());
   EXPECT_GE(*frames.last_progress(), now - seconds(60));
   EXPECT_LT(*frames.last_progress(), now);
-  EXPECT_EQ(out + frames.waits(), "") << "it does not wait any more";
+  EXPECT_EQ(out + frames.waits(), "") << "the step does not wait any more";
   frames.feed("2026-11-21T08:15:02Z " + framed(place, 'o', "line"));
   EXPECT_GE(*frames.last_progress(), now);
   EXPECT_EQ(out, "line\n");
@@ -115,7 +115,7 @@ TEST_F(TheLogFrames, a_line_of_the_cluster_without_end_is_not_kept_in_memory) {
     most = std::max(most, err.size());
     err.clear();
   }
-  EXPECT_LE(most, 17u << 20) << "it comes in pieces of 16 MiB";
+  EXPECT_LE(most, 17u << 20) << "the line is passed on in pieces of 16 MiB";
   EXPECT_GT(most, 1u << 20);
 }
 
@@ -301,8 +301,9 @@ TEST_F(TheAgent, reports_the_usage_of_the_step_and_its_processes) {
   const auto used = nlohmann::json::parse(frames.usage());
   EXPECT_GT(used.at("user_us"), 30'000);
   EXPECT_GE(used.at("running_ms"), 300);
-  EXPECT_GT(used.at("peak_memory"), 50'000'000) << "of `tail`, the largest process";
-  EXPECT_LT(used.at("peak_memory"), 80'000'000) << "not of this machine";
+  EXPECT_GT(used.at("peak_memory"), 50'000'000) << "`tail` is the largest process";
+  EXPECT_LT(used.at("peak_memory"), 80'000'000)
+      << "the peak is that of one process, not of the machine";
   EXPECT_TRUE(used.contains("system_us") && used.contains("read") && used.contains("written"));
   EXPECT_EQ(out + err, "");
 }

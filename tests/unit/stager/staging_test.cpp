@@ -413,11 +413,12 @@ TEST_F(Carrier, reports_missing_outputs_and_the_reason_of_a_steps_failure) {
   core::write_file_atomically(folder.path() / "out", "x");
   const auto report = collected(folder.path() / "out", 3);
   EXPECT_EQ(report["failure"], "{\"type\": \"Oops\"}");
-  EXPECT_EQ(report["outputs"][0]["digest"], core::sha256("x").hex()) << "what it has written";
+  EXPECT_EQ(report["outputs"][0]["digest"], core::sha256("x").hex())
+      << "a failed step keeps the outputs that it has written";
   fs::create_symlink("/etc/passwd", folder.path() / "bad");
   EXPECT_THROW(collected(folder.path() / "bad"), core::EnvironmentError);
   EXPECT_EQ(collected(folder.path() / "bad", 3)["outputs"][0]["kind"], "none")
-      << "it has failed for another reason";
+      << "a bad output does not replace the step's own failure";
 }
 
 }  // namespace
