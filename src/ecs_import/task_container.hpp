@@ -50,7 +50,7 @@ class ContainerReader {
   TaskDocument& document_;
   const TaskFrame& task_;
   std::string place_;  ///< Name of the container for messages, such as `container 'x'`.
-  bool has_told_of_entry_points_ = false;  ///< That notice is given once for a task.
+  bool has_told_of_entry_points_ = false;  ///< The notice about entry points was given.
 };
 
 }  // namespace pipeline::ecs_import

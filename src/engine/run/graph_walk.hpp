@@ -36,7 +36,7 @@ struct Decision {
   store::CacheEntry entry;     ///< For `reuse`: the earlier result.
 };
 
-/// Carries out the decisions of the walk. It must end every step that it is given by a call of the
+/// Carries out the decisions of the walk. Ends every step that it receives by a call of the
 /// scheduler's mark_succeeded() or mark_failed(), at once or before wait() returns.
 class StepStarter {
  public:
