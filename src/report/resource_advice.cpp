@@ -49,7 +49,7 @@ std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
   const auto said = core::format_bytes(asked) + " asked, ";
   if (used.is_killed) {
     const auto limit = used.killed_with.value_or(asked);
-    if (asked > limit) return std::nullopt;  // No attempt has had as much.
+    if (asked > limit) return std::nullopt;  // No attempt has had as much memory.
     return ResourceAdvice{"memory", memory_text(rounded_up(2.0 * static_cast<double>(limit))),
                           said + "the last attempt was killed for lack of memory" +
                               (limit > asked ? " with " + core::format_bytes(limit) : "")};
