@@ -34,7 +34,12 @@ class ContainerReader {
   void read_command(const core::Value& container, core::Value& step);
   void read_environment(const core::Value& container, core::Value& step);  ///< And the secrets.
   void read_order(const core::Value& container, core::Value& step);        ///< `dependsOn`.
-  void read_resources(const core::Value& container, core::Value& step);
+  void read_cpu(const core::Value& container, core::Value& step);
+  void read_memory(const core::Value& container, core::Value& step);
+  void read_gpus(const core::Value& container, core::Value& step);  ///< `resourceRequirements`.
+  std::optional<std::int64_t> number_of(const core::Value& container, const char* key,
+                                        std::int64_t min, std::int64_t max);
+  core::Span span_of(const core::Value& container, const char* key) const;
   void read_mounts(const core::Value& container, core::Value& step);
   void read_options(const core::Value& container, core::Value& step);
   /// Reads `linuxParameters`.
