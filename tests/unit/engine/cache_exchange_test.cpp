@@ -188,23 +188,23 @@ TEST_F(SharingTest, a_result_that_cannot_be_sent_keeps_no_other_back) {
 
 TEST_F(SharingTest, outputs_left_outside_stay_until_they_are_shared_and_recorded) {
   pipeline.steps = {written_step("load")};
-  std::vector<std::string> told;
+  std::vector<std::string> calls;
   for (const bool fails : {false, true}) {
     orchestrator.steps["load"] = [&](const orchestrators::Attempt& attempt) {
       auto result = fails ? fails_with(1) : writes(attempt, "text");
-      result.cleanup = [&] { told.push_back("let go"); };
+      result.cleanup = [&] { calls.push_back("let go"); };
       return result;
     };
     EngineOptions options;
     options.wait_until_persisted = [&]() -> async::Task<> {
-      told.push_back(std::to_string(shelf.published.size()) + " shared");
+      calls.push_back(std::to_string(shelf.published.size()) + " shared");
       co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
-      told.push_back("safe");
+      calls.push_back("safe");
     };
     options.use_cache = false;
     run("here", options);
   }
-  EXPECT_THAT(told, ElementsAre("1 shared", "safe", "let go", "1 shared", "safe", "let go"));
+  EXPECT_THAT(calls, ElementsAre("1 shared", "safe", "let go", "1 shared", "safe", "let go"));
 }
 
 TEST_F(SharingTest, a_driver_without_files_of_the_last_one_takes_the_results_of_the_run) {
