@@ -102,8 +102,10 @@ std::string path_of(int descriptor) {
 std::string path_of(int folder, const char* name) {
   if (!name) return "";
   if (*name == '/') return name;
-  char here[PATH_MAX];
-  auto above = folder == AT_FDCWD ? (::getcwd(here, sizeof here) ? here : "") : path_of(folder);
+  char working_folder[PATH_MAX];
+  auto above = folder == AT_FDCWD
+                   ? (::getcwd(working_folder, sizeof working_folder) ? working_folder : "")
+                   : path_of(folder);
   return above + "/" + name;
 }
 

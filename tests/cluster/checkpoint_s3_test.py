@@ -79,7 +79,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         self.assertIn("${checkpoint} is empty, because the uploaded checkpoint cannot be used", self.pipe("logs", "latest", "train").text)
 
     def change_checkpoint(self, line: str, earlier: list[str]):
-        """Runs the line in a pod that is not among the earlier ones. It ends the step, whose container may take the line's shell with it."""
+        """Runs the line in a pod that is not among the earlier ones. The line ends the step, and the end of its container may kill the line's shell."""
         pod = wait_until(lambda: [pod for pod in self.pods() if pod not in earlier], "a pod")[0]
         wait_until(lambda: "n" in kubectl("exec", pod, "--", "ls", "/pipe/checkpoint", check=False).split(), "the step's first file")
         kubectl("exec", pod, "--", "sh", "-c", f"cd /pipe/checkpoint; {line}", check=False)

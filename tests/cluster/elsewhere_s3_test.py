@@ -64,7 +64,7 @@ class ElsewhereTest(S3Bucket, ClusterTest):
             self.assertTrue(one["url"].endswith(f"/artifacts/{one['digest'][:2]}/{one['digest'][2:]}{suffix}"), one)
             self.assertTrue(self.blob(one["digest"], suffix).exists())
         self.assertIn("path", made["make.small"])
-        self.assertLess(len(self.downloads()), 3, "of small ones alone")
+        self.assertLess(len(self.downloads()), 3, "only small artifacts are downloaded")
         self.assertEqual(self.artifact("use.sum").split(), [hashlib.sha256(b"x" * 20000000).hexdigest(), "-", "4000000"])
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
         # Reuse, plan and tables do not need the content. `verify` knows that it is in the bucket.

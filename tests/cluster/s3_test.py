@@ -61,7 +61,7 @@ class S3Test(S3Bucket, ClusterTest):
         self.assertEqual(self.artifact("sum-y.n").strip(), "90000000")
         # Only answered requests count, because a part is sent again if its connection breaks, as on a busy machine.
         parts = [line for line in proxy.served if line.startswith("PUT") and "/outputs/data" in line]
-        self.assertEqual(len(parts), 6, "of 8 MiB, from the pod")
+        self.assertEqual(len(parts), 6, "the pod sends parts of 8 MiB")
         writes = [line for line in proxy.served if line.startswith(("PUT", "POST")) and "/artifacts/" in line]
         made = {one["output"]: one["digest"][2:] for one in json.loads(self.pipe("artifacts", "--output", "json").out)["artifacts"]}
 

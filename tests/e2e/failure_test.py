@@ -188,7 +188,7 @@ class Failures(PipeTest):
         log = self.pipe("logs", "latest", "hangs").text
         self.assertIn("pipe: stalled: has printed nothing for 2.0s", log)
         self.assertIn("goes on", log)
-        self.assertRegex(notices["without-init"], r"; \d+ \S*python\S* .*: sleeps in do_wait \(1 more in its log\)", "its own first process is shown")
+        self.assertRegex(notices["without-init"], r"; \d+ \S*python\S* .*: sleeps in do_wait \(1 more in its log\)", "the container's own first process is shown")
         self.assertRegex(self.pipe("logs", "latest", "without-init").text, r"\d+ sleep 6: sleeps in ")
 
     def test_a_stalled_step_is_ended_and_retried_with_retry_stalled(self):
@@ -401,7 +401,7 @@ class FullDisk(PipeTest):
         self.assertRegex(full.text, "[Nn]o space left on device|disk.*full|full.*disk")
         filler.unlink()
         self.pipeline({"small": {"command": "echo small > ${outputs.x}", "outputs": ["x"]}})
-        self.assertEqual(self.run_pipe().steps()["small"], "cached", "what had succeeded before is still there")
+        self.assertEqual(self.run_pipe().steps()["small"], "cached", "results of earlier steps are kept")
         self.assert_nothing_left()
 
 
