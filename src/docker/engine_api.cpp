@@ -103,8 +103,8 @@ struct EngineApi::Implementation : EngineConnection {
 };
 
 EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint, EngineLimits limits,
-                     core::CancelSource* run)
-    : self_(std::make_unique<Implementation>(loop, std::move(endpoint), limits, run)) {}
+                     core::CancelSource* run_cancel)
+    : self_(std::make_unique<Implementation>(loop, std::move(endpoint), limits, run_cancel)) {}
 EngineApi::~EngineApi() = default;
 const Endpoint& EngineApi::endpoint() const { return self_->endpoint(); }
 const EngineLimits& EngineApi::limits() const { return self_->limits(); }

@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed, wait_until
-from support_s3 import FaultyProxy, S3Bucket, needs_s3
+from support_s3 import S3Bucket, ScriptedProxy, needs_s3
 from support_training import KilledTraining
 
 
@@ -53,7 +53,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
     def test_a_checkpoint_that_was_uploaded_incompletely_or_is_damaged_is_never_restored(self):
         """If a later checkpoint cannot be uploaded, the one before is restored; if it is damaged in the bucket, the folder is empty."""
         refuses = False
-        proxy = FaultyProxy(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
+        proxy = ScriptedProxy(lambda method, path: 403 if refuses and method == "PUT" and "/checkpoints/" in path and "/head.json" in path else None)
         self.addCleanup(proxy.end)
         self.profile(endpoint=proxy.url)
         self.pipeline({"train": {"command": "cat ${checkpoint}/n > ${outputs.n} || { echo 1 > ${checkpoint}/n; until [ -e ${checkpoint}/go ]; do sleep 0.1; done; }; exit 1",

@@ -7,7 +7,7 @@ import signal
 import unittest
 
 from support_cluster import ClusterTest, needs_cluster, needs_test_bed, wait_until
-from support_s3 import S3, FaultyProxy, S3Bucket, needs_s3
+from support_s3 import S3, S3Bucket, ScriptedProxy, needs_s3
 
 
 @needs_cluster
@@ -16,7 +16,7 @@ from support_s3 import S3, FaultyProxy, S3Bucket, needs_s3
 class ElsewhereTest(S3Bucket, ClusterTest):
     def setUp(self):
         super().setUp()
-        self.proxy = FaultyProxy(self.trouble)
+        self.proxy = ScriptedProxy(self.trouble)
         self.addCleanup(self.proxy.end)
         self.profile(endpoint=self.proxy.url, pod_endpoint=S3["PLAIN"])
 

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed, wait_until
-from support_s3 import S3, FaultyProxy, S3Bucket, needs_s3
+from support_s3 import S3, ScriptedProxy, S3Bucket, needs_s3
 
 
 @needs_cluster
@@ -53,7 +53,7 @@ class S3Test(S3Bucket, ClusterTest):
                        "here": {"orchestrator": "local", "command": "head -c 40000000 /dev/urandom > ${outputs.data}", "outputs": ["data"]},
                        **{f"sum-{name}": {"command": "cat ${inputs.a} ${inputs.b} | wc -c > ${outputs.n}", "inputs": {"a": "big.data", "b": "here.data"},
                                           "outputs": ["n"]} for name in "xy"}})
-        proxy = FaultyProxy(lambda method, path: None)
+        proxy = ScriptedProxy(lambda method, path: None)
         self.addCleanup(proxy.end)
         self.profile(endpoint=proxy.url)
         self.run_pipe()
@@ -75,7 +75,7 @@ class S3Test(S3Bucket, ClusterTest):
 
     def test_the_second_pod_of_a_node_downloads_nothing(self):
         cache = self.folder / "node-cache"
-        proxy = FaultyProxy(lambda method, path: None)
+        proxy = ScriptedProxy(lambda method, path: None)
         self.addCleanup(proxy.end)
         store = {"bucket": f"s3://{self.bucket}/team/pipe", "endpoint": proxy.url}
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": store, "node_cache": {"path": str(cache), "budget": "1GiB"}}}))
@@ -132,7 +132,7 @@ class S3Test(S3Bucket, ClusterTest):
             count += 1
             return {0: 503, 4: "cut", 8: 500}.get(count % 13)
 
-        proxy = FaultyProxy(trouble)
+        proxy = ScriptedProxy(trouble)
         self.addCleanup(proxy.end)
         self.profile(endpoint=proxy.url)
         steps = self.chain()

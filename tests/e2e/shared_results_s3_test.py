@@ -5,7 +5,7 @@ import threading
 import unittest
 
 from support import PipeTest
-from support_s3 import S3, FaultyProxy, S3Bucket, needs_s3
+from support_s3 import S3, S3Bucket, ScriptedProxy, needs_s3
 
 NOTES = "first\n"
 STEPS = {
@@ -118,7 +118,7 @@ class OnDocker(S3Bucket, PipeTest):
 
     def test_without_the_cache_all_steps_run_and_no_artifact_is_uploaded_twice(self):
         self.run_pipe()
-        proxy = FaultyProxy(lambda method, path: None)
+        proxy = ScriptedProxy(lambda method, path: None)
         self.addCleanup(proxy.end)
         self.profile(endpoint=proxy.url)
         self.use_machine("there")
@@ -147,7 +147,7 @@ class OnDocker(S3Bucket, PipeTest):
         def trouble(method, path):
             return "cut" if method == "GET" and "/results/" in path else 403 if method == "PUT" and "/results/" in path else None
 
-        proxy = FaultyProxy(trouble)
+        proxy = ScriptedProxy(trouble)
         self.addCleanup(proxy.end)
         self.profile(endpoint=proxy.url)
         result = self.run_pipe()
@@ -168,7 +168,7 @@ class OnDocker(S3Bucket, PipeTest):
                 is_waiting.set()
                 may_continue.wait(300)
 
-        proxy = FaultyProxy(trouble)
+        proxy = ScriptedProxy(trouble)
         self.addCleanup(proxy.end)
         self.addCleanup(may_continue.set)
         self.profile(endpoint=proxy.url)

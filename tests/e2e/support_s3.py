@@ -42,7 +42,7 @@ class S3Bucket:
         return [str(file.relative_to(self.data)) for file in files_below(self.data) if not file.name.startswith(".rclone_temp_")]
 
 
-class FaultyProxy(http.server.ThreadingHTTPServer):
+class ScriptedProxy(http.server.ThreadingHTTPServer):
     """A proxy before the server's address without TLS. `trouble(method, path)` says how a request is answered: a status is sent in the server's place, "cut" closes
     the connection, and None lets the server answer. `asked` has all requests, `served` those whose response was passed on completely."""
 

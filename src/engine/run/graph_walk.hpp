@@ -103,7 +103,8 @@ class GraphWalk {
       std::priority_queue<std::pair<std::uint32_t, model::StepIndex>,
                           std::vector<std::pair<std::uint32_t, model::StepIndex>>, std::greater<>>;
   std::map<std::size_t, Queue> queues_;
-  std::optional<std::vector<std::string>> secrets_;  ///< Of all steps; unset before a message.
+  std::optional<std::vector<std::string>>
+      secrets_;  ///< Secrets of all steps; read for the first message.
 };
 
 }  // namespace pipeline::engine
