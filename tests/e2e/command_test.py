@@ -247,7 +247,7 @@ class Commands(PipeTest):
         warnings = [each["warning"] for each in events if each["event"] == "warning"]
         self.assertEqual([(each["code"], each["file"]) for each in warnings], [("missing-file", str(self.folder / "pipeline.yaml"))])
 
-    def test_settings_of_a_dockerfiles_build_are_told_where_there_is_none(self):
+    def test_settings_of_a_dockerfiles_build_are_reported_where_there_is_no_dockerfile(self):
         self.write("Dockerfile", "FROM debian:bookworm-slim\n")
         self.pipeline({"a": {"command": "true"}, "b": {"command": "true"}}, {"build_context_root": "."})
         told = self.pipe("validate", "pipeline.yaml")

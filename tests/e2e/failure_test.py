@@ -97,7 +97,7 @@ class Failures(PipeTest):
         self.assertIn("attempt number 1", self.pipe("logs", "latest", "flaky", "--attempt", "1").out)
         self.assertEqual(self.artifact("flaky.x"), "done\n")
 
-    def test_out_of_memory_is_told_from_other_kills(self):
+    def test_out_of_memory_is_distinguished_from_other_kills(self):
         self.pipeline({
             "hungry": python("x = bytearray(400 << 20); print(len(x))", settings={"resources": {"memory": "64MiB"}}),
             "killed": python("import os; os.kill(os.getpid(), 9)"),
@@ -125,7 +125,7 @@ class Failures(PipeTest):
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"}, "the limit is no part of the key")
         self.assert_nothing_left()
 
-    def test_a_child_killed_for_memory_is_told_whatever_the_step_makes_of_it(self):
+    def test_a_child_killed_for_memory_is_reported_whatever_the_step_makes_of_it(self):
         child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = bytearray(range(256)) * (400 << 12)']); sys.exit({})"
         limit = {"resources": {"memory": "64MiB"}}
         self.pipeline({

@@ -97,7 +97,7 @@ class Report(PipeTest):
         self.assertGreater(size, 10 * small, "logs and pictures fill the space that is allowed")
 
     @unittest.skipUnless(BROWSER, "no Chromium")
-    def test_a_browser_draws_it_and_runs_nothing_of_a_step(self):
+    def test_a_browser_draws_the_report_and_runs_nothing_of_a_step(self):
         self.hostile_run()
         self.report()
         words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/browser", "--virtual-time-budget=5000", "--enable-logging=stderr",

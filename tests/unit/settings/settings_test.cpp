@@ -259,7 +259,7 @@ TEST(Settings, a_steps_size_of_shared_memory_replaces_the_pipelines_under_its_ot
   EXPECT_EQ(merge(pipeline, Settings{}).docker.run_args.at("shm_size"), 1024);
 }
 
-TEST(Settings, a_key_that_a_comma_within_braces_has_made_is_told_as_that) {
+TEST(Settings, a_key_that_a_comma_within_braces_has_made_is_reported_as_that) {
   core::Value rest;
   auto resources = value_of({{"resources", {{"gpus", "device=0"}}}});
   core::Value key;
